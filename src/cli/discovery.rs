@@ -9,7 +9,7 @@ use interlock_core::kinds;
 
 /// A kind in the version that the API server prefers.
 #[derive(Clone, Debug)]
-pub(super) struct Resource {
+pub(super) struct ServedResource {
     pub(super) api: ApiResource,
     pub(super) namespaced: bool,
     pub(super) listable: bool,
@@ -20,7 +20,7 @@ pub(super) struct Resource {
 /// All kinds, in the API server's order.
 #[derive(Debug, Default)]
 pub(super) struct ServedKinds {
-    resources: Vec<Resource>,
+    resources: Vec<ServedResource>,
     /// Groups whose kinds are unknown at present, as their API server does not answer.
     pub(super) stale: Vec<String>,
 }
@@ -55,7 +55,7 @@ impl ServedKinds {
             return;
         }
         let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-        self.resources.push(Resource {
+        self.resources.push(ServedResource {
             api: ApiResource {
                 group: group.to_owned(),
                 version: version.to_owned(),
@@ -71,23 +71,23 @@ impl ServedKinds {
     }
 
     /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Resource> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &ServedResource> {
         self.resources.iter()
     }
 
     /// A kind by group and kind.
-    pub(super) fn of(&self, group: &str, kind: &str) -> Option<&Resource> {
+    pub(super) fn of(&self, group: &str, kind: &str) -> Option<&ServedResource> {
         self.resources.iter().find(|known| known.api.group == group && known.api.kind == kind)
     }
 
     /// A kind as people write it: `Instance`, `instances`, `inst`, `instance.kudo.dev`. Where several
     /// groups have it, prefers one that the topology declares, else takes the first.
-    pub(super) fn find(&self, word: &str) -> anyhow::Result<&Resource> {
-        let declared = |found: &&&Resource| {
+    pub(super) fn find(&self, word: &str) -> anyhow::Result<&ServedResource> {
+        let declared = |found: &&&ServedResource| {
             let name = (found.api.group.as_str(), found.api.kind.as_str());
             kinds::schemas(kinds::ALL).iter().any(|kind| (kind.name.group, kind.name.kind) == name)
         };
-        let found: Vec<&Resource> = self.resources.iter().filter(|known| known.is_called(word)).collect();
+        let found: Vec<&ServedResource> = self.resources.iter().filter(|known| known.is_called(word)).collect();
         if let Some(found) = found.iter().find(declared).or(found.first()) {
             return Ok(found);
         }
@@ -104,7 +104,7 @@ impl ServedKinds {
     }
 }
 
-impl Resource {
+impl ServedResource {
     /// Whether a word names this kind: kind, plural, singular or short name, perhaps with the group.
     fn is_called(&self, word: &str) -> bool {
         let word = word.to_lowercase();

@@ -10,7 +10,7 @@ use kube::core::PartialObjectMeta;
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-use super::discovery::Resource;
+use super::discovery::ServedResource;
 
 /// Objects for each page of a list.
 const PAGE: u32 = 500;
@@ -44,7 +44,7 @@ pub(super) struct Selection<'a> {
 }
 
 /// One object.
-pub(super) async fn get(client: &Client, resource: &Resource, namespace: &str, name: &str) -> ReadOutcome {
+pub(super) async fn get(client: &Client, resource: &ServedResource, namespace: &str, name: &str) -> ReadOutcome {
     // A reference may be any text, and becomes a part of the path.
     if segment(name).is_err() || !namespace.is_empty() && segment(namespace).is_err() {
         return ReadOutcome::Missing;
@@ -63,7 +63,7 @@ pub(super) async fn get(client: &Client, resource: &Resource, namespace: &str, n
 /// All objects of a selection; the whole list or an error, never a part of it.
 pub(super) async fn list(
     client: &Client,
-    resource: &Resource,
+    resource: &ServedResource,
     selection: &Selection<'_>,
 ) -> Result<Vec<Value>, Error> {
     let mut page = Some(PAGE);
@@ -80,7 +80,7 @@ pub(super) async fn list(
 
 async fn pages(
     client: &Client,
-    resource: &Resource,
+    resource: &ServedResource,
     selection: &Selection<'_>,
     page: Option<u32>,
 ) -> Result<Vec<Value>, Error> {
@@ -122,14 +122,14 @@ async fn page_of(
     Ok((list.items.into_iter().map(bare).collect(), list.metadata.continue_))
 }
 
-fn api(client: &Client, resource: &Resource, selection: &Selection<'_>) -> Api<DynamicObject> {
+fn api(client: &Client, resource: &ServedResource, selection: &Selection<'_>) -> Api<DynamicObject> {
     match selection.namespace.filter(|_| resource.namespaced) {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource.api),
         None => Api::all_with(client.clone(), &resource.api),
     }
 }
 
-fn to_value(mut object: DynamicObject, resource: &Resource) -> Result<Value, serde_json::Error> {
+fn to_value(mut object: DynamicObject, resource: &ServedResource) -> Result<Value, serde_json::Error> {
     // Items of lists carry no kind.
     object.types =
         Some(TypeMeta { api_version: resource.api.api_version.clone(), kind: resource.api.kind.clone() });

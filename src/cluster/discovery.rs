@@ -69,13 +69,13 @@ pub enum KindLookup {
 
 /// Looks up how kinds are served.
 #[derive(Default)]
-pub struct Kinds {
+pub struct KindDiscovery {
     definitions: Definitions,
     /// Results of discovery, and their expiry; built-in kinds never expire.
     found: Mutex<HashMap<Gvk, (ServedKind, Option<Instant>)>>,
 }
 
-impl Kinds {
+impl KindDiscovery {
     /// With the table of the supervisor.
     pub fn new(definitions: Definitions) -> Self {
         Self { definitions, found: Mutex::default() }

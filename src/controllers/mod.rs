@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::api_writer::Bookkeeping;
-use crate::cluster::discovery::Kinds;
+use crate::cluster::discovery::KindDiscovery;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{Assignment, Handle};
@@ -94,7 +94,7 @@ fn described(
     context: &ControllersContext,
 ) -> Vec<(Arc<DescribedKind>, Arc<Queue<NamespacedName>>, LeaderGate)> {
     let bookkeeping = Bookkeeping::new(context.client.clone());
-    let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
+    let kinds = Arc::new(KindDiscovery::new(context.supervisor.definitions().clone()));
     let executor = Executor::of_process(context.client.clone(), kinds, &bookkeeping);
     let described = context.watches.described().iter().filter_map(|(kind, queue)| {
         let (reconciler, watch) = (kind.reconciler?, kind.watch?);
@@ -114,7 +114,7 @@ fn described(
 
 fn instances(context: ControllersContext, work: watch::Receiver<Assignment>) -> InstanceContext {
     let bookkeeping = Bookkeeping::new(context.client.clone());
-    let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
+    let kinds = Arc::new(KindDiscovery::new(context.supervisor.definitions().clone()));
     InstanceContext {
         own_namespace: context.namespace,
         requests: instance::request_guard::Requests::new(context.verbs),

@@ -11,7 +11,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::cluster::api_writer::{Bookkeeping, set_resource_version};
-use crate::cluster::discovery::{KindLookup, Kinds, is_built_in};
+use crate::cluster::discovery::{KindLookup, KindDiscovery, is_built_in};
 use crate::cluster::events::EventPublisher;
 use crate::cluster::path;
 use crate::cluster::requests::{APPLY_PATCH, ApiRequests, JSON, MERGE_PATCH, failure, local};
@@ -23,7 +23,7 @@ const CONCURRENT: usize = 8;
 #[derive(Clone)]
 pub struct Executor<I = NamespacedName> {
     requests: ApiRequests,
-    kinds: Arc<Kinds>,
+    kinds: Arc<KindDiscovery>,
     events: EventPublisher,
     account: I,
 }
@@ -33,18 +33,18 @@ pub struct Executor<I = NamespacedName> {
 pub struct OfProcess;
 
 /// The identity under which an executor reads and writes.
-pub trait Identity {
+pub trait WriteIdentity {
     /// The user to impersonate; `None` for that of the process.
     fn user(&self) -> Option<String>;
 }
 
-impl Identity for OfProcess {
+impl WriteIdentity for OfProcess {
     fn user(&self) -> Option<String> {
         None
     }
 }
 
-impl Identity for NamespacedName {
+impl WriteIdentity for NamespacedName {
     fn user(&self) -> Option<String> {
         Some(format!("system:serviceaccount:{}:{}", self.namespace, self.name))
     }
@@ -52,7 +52,7 @@ impl Identity for NamespacedName {
 
 impl Executor<OfProcess> {
     /// As the user of the process, within the limit of its writes.
-    pub fn of_process(client: Client, kinds: Arc<Kinds>, bookkeeping: &Bookkeeping) -> Self {
+    pub fn of_process(client: Client, kinds: Arc<KindDiscovery>, bookkeeping: &Bookkeeping) -> Self {
         let events = EventPublisher::new(client).within(bookkeeping);
         Self { requests: bookkeeping.requests().clone(), kinds, events, account: OfProcess }
     }
@@ -60,7 +60,7 @@ impl Executor<OfProcess> {
 
 impl Executor {
     /// As this service account; the user of `client` must have the right to impersonate it.
-    pub fn new(client: Client, kinds: Arc<Kinds>, account: NamespacedName) -> Self {
+    pub fn new(client: Client, kinds: Arc<KindDiscovery>, account: NamespacedName) -> Self {
         let events = EventPublisher::new(client.clone());
         Self { requests: ApiRequests::new(client), kinds, events, account }
     }
@@ -78,7 +78,7 @@ impl Executor {
     }
 }
 
-impl<I: Identity> Executor<I> {
+impl<I: WriteIdentity> Executor<I> {
     /// Reads an object; `Ok(None)` when it does not exist or its kind is not defined. A 404 for the path
     /// itself says nothing about the object: see [`ApiFailure::is_of_kind`].
     pub async fn get(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, ApiFailure> {

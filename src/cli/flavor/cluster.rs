@@ -16,7 +16,7 @@ use interlock_core::kinds::data_plane::flavor::sources::{
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::cli::discovery::{Resource, ServedKinds};
+use crate::cli::discovery::{ServedResource, ServedKinds};
 use crate::cli::reader::{self, ReadOutcome, Selection};
 use crate::cli::target::TargetFlags;
 
@@ -205,7 +205,7 @@ impl GatewayInputs {
 /// All objects of a kind, or those of one namespace and the reason.
 async fn everywhere(
     client: &Client,
-    resource: &Resource,
+    resource: &ServedResource,
     namespace: &str,
     labels: Option<&str>,
 ) -> (Vec<Value>, Option<String>) {
@@ -227,7 +227,7 @@ async fn everywhere(
 
 async fn list(
     client: &Client,
-    resource: &Resource,
+    resource: &ServedResource,
     namespace: Option<&str>,
     labels: Option<&str>,
 ) -> Result<Vec<Value>, kube::Error> {

@@ -77,7 +77,7 @@ impl Report {
             plans: entries(instance)
                 .map(|(plan, entry)| PlanStatus { name: plan.clone(), ..entry.clone() })
                 .collect(),
-            owed: Baseline::read(&conditions).map(|basis| basis.owed).unwrap_or_default(),
+            owed: Baseline::read(&conditions).map(|basis| basis.pending).unwrap_or_default(),
             conditions: api_message.collect(),
             request: annotation(instance, meta::REQUEST).map(str::to_owned),
         }

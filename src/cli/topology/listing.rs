@@ -9,7 +9,7 @@ use interlock_core::topology::{Epoch, Graph, GraphChange};
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::cli::discovery::{Resource, ServedKinds};
+use crate::cli::discovery::{ServedResource, ServedKinds};
 use crate::cli::reader::{self, ReadOutcome, Selection};
 
 /// Concurrent lists.
@@ -173,7 +173,7 @@ impl Listing {
 /// All objects with these labels, else all of a declared kind and those of packages of others.
 async fn list(
     client: &Client,
-    resource: &Resource,
+    resource: &ServedResource,
     labels: Option<&str>,
     scope: ListScope<'_>,
 ) -> (Listed, Option<ListProblem>) {

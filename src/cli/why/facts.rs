@@ -12,7 +12,7 @@ use interlock_core::topology::schema::{DeclaredKind, Family, Holder, Link, Ref};
 use kube::Client;
 use serde_json::Value;
 
-use crate::cli::discovery::{Resource, ServedKinds};
+use crate::cli::discovery::{ServedResource, ServedKinds};
 use crate::cli::reader::{self, ReadOutcome, Selection};
 
 /// Length of the followed chain of owners: an Instance, a Deployment, a ReplicaSet, a Pod and spare.
@@ -206,7 +206,7 @@ impl FactReader<'_> {
         Ok(events)
     }
 
-    async fn events_about(&self, resource: &Resource, object: &Value) -> Result<Vec<Value>, String> {
+    async fn events_about(&self, resource: &ServedResource, object: &Value) -> Result<Vec<Value>, String> {
         let of = |field| meta_str(object, field).unwrap_or_default();
         let kind = object["kind"].as_str().unwrap_or_default();
         let fields =

@@ -53,12 +53,12 @@ pub struct ConfigurationObject {
     /// Its version, for a conditional write.
     pub resource_version: String,
     /// Its webhooks, in order.
-    pub webhooks: Vec<WebhookEntry>,
+    pub webhooks: Vec<BundleEntry>,
 }
 
 /// One webhook of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebhookEntry {
+pub struct BundleEntry {
     /// Its name.
     pub name: String,
     /// The name that the API server expects: a Service's DNS name, or a URL's host.
@@ -82,7 +82,7 @@ impl CaBundles {
         [(ConfigurationKind::Mutating, &self.mutating), (ConfigurationKind::Validating, &self.validating)]
     }
 
-    fn webhooks(&self) -> impl Iterator<Item = &WebhookEntry> {
+    fn webhooks(&self) -> impl Iterator<Item = &BundleEntry> {
         self.configurations().into_iter().flat_map(|(_, watch_state)| match watch_state {
             ConfigurationState::Present(configuration) => configuration.webhooks.as_slice(),
             ConfigurationState::Unknown | ConfigurationState::Absent => &[],
@@ -116,7 +116,7 @@ impl CaBundles {
     }
 }
 
-impl WebhookEntry {
+impl BundleEntry {
     fn of(name: String, config: &WebhookClientConfig) -> Self {
         let host = match (&config.service, &config.url) {
             (Some(service), _) => format!("{}.{}.svc", service.name, service.namespace),
@@ -202,7 +202,7 @@ fn watch_state<C, W>(
     let webhooks = webhooks.unwrap_or_default().into_iter();
     ConfigurationState::Present(ConfigurationObject {
         resource_version: metadata.resource_version.unwrap_or_default(),
-        webhooks: webhooks.map(client_config).map(|(name, config)| WebhookEntry::of(name, &config)).collect(),
+        webhooks: webhooks.map(client_config).map(|(name, config)| BundleEntry::of(name, &config)).collect(),
     })
 }
 
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     fn bundles_of(host: &str, bundle: &str) -> CaBundles {
-        let webhooks = vec![WebhookEntry {
+        let webhooks = vec![BundleEntry {
             name: "w".to_owned(),
             host: host.to_owned(),
             ca_bundle: bundle.as_bytes().to_vec(),

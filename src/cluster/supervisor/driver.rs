@@ -15,7 +15,7 @@ use super::capability_state;
 use super::capability_state::{ReportedTransition, TrackedCapability};
 use super::definitions::{self, Definitions, DefinitionsReport, DefinitionsWatch};
 use super::event_sink::Sink;
-use super::handle::{Command, Handle, Watches, Watching};
+use super::handle::{SupervisorCommand, Handle, Watches, Watching};
 use super::kind::{WatchAction, WatchedKind};
 use super::machine::{CapabilityFacts, CapabilityTransition, RequiredKind};
 use super::optional::{self, Optional};
@@ -69,8 +69,8 @@ pub trait Listener: Send + Sync + 'static {
 pub struct Supervisor {
     setup: Setup,
     context: WatchContext,
-    inbox: mpsc::UnboundedReceiver<Command>,
-    orders: mpsc::UnboundedSender<Command>,
+    inbox: mpsc::UnboundedReceiver<SupervisorCommand>,
+    orders: mpsc::UnboundedSender<SupervisorCommand>,
     definitions: Definitions,
     health: DefinitionsWatch,
     kinds: BTreeMap<RequestedKind, WatchTask>,
@@ -149,29 +149,29 @@ impl Supervisor {
 
     fn watch_definitions(&self) -> tokio::task::AbortHandle {
         let orders = self.orders.clone();
-        let send = move |report: DefinitionsReport| drop(orders.send(Command::Definitions(report)));
+        let send = move |report: DefinitionsReport| drop(orders.send(SupervisorCommand::Definitions(report)));
         definitions::open(self.setup.client.clone(), send)
     }
 
     /// Applies a command and all queued ones, so that a burst steps the machines once.
-    fn take_all(&mut self, first: Command) {
+    fn take_all(&mut self, first: SupervisorCommand) {
         self.take(first);
         while let Ok(command) = self.inbox.try_recv() {
             self.take(command);
         }
     }
 
-    fn take(&mut self, command: Command) {
+    fn take(&mut self, command: SupervisorCommand) {
         let now = Instant::now();
         match command {
-            Command::Need(requester, kinds) => self.request(&requester, &kinds, now),
-            Command::Definitions(report) => self.health.take(report, now),
-            Command::Report(requested, epoch, i, report) => {
+            SupervisorCommand::Need(requester, kinds) => self.request(&requester, &kinds, now),
+            SupervisorCommand::Definitions(report) => self.health.take(report, now),
+            SupervisorCommand::Report(requested, epoch, i, report) => {
                 if let Some(kind) = self.kinds.get_mut(&requested) {
                     kind.watched.report(epoch, i, report, now);
                 }
             }
-            Command::AtWork(name, assignment, current) => {
+            SupervisorCommand::AtWork(name, assignment, current) => {
                 let mut all = self.capabilities.iter_mut();
                 // A report under an earlier assignment is stale.
                 if let Some(tracked) = all.find(|c| c.declared.name == name && c.assignment == assignment) {

@@ -15,7 +15,7 @@ use super::watch_request::{KindRequester, RequestedKind};
 
 /// A message to the supervisor.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum SupervisorCommand {
     /// The requester needs these kinds, and no others any more.
     Need(KindRequester, BTreeSet<Gvk>),
     /// A report of the watch of the definitions.
@@ -52,7 +52,7 @@ pub type Watches = BTreeMap<Gvk, Watching>;
 /// Talks to the supervisor; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    pub(super) orders: mpsc::UnboundedSender<Command>,
+    pub(super) orders: mpsc::UnboundedSender<SupervisorCommand>,
     pub(super) snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     pub(super) watches: watch::Receiver<Arc<Watches>>,
     pub(super) works: Arc<BTreeMap<&'static str, watch::Receiver<Assignment>>>,
@@ -73,7 +73,7 @@ impl Handle {
     /// Sets the kinds that a requester needs watched; replaces its earlier set.
     pub fn request(&self, requester: KindRequester, kinds: BTreeSet<Gvk>) {
         // The receiver is closed only while the process ends.
-        let _ = self.orders.send(Command::Need(requester, kinds));
+        let _ = self.orders.send(SupervisorCommand::Need(requester, kinds));
     }
 
     /// The assignment of a capability's controller.
@@ -83,7 +83,7 @@ impl Handle {
 
     /// Reports the work of a capability's controller under this assignment.
     pub fn at_work(&self, capability: &'static str, assignment: Assignment, current: Work) {
-        let _ = self.orders.send(Command::AtWork(capability, assignment, current));
+        let _ = self.orders.send(SupervisorCommand::AtWork(capability, assignment, current));
     }
 
     /// The state of a kind, if it is watched.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::event_sink;
 use super::event_sink::{EpochFeed, RunningWatch, Sink, WatchSource};
-use super::handle::Command;
+use super::handle::SupervisorCommand;
 use super::kind::{WatchAction, WatchedKind};
 use super::watch_request::{RequestedKind, WatchScope};
 use crate::cluster::crds::Usable;
@@ -24,7 +24,7 @@ pub(super) struct WatchContext {
     pub labels: String,
     pub sink: Arc<dyn Sink>,
     /// The channel for reports of the watches.
-    pub orders: mpsc::UnboundedSender<Command>,
+    pub orders: mpsc::UnboundedSender<SupervisorCommand>,
 }
 
 /// A watched kind and its tasks.
@@ -65,7 +65,7 @@ impl WatchTask {
                     feed.begin(epoch, watched_as(requested, &usable));
                     let (orders, requested) = (context.orders.clone(), requested.clone());
                     let report =
-                        move |report| drop(orders.send(Command::Report(requested.clone(), epoch, i, report)));
+                        move |report| drop(orders.send(SupervisorCommand::Report(requested.clone(), epoch, i, report)));
                     let (client, sink) = (context.client.clone(), context.sink.clone());
                     self.running.push(event_sink::open(client, source, feed.clone(), epoch, sink, report));
                 }

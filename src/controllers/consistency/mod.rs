@@ -118,7 +118,7 @@ impl Consistency {
     }
 
     /// An unsettled gateway is checked a few times more.
-    fn after(&self, subject: &GatewayRef, found: &running::Consistency) -> Action {
+    fn after(&self, subject: &GatewayRef, found: &running::FlavorConsistency) -> Action {
         let mut unsettled = self.unsettled();
         if found.is_settled() {
             unsettled.remove(subject);
@@ -134,7 +134,7 @@ impl Consistency {
 
     /// Publishes one Event each time that flavors become mixed; the condition keeps a new leader from
     /// repeating it.
-    async fn warn(&self, subject: &GatewayRef, object: &Value, found: &running::Consistency) {
+    async fn warn(&self, subject: &GatewayRef, object: &Value, found: &running::FlavorConsistency) {
         let Some(message) = found.warning() else { return };
         let known = conditions(object).iter().any(|condition| {
             condition.type_ == meta::condition::ROUTER_FLAVOR_CONSISTENT && condition.reason == "Mixed"
@@ -154,7 +154,7 @@ impl Consistency {
         &self,
         subject: &GatewayRef,
         object: &Value,
-        found: &running::Consistency,
+        found: &running::FlavorConsistency,
     ) -> Result<(), ApiFailure> {
         let before = conditions(object);
         let mut after = before.clone();

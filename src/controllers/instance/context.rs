@@ -18,7 +18,7 @@ use super::request_guard::Requests;
 use super::status_cache::StatusCache;
 use super::view::InstanceView;
 use crate::cluster::api_writer::Bookkeeping;
-use crate::cluster::discovery::Kinds;
+use crate::cluster::discovery::KindDiscovery;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{Assignment, Handle, WatchState, Watching};
@@ -49,7 +49,7 @@ pub struct InstanceContext {
     /// Reads and writes as the service account that packages act as by default.
     pub objects: Executor,
     /// Discovery of kinds.
-    pub kinds: Arc<Kinds>,
+    pub kinds: Arc<KindDiscovery>,
     /// For discovery requests.
     pub client: Client,
     /// Events on Instances.

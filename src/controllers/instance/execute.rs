@@ -48,7 +48,7 @@ pub(super) async fn act(
     match next {
         Next::Idle => idle(ctx, &subject).await,
         Next::End(entries) => end(ctx, &subject, entries).await,
-        Next::PutBack { plan, uid } => put_back(ctx, &subject, &plan, &uid).await,
+        Next::Restore { plan, uid } => put_back(ctx, &subject, &plan, &uid).await,
         Next::Schedule { plan, source } => schedule(ctx, &subject, stamped, &plan, source).await,
         Next::Create => create(ctx, &subject).await,
         Next::Start { source } | Next::Continue { source } => {
@@ -57,13 +57,13 @@ pub(super) async fn act(
         Next::Retry { source } => run(ctx, subject, stamped, source, Begin::WhereItFailed).await,
         Next::Answer(answer) => plan_request::carry_out(ctx, &subject, stamped, answer).await,
         Next::Clear => clear(ctx, &subject).await,
-        Next::Drop => drop_trigger(ctx, &subject).await,
+        Next::DropTrigger => drop_trigger(ctx, &subject).await,
         Next::Adopt => adopt(ctx, &subject).await,
         Next::Restamp => restamp(ctx, &subject).await,
         Next::Report(refusal) => report(ctx, &subject, refusal).await,
-        Next::Await(version) => missing(ctx, &subject, &version).await,
-        Next::Ask(version) => ask(ctx, &subject, &version).await,
-        Next::Release { warning } => release(ctx, &subject, warning).await,
+        Next::AwaitVersion(version) => missing(ctx, &subject, &version).await,
+        Next::CheckAccess(version) => ask(ctx, &subject, &version).await,
+        Next::RemoveFinalizer { warning } => release(ctx, &subject, warning).await,
         Next::RetryCleanup { failures } => retry_cleanup(ctx, &subject, stamped, failures).await,
     }
 }
@@ -130,12 +130,12 @@ async fn end(
 ) -> Result<Flow, ApiFailure> {
     let found = subject.entries();
     let mut change = StatusChange::default();
-    let mut owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
+    let mut owed = subject.basis.as_ref().map(|b| b.pending.clone()).unwrap_or_default();
     for (plan, message) in &ended {
         let Some(entry) = found.get(plan) else { continue };
         let state = PlanState { status: entry.clone(), ..PlanState::default() }.end(message);
         change.entries.insert(plan.clone(), state.status);
-        owed = interlock_core::kinds::instance::change::drift::owed_at_end(
+        owed = interlock_core::kinds::instance::change::drift::pending_at_end(
             &owed,
             plan,
             interlock_core::kinds::instance::change::drift::RunEnd::Failed,
@@ -143,7 +143,7 @@ async fn end(
         ctx.metrics.plan_ended(ExecutionStatus::FatalError.as_str());
     }
     if let Some(basis) = &subject.basis {
-        let basis = basis.owing(owed);
+        let basis = basis.with_pending(owed);
         change.conditions.push(wanted(
             types::SPEC_STAMPED,
             ConditionStatus::True,
@@ -226,7 +226,7 @@ async fn keep_spec(
 
 /// Sets baseline and stamp to the present spec, without a rollout.
 async fn adopt(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
-    let owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
+    let owed = subject.basis.as_ref().map(|b| b.pending.clone()).unwrap_or_default();
     let previous = subject.basis.as_ref().and_then(|basis| basis.previous.clone());
     let basis = Baseline { previous, ..Baseline::new(&subject.spec, owed) };
     let mut conditions = vec![wanted(types::SPEC_STAMPED, ConditionStatus::True, "Stamped", basis.message())];

@@ -92,7 +92,7 @@ fn alike(before: &[condition::Condition], after: &[condition::Condition]) -> boo
 pub fn stamp(subject: &InstanceView, spec: &Applied<'static>) -> Option<String> {
     let hash = spec.hash();
     let basis = subject.basis.as_ref();
-    let head = basis.map(|b| BaselineHead { hash: b.hash.as_str().into(), owes: !b.owed.is_empty() });
+    let head = basis.map(|b| BaselineHead { hash: b.hash.as_str().into(), owes: !b.pending.is_empty() });
     let previous = match subject.stamp.clone() {
         Some(old) if old.hash == hash => old.previous,
         old => last_applied::previous(old, head.as_ref(), &hash),
@@ -299,7 +299,7 @@ fn settled_stamp(subject: &InstanceView) -> Option<Envelope<'static>> {
         stamp.uid = Some(subject.uid().to_owned().into());
         stamp.generation = subject.generation();
     }
-    if subject.basis.as_ref().is_some_and(|b| b.owed.is_empty() && b.hash == stamp.hash) {
+    if subject.basis.as_ref().is_some_and(|b| b.pending.is_empty() && b.hash == stamp.hash) {
         stamp.previous = None;
     }
     (stamp != *found).then_some(stamp)

@@ -45,7 +45,7 @@ fn course(subject: &InstanceView, asked: &PendingRequest) -> Settled {
     let entries = subject.entries();
     let entries: Vec<LockEntry<'_>> =
         entries.iter().map(|(plan, e)| LockEntry { plan, uid: &e.uid, status: &e.status }).collect();
-    match plan_request::course(
+    match plan_request::resolve(
         asked,
         Runs { plan: subject.plan(), uid: subject.plan_uid(), entries: &entries },
     ) {

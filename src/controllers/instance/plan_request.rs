@@ -86,8 +86,8 @@ pub(super) async fn carry_out(
         RequestAnswer::Abort { plan } => abort(ctx, subject, stamped, &plan).await,
         RequestAnswer::Retry { plan } => retry(ctx, subject, stamped, &plan).await,
         RequestAnswer::Revert => revert(ctx, subject).await,
-        RequestAnswer::Overtaken => overtaken(ctx, subject).await,
-        RequestAnswer::Forget(why) => forget(ctx, subject, why).await,
+        RequestAnswer::Superseded => overtaken(ctx, subject).await,
+        RequestAnswer::Remove(why) => forget(ctx, subject, why).await,
     }
 }
 
@@ -110,7 +110,7 @@ async fn abort(
     let run = asked.request.run.as_str();
     // An abort does not make a denied spec valid.
     let refused = |spec: &Applied<'static>| {
-        let vouched = subject.basis.as_ref().is_some_and(|basis| basis.vouches_for(&spec.hash()));
+        let vouched = subject.basis.as_ref().is_some_and(|basis| basis.has_validated(&spec.hash()));
         !vouched && refusal::refusal(ctx, subject, stamped.as_ref(), spec).is_some()
     };
     let spec = stamped.clone().unwrap_or_else(|| subject.spec.clone());
@@ -126,8 +126,8 @@ async fn abort(
         Some(status) => PlanState { status, ..PlanState::default() },
         None => PlanState::start(&package, plan, run),
     };
-    let state = state.end(&format!("aborted {}", asked.told()));
-    let message = format!("plan {plan} (run {run}) was aborted {}", asked.told());
+    let state = state.end(&format!("aborted {}", asked.describe()));
+    let message = format!("plan {plan} (run {run}) was aborted {}", asked.describe());
     let fatal = Fatal { reason: event::PLAN_ABORTED.to_owned(), message };
     let phase = RecordPhase::Over { fatal: Some(fatal), aborted: true };
     let old = ctx.package_of_basis(subject);
@@ -159,7 +159,7 @@ async fn retry(
     let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
     let flow = api_calls::schedule_as(ctx, subject, stamped.is_some(), plan, &asked.retry).await?;
     let run = &asked.request.run;
-    let message = format!("plan {plan} (run {run}) is retried as run {} {}", asked.retry, asked.told());
+    let message = format!("plan {plan} (run {run}) is retried as run {} {}", asked.retry, asked.describe());
     note(ctx, subject, Severity::Normal, event::PLAN_RETRIED, message).await;
     Ok(flow)
 }
@@ -177,7 +177,7 @@ async fn overtaken(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow
     });
     let change = InstanceChange { ended, answered: true, ..InstanceChange::default() };
     let flow = patch(ctx, subject, change).await?;
-    let message = format!("run {run} was aborted, but not reverted {}: {why}", asked.told());
+    let message = format!("run {run} was aborted, but not reverted {}: {why}", asked.describe());
     note(ctx, subject, Severity::Warning, event::REQUEST_DROPPED, message).await;
     Ok(flow)
 }
@@ -219,7 +219,7 @@ async fn revert(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, A
     };
     let WayBack { spec, plan } = back;
     let uid = plan.as_deref().map(|plan| fresh_uid(subject, plan, &spec));
-    let told = asked(ctx, subject).map(|asked| asked.told()).unwrap_or_default();
+    let told = asked(ctx, subject).map(|asked| asked.describe()).unwrap_or_default();
     let change = InstanceChange {
         schedule: plan.as_deref().zip(uid.as_deref()),
         spec: Some(&spec),
@@ -257,7 +257,7 @@ async fn way_back(
         return Ok(Err("the spec to go back to is not there any more".to_owned()));
     };
     // A stamp is user-writable; only status proves what was carried out before.
-    if !basis.vouches_for(&previous.hash)
+    if !basis.has_validated(&previous.hash)
         && let Some(refusal) = refusal::refusal(ctx, subject, None, &spec)
     {
         return Ok(Err(format!("{} (rule {})", refusal.message, refusal.rule)));

@@ -167,19 +167,19 @@ fn decide(ctx: &InstanceContext, subject: &InstanceView, stamped: Option<&Applie
     });
     let asked = plan_intent::asked(ctx, subject);
     next::next(&InstanceFacts {
-        asked: asked.as_ref(),
+        request: asked.as_ref(),
         spec: &subject.spec,
         plan: subject.plan(),
         uid: subject.plan_uid(),
         entries: &entries,
-        basis: subject.basis.as_ref(),
+        baseline: subject.basis.as_ref(),
         stamp: subject.stamp.as_ref().map(|stamp| FoundStamp { hash: &stamp.hash, spec: stamped }),
         stampable: subject.stamp.is_some() || patches::stamp(subject, &subject.spec).is_some(),
         finalizer: subject.has_finalizer(),
         created_whole: package.as_ref().is_some_and(|p| subject.created_whole(p)),
         deletion,
         package: &|version| ctx.package(version),
-        package_of_basis: &|| ctx.package_of_basis(subject),
+        package_of_baseline: &|| ctx.package_of_basis(subject),
         refusal: &|source| {
             let spec = stamped.filter(|_| source == SpecSource::Stamp).unwrap_or(&subject.spec);
             refusal::refusal(ctx, subject, stamped, spec)

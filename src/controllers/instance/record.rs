@@ -105,14 +105,14 @@ fn basis(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Option<
     };
     if view.started {
         let found = found?;
-        return Some(found.owing(drift::owed_at_end(&found.owed, plan, end?)));
+        return Some(found.with_pending(drift::pending_at_end(&found.pending, plan, end?)));
     }
     if !view.vouches {
         return found.cloned();
     }
     let packages = ChangedPackages { new: view.package, old: view.old };
-    let owed = drift::owed_at_start(found, view.spec, packages, plan);
-    let owed = end.map_or_else(|| owed.clone(), |end| drift::owed_at_end(&owed, plan, end));
+    let owed = drift::pending_at_start(found, view.spec, packages, plan);
+    let owed = end.map_or_else(|| owed.clone(), |end| drift::pending_at_end(&owed, plan, end));
     let ran = CarriedOutRun {
         uid: view.state.status.uid.clone(),
         package: view.package.hash.clone(),

@@ -1,6 +1,6 @@
 //! Applies the admission rules to a spec that bypassed admission: the same pure rules.
 
-use interlock_core::api::interlock::Action;
+use interlock_core::api::interlock::RuleAction;
 use interlock_core::api::rule::Rule;
 use interlock_core::api::stamp::{Applied, VersionRef};
 use interlock_core::api::violation::SpecViolation;
@@ -32,13 +32,13 @@ pub fn refusal(
     let violations = match &subject.basis {
         Some(basis) => since(ctx, subject, (basis, stamped), spec, &new),
         None if subject.has_run() && spec.hash() == subject.hash => Vec::new(), // An older KUDO's, taken as it is.
-        None if subject.has_run() => validate::valid(&new, &spec.parameters),
+        None if subject.has_run() => validate::invalid_values(&new, &spec.parameters),
         None => {
             let complete = Creation::new(&new, &spec.parameters).spec(spec);
             creation::violations(&new, &spec.parameters, &complete.parameters)
         }
     };
-    let enforced = violations.into_iter().find(|violation| actions.of(violation.rule) == Action::Deny)?;
+    let enforced = violations.into_iter().find(|violation| actions.of(violation.rule) == RuleAction::Deny)?;
     Some(DriftRefusal { rule: enforced.rule.id().to_owned(), message: enforced.sentence, passes: false })
 }
 
@@ -79,6 +79,10 @@ fn since(
         namespace: old.key.namespace.as_str().into(),
     });
     let packages = ChangedPackages { new, old: old.as_deref() };
-    let goes_back = basis.goes_back_to(spec);
-    validate::unseen(Before { basis, stamp: before, version: version.as_ref(), goes_back }, spec, packages)
+    let goes_back = basis.reverts_to(spec);
+    validate::edit_past_admission(
+        Before { baseline: basis, stamp: before, version: version.as_ref(), is_revert: goes_back },
+        spec,
+        packages,
+    )
 }

@@ -1,7 +1,7 @@
 //! Adapts the freeze's binding to the settings: excludes the namespaces in which the webhook allows a
 //! frozen edit, which the policy would otherwise deny.
 
-use interlock_core::api::interlock::{Action, Labels, Rules};
+use interlock_core::api::interlock::{RuleAction, Labels, Rules};
 use interlock_core::api::rule::RuleGroup;
 
 use crate::cluster::binding::ExcludedNamespaces;
@@ -11,10 +11,10 @@ pub fn left_out<'a>(
     rules: &Rules,
     namespaces: impl Iterator<Item = (&'a String, &'a Labels)>,
 ) -> ExcludedNamespaces {
-    if rules.everywhere(RuleGroup::Freeze).is_some_and(|action| action != Action::Deny) {
+    if rules.everywhere(RuleGroup::Freeze).is_some_and(|action| action != RuleAction::Deny) {
         return ExcludedNamespaces::All;
     }
-    let lenient = |labels| rules.within(Some(labels)).group(RuleGroup::Freeze) != Action::Deny;
+    let lenient = |labels| rules.within(Some(labels)).group(RuleGroup::Freeze) != RuleAction::Deny;
     ExcludedNamespaces::Named(
         namespaces.filter(|(_, labels)| lenient(labels)).map(|(name, _)| name.clone()).collect(),
     )

@@ -96,7 +96,7 @@ pub(super) struct WebhookCode {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Controller {
+pub(super) struct ControllerLabels {
     pub controller: &'static str,
 }
 

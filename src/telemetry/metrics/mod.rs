@@ -18,7 +18,7 @@ use prometheus_client::registry::Registry;
 
 use super::build;
 use labels::{
-    Admitted, CapLabel, CapabilityState, Controller, ControllerResult, Installed, KindLabel, NameLabel,
+    Admitted, CapLabel, CapabilityState, ControllerLabels, ControllerResult, Installed, KindLabel, NameLabel,
     PlanResult, RestCall, WebhookCode, WebhookLabels,
 };
 pub use labels::{Cap, DecisionLabels};
@@ -46,7 +46,7 @@ pub struct Metrics {
     webhook_latency: Family<WebhookLabels, Histogram, fn() -> Histogram>,
     reconciles: Family<ControllerResult, Counter>,
     plans: Family<PlanResult, Counter>,
-    reconcile_seconds: Family<Controller, Histogram, fn() -> Histogram>,
+    reconcile_seconds: Family<ControllerLabels, Histogram, fn() -> Histogram>,
     queue_depth: Family<NameLabel, Gauge>,
     leader: Family<NameLabel, Gauge>,
     rest_calls: Family<RestCall, Counter>,
@@ -273,7 +273,7 @@ impl Metrics {
     /// An object was reconciled; `result` is `success`, `error`, `requeue_after` or `panic`.
     pub fn reconciled(&self, controller: &'static str, result: &'static str, took: Duration) {
         self.reconciles.get_or_create(&ControllerResult { controller, result }).inc();
-        self.reconcile_seconds.get_or_create(&Controller { controller }).observe(took.as_secs_f64());
+        self.reconcile_seconds.get_or_create(&ControllerLabels { controller }).observe(took.as_secs_f64());
     }
 
     /// A run of a plan has ended; `result` is `COMPLETE` or `FATAL_ERROR`.

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use super::RuleContext;
 use super::decision::{Decision, Outcome};
 use super::denial::Denial;
-use crate::api::interlock::{Action, Actions};
+use crate::api::interlock::{RuleAction, Actions};
 
 /// The enforcement of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,13 +49,13 @@ impl<'a> Violations<'a> {
     }
 
     /// Adds a violation to which other settings apply.
-    pub fn push_as(&self, action: Action, denial: Denial) {
+    pub fn push_as(&self, action: RuleAction, denial: Denial) {
         let downgraded = self.partial.is_some() && denial.reads_others();
         match action {
-            Action::Deny if downgraded => self.add(Enforcement::Downgrade, denial),
-            Action::Deny => self.add(Enforcement::Deny, denial),
-            Action::Warn => self.add(Enforcement::Admit, denial),
-            Action::Off => {}
+            RuleAction::Deny if downgraded => self.add(Enforcement::Downgrade, denial),
+            RuleAction::Deny => self.add(Enforcement::Deny, denial),
+            RuleAction::Warn => self.add(Enforcement::Admit, denial),
+            RuleAction::Off => {}
         }
     }
 

@@ -33,65 +33,65 @@ pub struct WantedObject {
 
 /// Adds the metadata of the Instance to a rendered object.
 pub fn enhance(
-    site: &TaskContext<'_>,
+    context: &TaskContext<'_>,
     mut object: Value,
     namespaced: bool,
 ) -> Result<WantedObject, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::ENHANCEMENT, cause);
     let gvk = Gvk::of(&object).ok_or_else(|| fatal("the object names no kind".to_owned()))?;
     adoption::strip(&mut object);
-    labels(site, &gvk, &mut object)
+    labels(context, &gvk, &mut object)
         .map_err(|e| fatal(format!("fatal error: adding labels on parsed object: {e}")))?;
-    annotations(site, &gvk, &mut object)
+    annotations(context, &gvk, &mut object)
         .map_err(|e| fatal(format!("fatal error: adding annotations on parsed object {gvk}: {e}")))?;
     let metadata = map_at(&mut object, &["metadata"]).map_err(|e| fatal(e.to_string()))?;
     if namespaced {
-        metadata.insert("namespace".to_owned(), site.run.instance.namespace.clone().into());
-        own(site, &mut object).map_err(|e| {
+        metadata.insert("namespace".to_owned(), context.run.instance.namespace.clone().into());
+        set_controller_reference(context, &mut object).map_err(|e| {
             fatal(format!("fatal error: setting controller reference on parsed object {gvk}: {e}"))
         })?;
     } else {
         metadata.remove("namespace");
-        let uid = [(meta::INSTANCE_UID, site.run.instance.uid.as_str())];
-        add(&mut object, &["metadata", "labels"], &uid).map_err(|e| fatal(e.to_string()))?;
+        let uid = [(meta::INSTANCE_UID, context.run.instance.uid.as_str())];
+        set_entries(&mut object, &["metadata", "labels"], &uid).map_err(|e| fatal(e.to_string()))?;
     }
     let key =
         ObjectKey::of(&object).ok_or_else(|| fatal("the object names no kind or no name".to_owned()))?;
     Ok(WantedObject { key, object })
 }
 
-fn labels(site: &TaskContext<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
+fn labels(context: &TaskContext<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
     let labels = [
         (meta::HERITAGE, meta::HERITAGE_VALUE),
-        (meta::OPERATOR, site.run.package.operator()),
-        (meta::INSTANCE, site.run.instance.name.as_str()),
+        (meta::OPERATOR, context.run.package.operator()),
+        (meta::INSTANCE, context.run.instance.name.as_str()),
     ];
-    add(object, &["metadata", "labels"], &labels)?;
+    set_entries(object, &["metadata", "labels"], &labels)?;
     for template in pod_templates(gvk) {
-        add(object, &[template, &["metadata", "labels"]].concat(), &labels)?;
+        set_entries(object, &[template, &["metadata", "labels"]].concat(), &labels)?;
     }
     if (gvk.group.as_str(), gvk.kind.as_str()) == ("apps", "StatefulSet") {
         let claims = object.pointer_mut("/spec/volumeClaimTemplates").and_then(Value::as_array_mut);
         for claim in claims.into_iter().flatten().filter(|claim| claim.is_object()) {
-            add(claim, &["metadata", "labels"], &labels)?;
+            set_entries(claim, &["metadata", "labels"], &labels)?;
         }
     }
     Ok(())
 }
 
 /// Plan, phase and step are set on the object only: on a pod template they would restart the pods.
-fn annotations(site: &TaskContext<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
+fn annotations(context: &TaskContext<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
     for template in pod_templates(gvk) {
-        let version = [(meta::OPERATOR_VERSION, site.run.package.version())];
-        add(object, &[template, &["metadata", "annotations"]].concat(), &version)?;
+        let version = [(meta::OPERATOR_VERSION, context.run.package.version())];
+        set_entries(object, &[template, &["metadata", "annotations"]].concat(), &version)?;
     }
     let annotations = [
-        (meta::PLAN, site.run.plan),
-        (meta::PHASE, site.phase),
-        (meta::STEP, site.step),
-        (meta::PLAN_UID, site.run.uid),
+        (meta::PLAN, context.run.plan),
+        (meta::PHASE, context.phase),
+        (meta::STEP, context.step),
+        (meta::PLAN_UID, context.run.uid),
     ];
-    add(object, &["metadata", "annotations"], &annotations)
+    set_entries(object, &["metadata", "annotations"], &annotations)
 }
 
 fn pod_templates(gvk: &Gvk) -> impl Iterator<Item = &'static [&'static str]> {
@@ -103,15 +103,15 @@ fn pod_templates(gvk: &Gvk) -> impl Iterator<Item = &'static [&'static str]> {
 
 /// Sets entries of the map at a path, and adds missing maps on the way. A value that is not a map
 /// ends the run here: the API server would reject it on every retry.
-fn add(object: &mut Value, path: &[&str], entries: &[(&str, &str)]) -> Result<(), NotAMap> {
+fn set_entries(object: &mut Value, path: &[&str], entries: &[(&str, &str)]) -> Result<(), NotAMap> {
     let map = map_at(object, path)?;
     map.extend(entries.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))));
     Ok(())
 }
 
 /// Makes the Instance the controller of an object.
-fn own(site: &TaskContext<'_>, object: &mut Value) -> Result<(), String> {
-    let instance = site.run.instance;
+fn set_controller_reference(context: &TaskContext<'_>, object: &mut Value) -> Result<(), String> {
+    let instance = context.run.instance;
     let metadata = map_at(object, &["metadata"]).map_err(|e| e.to_string())?;
     let references = metadata.entry("ownerReferences").or_insert(Value::Null);
     if references.is_null() {
@@ -166,9 +166,9 @@ mod tests {
             rendered: &Rendered::default(),
             interrupt: &Never,
         };
-        let site =
+        let context =
             TaskContext { run: &run, params: &BTreeMap::new(), phase: "main", step: "first", task: "app" };
-        enhance(&site, object, namespaced)
+        enhance(&context, object, namespaced)
     }
 
     fn object(api_version: &str, kind: &str, rest: Value) -> Value {

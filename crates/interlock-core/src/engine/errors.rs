@@ -88,10 +88,10 @@ impl TaskError {
     /// The error of a failed lookup or write; a denial by one of the `transient` rules ends no run.
     pub fn api(request: FailedRequest, key: &ObjectKey, failure: &ApiFailure, transient: &[Rule]) -> Self {
         let cause = request.text(key, failure);
-        match judge(failure, transient) {
-            Judgement::Transient => Self::Transient(cause),
-            Judgement::Permanent => Self::fatal(reason::REFUSED, cause),
-            Judgement::NamespaceGoes => Self::fatal(reason::NAMESPACE_TERMINATING, cause),
+        match classify(failure, transient) {
+            FailureClass::Transient => Self::Transient(cause),
+            FailureClass::Permanent => Self::fatal(reason::REFUSED, cause),
+            FailureClass::NamespaceTerminating => Self::fatal(reason::NAMESPACE_TERMINATING, cause),
         }
     }
 }
@@ -112,19 +112,19 @@ pub enum FailedRequest {
 impl FailedRequest {
     /// KUDO names the object of a failed patch; it repeats the server's message for other failures.
     fn text(self, key: &ObjectKey, failure: &ApiFailure) -> String {
-        let said = match failure.message.as_str() {
-            "" => format!("{} {key}: the API server answered {}", self.verb(), answer(failure)),
-            said => said.to_owned(),
+        let message = match failure.message.as_str() {
+            "" => format!("{} {key}: the API server answered {}", self.verb(), status_text(failure)),
+            message => message.to_owned(),
         };
         match self {
             Self::Patch => {
                 let namespace = key.namespace.as_deref().unwrap_or_default();
                 format!(
-                    "failed to patch a {} {namespace}/{}: failed to execute patch: {said}",
+                    "failed to patch a {} {namespace}/{}: failed to execute patch: {message}",
                     key.gvk, key.name
                 )
             }
-            Self::Get | Self::Create | Self::Delete => said,
+            Self::Get | Self::Create | Self::Delete => message,
         }
     }
 
@@ -138,7 +138,7 @@ impl FailedRequest {
     }
 }
 
-fn answer(failure: &ApiFailure) -> String {
+fn status_text(failure: &ApiFailure) -> String {
     match (failure.code, failure.reason.as_str()) {
         (0, _) => "nothing".to_owned(),
         (code, "") => code.to_string(),
@@ -146,27 +146,27 @@ fn answer(failure: &ApiFailure) -> String {
     }
 }
 
-enum Judgement {
+enum FailureClass {
     Transient,
     Permanent,
-    NamespaceGoes,
+    NamespaceTerminating,
 }
 
 /// A retry cannot mend 405 (the kind does not support it), 413 (too large), 415 (no such patch
 /// type) and 422 (invalid or immutable field). Permissions (401, 403), version skew (400) and load
 /// can change during a run, and so can denials by our own rules: a template that writes a locked
 /// Instance is denied like any user, and its step waits.
-fn judge(failure: &ApiFailure, transient: &[Rule]) -> Judgement {
+fn classify(failure: &ApiFailure, transient: &[Rule]) -> FailureClass {
     match failure.code {
-        422 if transient.iter().any(|rule| names(failure, *rule)) => Judgement::Transient,
-        405 | 413 | 415 | 422 => Judgement::Permanent,
-        403 if failure.namespace_terminating => Judgement::NamespaceGoes,
-        _ => Judgement::Transient,
+        422 if transient.iter().any(|rule| denied_by(failure, *rule)) => FailureClass::Transient,
+        405 | 413 | 415 | 422 => FailureClass::Permanent,
+        403 if failure.namespace_terminating => FailureClass::NamespaceTerminating,
+        _ => FailureClass::Transient,
     }
 }
 
 /// Whether this rule denied the request: the webhook and the policies name it in brackets.
-fn names(failure: &ApiFailure, rule: Rule) -> bool {
+fn denied_by(failure: &ApiFailure, rule: Rule) -> bool {
     let mut parts = failure.message.split('[').skip(1);
     parts.any(|part| part.strip_prefix(rule.id()).is_some_and(|rest| rest.starts_with(']')))
 }
@@ -207,7 +207,10 @@ mod tests {
     fn what_ends_a_run(#[case] code: u16, #[case] message: &str, #[case] ends: bool) {
         let (reason, message) = ("Invalid".to_owned(), message.to_owned());
         let failure = ApiFailure { code, reason, message, namespace_terminating: false };
-        assert_eq!(matches!(judge(&failure, crate::kinds::transient_rules()), Judgement::Permanent), ends);
+        assert_eq!(
+            matches!(classify(&failure, crate::kinds::transient_rules()), FailureClass::Permanent),
+            ends
+        );
     }
 
     #[rstest]

@@ -13,19 +13,19 @@ use crate::api::object::{Gvk, meta_str};
 /// An object that several unfinished tasks name belongs to the first of them, in plan order, until
 /// that task is done: otherwise concurrent tasks would undo each other's writes for ever.
 #[derive(Debug, Default)]
-pub struct Claims {
+pub struct TaskOwners {
     owners: BTreeMap<TaskObject, String>,
     /// Group and kind that a CustomResourceDefinition among the objects of this call defines.
-    promised: BTreeSet<(String, String)>,
+    defined: BTreeSet<(String, String)>,
 }
 
-impl Claims {
+impl TaskOwners {
     /// Claims objects for a task; the text names another task that has one of them.
-    pub fn take(&mut self, site: &TaskContext<'_>, objects: &[Value]) -> Option<String> {
-        let path = site.path();
+    pub fn claim(&mut self, context: &TaskContext<'_>, objects: &[Value]) -> Option<String> {
+        let path = context.path();
         let mut taken = None;
         for object in objects {
-            self.promise(object);
+            self.define(object);
             let Some(subject) = subject(object) else { continue };
             let owner = self.owners.entry(subject.clone()).or_insert_with(|| path.clone());
             if *owner != path {
@@ -36,17 +36,17 @@ impl Claims {
         taken
     }
 
-    fn promise(&mut self, object: &Value) {
+    fn define(&mut self, object: &Value) {
         if object["kind"] == "CustomResourceDefinition" {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             let spec = &object["spec"];
-            self.promised.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
+            self.defined.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
         }
     }
 
-    /// Releases the claims of a task that is done.
-    pub fn release(&mut self, site: &TaskContext<'_>) -> BTreeSet<TaskObject> {
-        let path = site.path();
+    /// Releases the objects of a task that is done.
+    pub fn release(&mut self, context: &TaskContext<'_>) -> BTreeSet<TaskObject> {
+        let path = context.path();
         let mut released = BTreeSet::new();
         self.owners.retain(|subject, owner| {
             let kept = *owner != path;
@@ -59,8 +59,8 @@ impl Claims {
     }
 
     /// Whether a kind will be served once one of these CustomResourceDefinitions is established.
-    pub fn promises(&self, gvk: &Gvk) -> bool {
-        self.promised.contains(&(gvk.group.clone(), gvk.kind.clone()))
+    pub fn defines(&self, gvk: &Gvk) -> bool {
+        self.defined.contains(&(gvk.group.clone(), gvk.kind.clone()))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::api::object::{Gvk, meta_str};
 use crate::api::path;
 
 /// Maximum characters of a text in a message.
-const SHOWN: usize = 100;
+const EXCERPT: usize = 100;
 
 /// Task context: the input of its templates, and the names that it writes onto its objects.
 #[derive(Clone, Copy, Debug)]
@@ -58,27 +58,31 @@ impl TaskContext<'_> {
 
 /// The objects of these template files: files in the order of the list, objects in the order of the
 /// file. An object that appears twice keeps its first place and its last content.
-pub fn objects(site: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
+pub fn objects(context: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
     let full = || {
         TaskError::Transient(format!(
             "the plan renders more than {} MiB at once; this task waits until others are done",
-            render_cache::MOST >> 20
+            render_cache::MAX_BYTES >> 20
         ))
     };
-    site.run.rendered.objects([site.phase, site.step, site.task], || all(site, resources), full)
+    context.run.rendered.objects(
+        [context.phase, context.step, context.task],
+        || render_all(context, resources),
+        full,
+    )
 }
 
 /// A task has one deadline, and one budget of decoded bytes; each file has its own budget of work
 /// and output.
-fn all(site: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
-    let interrupt = site.run.interrupt;
+fn render_all(context: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
+    let interrupt = context.run.interrupt;
     interrupt.begin();
     let reader = Reader::new(Aliases::Counted, interrupt);
-    let root = site.root();
+    let root = context.root();
     let mut objects: Vec<Value> = Vec::new();
     let mut places = BTreeMap::new();
     for file in resources {
-        for object in decode(&reader, file, &render(site, file, &root)?)? {
+        for object in decode(&reader, file, &render(context, file, &root)?)? {
             let place =
                 *places.entry((Gvk::of(&object), name(&object).map(str::to_owned))).or_insert(objects.len());
             match objects.get_mut(place) {
@@ -94,13 +98,16 @@ fn name(object: &Value) -> Option<&str> {
     meta_str(object, "name")
 }
 
-fn render(site: &TaskContext<'_>, file: &str, root: &Root<'_>) -> Result<String, TaskError> {
+fn render(context: &TaskContext<'_>, file: &str, root: &Root<'_>) -> Result<String, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::RENDERING, cause);
-    let template =
-        site.run.package.parsed(file).ok_or_else(|| fatal(format!("error finding resource named {file}")))?;
+    let template = context
+        .run
+        .package
+        .parsed(file)
+        .ok_or_else(|| fatal(format!("error finding resource named {file}")))?;
     let template = template
         .map_err(|e| fatal(format!("error expanding template {file}: error parsing template: {e}")))?;
-    template.render(root, site.run.interrupt).map_err(|error| {
+    template.render(root, context.run.interrupt).map_err(|error| {
         let cause = format!("error expanding template {file}: error rendering template: {error}");
         if error.is_transient() { TaskError::Transient(cause) } else { fatal(cause) }
     })
@@ -118,12 +125,12 @@ fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, Tas
         }
     })?;
     for (i, document) in documents.iter().enumerate() {
-        let lacks = |what: &str| fatal(format!("object {} has no {what}", i + 1));
+        let missing = |what: &str| fatal(format!("object {} has no {what}", i + 1));
         if !document.is_object() {
             return Err(fatal(format!("document {} is not an object", i + 1)));
         }
-        let gvk = Gvk::of(document).ok_or_else(|| lacks("apiVersion or no kind"))?;
-        let name = name(document).filter(|n| !n.is_empty()).ok_or_else(|| lacks("metadata.name"))?;
+        let gvk = Gvk::of(document).ok_or_else(|| missing("apiVersion or no kind"))?;
+        let name = name(document).filter(|n| !n.is_empty()).ok_or_else(|| missing("metadata.name"))?;
         addressable(&gvk, name).map_err(|why| fatal(format!("object {}: {why}", i + 1)))?;
         let bytes = document.to_string().len();
         if bytes > MAX_OBJECT {
@@ -147,16 +154,16 @@ const MAX_OBJECT: usize = 256 << 10;
 /// Whether requests can name an object: its kind and its name become segments of a path, and must
 /// not lead to another object.
 fn addressable(gvk: &Gvk, name: &str) -> Result<(), String> {
-    let shown = |text: &str| format!("{:?}", text.chars().take(SHOWN).collect::<String>());
+    let excerpt = |text: &str| format!("{:?}", text.chars().take(EXCERPT).collect::<String>());
     if !path::is_kind(gvk) {
-        let (api_version, kind) = (shown(&gvk.api_version()), shown(&gvk.kind));
+        let (api_version, kind) = (excerpt(&gvk.api_version()), excerpt(&gvk.kind));
         return Err(format!(
             "apiVersion {api_version} with kind {kind} is not what the API server can serve; write apiVersion as \
              GROUP/VERSION or v1, and kind as a word"
         ));
     }
     path::segment(name).map(drop).map_err(|why| {
-        let (kind, name) = (&gvk.kind, shown(name));
+        let (kind, name) = (&gvk.kind, excerpt(name));
         format!(
             "metadata.name {name} of the {kind} {why}, so no path leads to it; write a name of at most 253 \
              characters without / and %"

@@ -11,7 +11,7 @@ use crate::package::values::ValueError;
 
 /// Bytes that the tasks of one pass may have rendered before further ones wait for the next: many
 /// times the output of a package, and little enough to be copied a few times.
-pub const MOST: usize = 8 << 20;
+pub const MAX_BYTES: usize = 8 << 20;
 
 /// Values of parameters, by name.
 pub type Parameters = BTreeMap<String, go_template::Value>;
@@ -34,24 +34,24 @@ impl Rendered {
     }
 
     /// The objects of a task, rendered on first use; failures are not cached. Renders nothing once
-    /// [`MOST`] is reached, and returns `full`.
+    /// [`MAX_BYTES`] is reached, and returns `full`.
     pub fn objects<E>(
         &self,
-        place: [&str; 3],
-        make: impl FnOnce() -> Result<Vec<Value>, E>,
+        key: [&str; 3],
+        render: impl FnOnce() -> Result<Vec<Value>, E>,
         full: impl FnOnce() -> E,
     ) -> Result<Vec<Value>, E> {
-        let place = place.map(str::to_owned);
-        if let Some(found) = self.map().get(&place).cloned() {
+        let key = key.map(str::to_owned);
+        if let Some(found) = self.map().get(&key).cloned() {
             return Ok(found.to_vec());
         }
-        if self.bytes() >= MOST {
+        if self.bytes() >= MAX_BYTES {
             return Err(full());
         }
-        let made = make()?;
-        self.bytes.fetch_add(made.iter().map(weight).sum(), Ordering::Relaxed);
-        self.map().insert(place, made.as_slice().into());
-        Ok(made)
+        let objects = render()?;
+        self.bytes.fetch_add(objects.iter().map(weight).sum(), Ordering::Relaxed);
+        self.map().insert(key, objects.as_slice().into());
+        Ok(objects)
     }
 
     /// Approximate bytes of all objects.
@@ -86,21 +86,21 @@ mod tests {
     #[test]
     fn a_task_renders_once_and_a_failure_is_tried_again() {
         let rendered = Rendered::default();
-        let place = ["phase", "step", "task"];
-        assert_eq!(rendered.objects(place, || Err("no"), || "full"), Err("no"));
-        assert_eq!(rendered.objects(place, || Ok::<_, &str>(vec![json!(1)]), || "full"), Ok(vec![json!(1)]));
-        assert_eq!(rendered.objects(place, || Err("not asked"), || "full"), Ok(vec![json!(1)]));
+        let key = ["phase", "step", "task"];
+        assert_eq!(rendered.objects(key, || Err("no"), || "full"), Err("no"));
+        assert_eq!(rendered.objects(key, || Ok::<_, &str>(vec![json!(1)]), || "full"), Ok(vec![json!(1)]));
+        assert_eq!(rendered.objects(key, || Err("rendered again"), || "full"), Ok(vec![json!(1)]));
         assert_eq!(rendered.objects(["phase", "step", "other"], || Err("no"), || "full"), Err("no"));
     }
 
     #[test]
     fn what_does_not_fit_beside_the_others_waits_for_the_next_pass() {
         let rendered = Rendered::default();
-        let large = || Ok::<_, &str>(vec![json!({"data": {"text": "x".repeat(MOST / 2)}})]);
+        let large = || Ok::<_, &str>(vec![json!({"data": {"text": "x".repeat(MAX_BYTES / 2)}})]);
         assert!(rendered.objects(["p", "s", "one"], large, || "full").is_ok());
         assert!(rendered.objects(["p", "s", "two"], large, || "full").is_ok());
-        assert!((MOST..MOST + 1000).contains(&rendered.bytes()), "{}", rendered.bytes());
-        assert_eq!(rendered.objects(["p", "s", "three"], || Err("made"), || "full"), Err("full"));
-        assert!(rendered.objects(["p", "s", "one"], || Err("made"), || "full").is_ok(), "it is kept");
+        assert!((MAX_BYTES..MAX_BYTES + 1000).contains(&rendered.bytes()), "{}", rendered.bytes());
+        assert_eq!(rendered.objects(["p", "s", "three"], || Err("rendered"), || "full"), Err("full"));
+        assert!(rendered.objects(["p", "s", "one"], || Err("rendered"), || "full").is_ok(), "it is kept");
     }
 }

@@ -14,12 +14,12 @@ use crate::package::values;
 
 /// The kinds that the templates spell out. A kind that a template computes is missing: only a run
 /// finds it.
-pub fn of(package: &Package) -> BTreeSet<Gvk> {
-    package.spec.templates.iter().flatten().flat_map(|(_, text)| written_out(text)).collect()
+pub fn written_out(package: &Package) -> BTreeSet<Gvk> {
+    package.spec.templates.iter().flatten().flat_map(|(_, text)| kinds_in(text)).collect()
 }
 
 /// Reads `apiVersion` and `kind` at the left margin of a document; takes both or none.
-fn written_out(text: &str) -> BTreeSet<Gvk> {
+fn kinds_in(text: &str) -> BTreeSet<Gvk> {
     let mut found = BTreeSet::new();
     let (mut api_version, mut kind) = (None, None);
     for line in text.lines().chain(["---"]) {
@@ -55,33 +55,33 @@ pub fn applied(run: &Run<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, Ta
     for phase in phases {
         for step in phase.steps.iter().flatten() {
             for task in step.tasks.iter().flatten() {
-                let site = TaskContext {
+                let context = TaskContext {
                     run,
                     params: &params,
                     phase: phase.name.as_deref().unwrap_or_default(),
                     step: step.name.as_deref().unwrap_or_default(),
                     task,
                 };
-                found.extend(applied_by(&site, among)?);
+                found.extend(applied_by(&context, among)?);
             }
         }
     }
     Ok(found)
 }
 
-fn applied_by(site: &TaskContext<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, TaskError> {
-    let package = site.run.package;
-    let Some(task) = package.task(site.task).and_then(|task| tasks::build(task).ok()) else {
+fn applied_by(context: &TaskContext<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, TaskError> {
+    let package = context.run.package;
+    let Some(task) = package.task(context.task).and_then(|task| tasks::build(task).ok()) else {
         return Ok(BTreeSet::new());
     };
     // Skips templates that cannot contain such a kind: rendering may generate keys.
     let may_hold = |text: &str| among.iter().any(|gvk| text.contains(&gvk.kind));
-    let files = task.applied(site).iter().filter(|file| package.template(file).is_some_and(may_hold));
+    let files = task.applied(context).iter().filter(|file| package.template(file).is_some_and(may_hold));
     let files: Vec<String> = files.cloned().collect();
     if files.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let objects = match render::objects(site, &files) {
+    let objects = match render::objects(context, &files) {
         Ok(objects) => objects,
         Err(error @ TaskError::Transient(_)) => return Err(error),
         Err(TaskError::Build(_) | TaskError::Fatal { .. }) => return Ok(BTreeSet::new()),
@@ -116,7 +116,7 @@ mod tests {
                     --- \napiVersion: apps/v1\nkind: Deployment";
         let expected = [("apps/v1", "Deployment"), ("example.io/v1", "Filter"), ("v1", "ConfigMap")]
             .map(|(v, k)| Gvk::new(v, k));
-        assert_eq!(written_out(text), BTreeSet::from(expected));
+        assert_eq!(kinds_in(text), BTreeSet::from(expected));
     }
 
     /// The ones among two kinds that plan deploy applies with these values.

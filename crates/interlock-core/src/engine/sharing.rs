@@ -1,4 +1,4 @@
-//! Cluster-scoped objects, which several Instances apply: a label names the maker, an annotation
+//! Cluster-scoped objects, which several Instances apply: a label names the creator, an annotation
 //! the other users. The last of them deletes the object.
 
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ const LISTED: usize = 1000;
 /// The Instances that apply an object, by uid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Users {
-    /// The maker; `None` where it is unknown.
-    maker: Option<String>,
+    /// The creator; `None` where it is unknown.
+    creator: Option<String>,
     /// The others.
     others: Vec<String>,
     /// Whether others were listed before: the annotation stays, so that no other Instance claims
@@ -27,7 +27,7 @@ impl Users {
         let list = annotation(current, meta::SHARED_BY);
         let others = list.into_iter().flat_map(|list| list.split(',')).filter(|uid| !uid.is_empty());
         Self {
-            maker: maker(current).map(str::to_owned),
+            creator: creator(current).map(str::to_owned),
             others: others.map(str::to_owned).collect(),
             listed: list.is_some(),
         }
@@ -35,27 +35,27 @@ impl Users {
 
     /// The value of the annotation; `None` where there is none.
     fn list(&self) -> Option<String> {
-        let needed = self.maker.is_none() && self.listed;
+        let needed = self.creator.is_none() && self.listed;
         (needed || !self.others.is_empty()).then(|| self.others.join(","))
     }
 }
 
 /// uid of the Instance that made an object.
-pub fn maker(current: &Value) -> Option<&str> {
+pub fn creator(current: &Value) -> Option<&str> {
     current["metadata"]["labels"][meta::INSTANCE_UID].as_str().filter(|uid| !uid.is_empty())
 }
 
-/// The users of the object once this Instance is its maker.
-pub fn made_by(current: &Value, uid: &str) -> Users {
+/// The users of the object once this Instance is its creator.
+pub fn with_creator(current: &Value, uid: &str) -> Users {
     let mut users = Users::of(current);
-    let before = users.maker.replace(uid.to_owned());
+    let before = users.creator.replace(uid.to_owned());
     users.others.extend(before);
     users.others.retain(|other| other != uid);
     users
 }
 
 /// The users of the object once this Instance is among them.
-pub fn joined_by(current: &Value, uid: &str) -> Users {
+pub fn with_user(current: &Value, uid: &str) -> Users {
     let mut users = Users::of(current);
     users.listed = true;
     if !users.others.iter().any(|other| other == uid) && users.others.len() < LISTED {
@@ -67,8 +67,8 @@ pub fn joined_by(current: &Value, uid: &str) -> Users {
 /// Writes the users of an object into its metadata.
 pub fn write(object: &mut Value, users: &Users) -> Result<(), NotAMap> {
     let labels = map_at(object, &["metadata", "labels"])?;
-    match &users.maker {
-        Some(maker) => drop(labels.insert(meta::INSTANCE_UID.to_owned(), maker.as_str().into())),
+    match &users.creator {
+        Some(creator) => drop(labels.insert(meta::INSTANCE_UID.to_owned(), creator.as_str().into())),
         None => drop(labels.remove(meta::INSTANCE_UID)),
     }
     let list = users.list();
@@ -81,15 +81,15 @@ pub fn write(object: &mut Value, users: &Users) -> Result<(), NotAMap> {
 }
 
 /// The patch by which an Instance leaves an object that others apply; `None` where it is not among
-/// them, or is the last. After the maker, the next user becomes the maker.
+/// them, or is the last. After the creator, the next user becomes the creator.
 pub fn leave(current: &Value, uid: &str) -> Option<Value> {
     let mut users = Users::of(current);
-    if users.maker.as_deref() == Some(uid) {
+    if users.creator.as_deref() == Some(uid) {
         users.others.retain(|other| other != uid);
         if users.others.is_empty() {
             return None;
         }
-        users.maker = Some(users.others.remove(0));
+        users.creator = Some(users.others.remove(0));
     } else {
         let before = users.others.len();
         users.others.retain(|other| other != uid);
@@ -97,9 +97,9 @@ pub fn leave(current: &Value, uid: &str) -> Option<Value> {
             return None;
         }
     }
-    let (maker, list) = (&users.maker, users.list());
+    let (creator, list) = (&users.creator, users.list());
     Some(json!({"metadata": {
-        "labels": {meta::INSTANCE_UID: maker},
+        "labels": {meta::INSTANCE_UID: creator},
         "annotations": {meta::SHARED_BY: list},
     }}))
 }
@@ -110,14 +110,14 @@ mod tests {
 
     use super::*;
 
-    fn object(maker: Option<&str>, others: Option<&str>) -> Value {
+    fn object(creator: Option<&str>, others: Option<&str>) -> Value {
         json!({"metadata": {
-            "name": "x", "labels": {meta::INSTANCE_UID: maker}, "annotations": {meta::SHARED_BY: others},
+            "name": "x", "labels": {meta::INSTANCE_UID: creator}, "annotations": {meta::SHARED_BY: others},
         }})
     }
 
     fn shown(object: &Value) -> (Option<&str>, Option<&str>) {
-        (maker(object), annotation(object, meta::SHARED_BY))
+        (creator(object), annotation(object, meta::SHARED_BY))
     }
 
     #[rstest]
@@ -127,12 +127,12 @@ mod tests {
     #[case::given(Some("b"), Some("c"), (Some("a"), Some("c,b")))]
     #[case::given_to_one_of_them(Some("b"), Some("a"), (Some("a"), Some("b")))]
     fn the_maker(
-        #[case] maker: Option<&str>,
+        #[case] creator: Option<&str>,
         #[case] others: Option<&str>,
         #[case] expected: (Option<&str>, Option<&str>),
     ) {
         let mut wanted = object(None, None);
-        write(&mut wanted, &made_by(&object(maker, others), "a")).unwrap();
+        write(&mut wanted, &with_creator(&object(creator, others), "a")).unwrap();
         assert_eq!(shown(&wanted), expected);
     }
 
@@ -142,12 +142,12 @@ mod tests {
     #[case::again(Some("b"), Some("a,c"), (Some("b"), Some("a,c")))]
     #[case::of_an_unknown_maker(None, None, (None, Some("a")))]
     fn another_one(
-        #[case] maker: Option<&str>,
+        #[case] creator: Option<&str>,
         #[case] others: Option<&str>,
         #[case] expected: (Option<&str>, Option<&str>),
     ) {
         let mut wanted = object(Some("a"), None);
-        write(&mut wanted, &joined_by(&object(maker, others), "a")).unwrap();
+        write(&mut wanted, &with_user(&object(creator, others), "a")).unwrap();
         assert_eq!(shown(&wanted), expected);
     }
 
@@ -160,11 +160,11 @@ mod tests {
     #[case::of_an_unknown_maker(None, Some("a"), Some((None, Some(""))))]
     #[case::a_stranger(Some("b"), Some("c"), None)]
     fn one_leaves(
-        #[case] maker: Option<&str>,
+        #[case] creator: Option<&str>,
         #[case] others: Option<&str>,
         #[case] expected: Option<(Option<&str>, Option<&str>)>,
     ) {
-        let mut current = object(maker, others);
+        let mut current = object(creator, others);
         let patch = leave(&current, "a");
         assert_eq!(patch.is_some(), expected.is_some());
         if let (Some(patch), Some(expected)) = (patch, expected) {
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn the_list_has_an_end() {
         let full: Vec<String> = (0..LISTED).map(|i| i.to_string()).collect();
-        let users = joined_by(&object(Some("b"), Some(&full.join(","))), "a");
+        let users = with_user(&object(Some("b"), Some(&full.join(","))), "a");
         assert_eq!(users.others.len(), LISTED);
     }
 }

@@ -55,7 +55,7 @@ pub(super) const CONTENT: Fact = Fact { name: "content", read: ReadDepth::Mark(f
 pub(super) const TERMINATING: Fact = Fact { name: fact::TERMINATING, read: ReadDepth::Word(terminating) };
 
 fn makers(holder: &Holder<'_>) -> Vec<Ref> {
-    wake_ups::makers(holder.object).map(|uid| Ref::Uid(uid.to_owned())).collect()
+    wake_ups::owner_uids(holder.object).map(|uid| Ref::Uid(uid.to_owned())).collect()
 }
 
 fn how_it_is(object: &Value) -> u64 {

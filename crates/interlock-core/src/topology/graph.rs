@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::arena::{Arena, NodeIndex, NodeState};
 use super::id::{Epoch, KindId, NodeId, Uid};
-use super::kind_table::{Schema, Watch};
+use super::kind_table::{Schema, WatchProgress};
 use super::names::Sym;
 use super::reading::{KeptFact, ObjectReading};
 use super::schema::{DeclaredKind, EventScope, EventTriggers, LinkPath, Ref, Side};
@@ -98,7 +98,7 @@ impl Graph {
 
     /// Removes a kind that is gone, with all its objects.
     pub fn gone(&mut self, kind: KindId) -> AffectedNodes {
-        self.schema.get_mut(kind).watch = Watch::default();
+        self.schema.get_mut(kind).watch = WatchProgress::default();
         let all = self.objects(kind).collect();
         self.end_of(kind, all)
     }
@@ -106,7 +106,7 @@ impl Graph {
     /// Forgets the objects of a kind without treating them as deleted: the kind is unavailable and they
     /// are unknown from now on. Returns their ids.
     pub fn forget(&mut self, kind: KindId) -> Vec<NodeId> {
-        self.schema.get_mut(kind).watch = Watch::default();
+        self.schema.get_mut(kind).watch = WatchProgress::default();
         let all: Vec<NodeIndex> = self.objects(kind).collect();
         let ids = all.iter().map(|ix| self.id(*ix)).collect();
         all.into_iter().for_each(|ix| self.remove(ix));

@@ -25,7 +25,7 @@ pub(super) struct KindEntry {
     pub links: u16,
     /// Number of the link to its parts; those of its parts follow.
     pub parts: u16,
-    pub watch: Watch,
+    pub watch: WatchProgress,
     /// Paths to the objects that follow those of this kind.
     pub followers: Vec<LinkPath>,
 }
@@ -41,7 +41,7 @@ pub(super) struct LinkRow {
 
 /// Watch state of a kind.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct WatchProgress {
     /// The epoch; `None` while the kind is unavailable.
     pub epoch: Option<Epoch>,
     /// Counts lists; a node records the last one that contained it.
@@ -55,7 +55,7 @@ pub(super) struct Watch {
     pub synced: BTreeSet<String>,
 }
 
-impl Watch {
+impl WatchProgress {
     /// The round of the list that covers objects of that namespace.
     pub(super) fn begun(&self, namespace: &str) -> u32 {
         let round = self.listing.get("").or_else(|| self.listing.get(namespace));
@@ -88,7 +88,7 @@ impl Schema {
             return id;
         }
         let id = KindId(u16::try_from(self.kinds.len()).unwrap_or(u16::MAX));
-        let (facts, watch) = (declared.kept(), Watch::default());
+        let (facts, watch) = (declared.kept(), WatchProgress::default());
         self.kinds.push(KindEntry {
             name,
             declared,

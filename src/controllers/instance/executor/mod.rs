@@ -259,7 +259,7 @@ impl<'a> Pass<'a> {
         let ended = match &phase {
             RecordPhase::Over { .. } => Ended::Finished,
             RecordPhase::Waiting { .. }
-                if !self.tried_again && self.watch_state.is_told(self.engine.instance()) =>
+                if !self.tried_again && self.watch_state.watches_suffice(self.engine.instance()) =>
             {
                 Ended::Waiting
             }

@@ -80,8 +80,9 @@ impl<'a> ReadSet<'a> {
     }
 
     /// Whether watches wake the Instance when its run can continue.
-    pub(super) fn is_told(&self, instance: &InstanceId) -> bool {
-        !self.kind_unsure && wake_ups::is_told(&self.observed, instance, |kind| self.ctx.is_watched(kind))
+    pub(super) fn watches_suffice(&self, instance: &InstanceId) -> bool {
+        !self.kind_unsure
+            && wake_ups::watches_suffice(&self.observed, instance, |kind| self.ctx.is_watched(kind))
     }
 
     /// Looks up what the engine requests.

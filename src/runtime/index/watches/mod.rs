@@ -126,7 +126,7 @@ impl Observer {
     /// Requests the kinds of a package that is in use, and releases those of one that is not.
     fn look_at_package(&self, package: &NamespacedName) {
         let wanted = match self.store.is_used(package) {
-            true => self.store.operator_version(package).map(|package| rendered_kinds::of(&package)),
+            true => self.store.operator_version(package).map(|package| rendered_kinds::written_out(&package)),
             false => Some(BTreeSet::new()),
         };
         // An unknown package makes nothing new, and its objects stay.

@@ -10,7 +10,7 @@ use crate::api::rule::{Rule, RuleGroup};
 
 /// Action of a rule on a violation, from the least to the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Action {
+pub enum RuleAction {
     /// It does not evaluate the request.
     Off,
     /// It warns: the request is admitted.
@@ -20,7 +20,7 @@ pub enum Action {
     Deny,
 }
 
-impl Action {
+impl RuleAction {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Deny, Self::Warn, Self::Off];
 
@@ -51,7 +51,7 @@ pub struct RuleSetting {
     pub namespace_selector: Option<NamespaceSelector>,
     /// `Deny`: refuse. `Warn`: admit with the text of the refusal as a warning, an audit
     /// annotation and a count. `Off`, in quotes: do not evaluate.
-    #[schemars(extend("enum" = Action::ALL.map(Action::as_str)))]
+    #[schemars(extend("enum" = RuleAction::ALL.map(RuleAction::as_str)))]
     pub action: String,
 }
 
@@ -88,7 +88,7 @@ fn group_validations() -> Value {
 struct Setting {
     group: RuleGroup,
     selector: NamespaceSelector,
-    action: Action,
+    action: RuleAction,
 }
 
 /// Actions of the rules, by namespace; by default all of them deny.
@@ -117,9 +117,9 @@ impl Rules {
     }
 
     /// The action of a group in every namespace, where it does not depend on their labels.
-    pub fn everywhere(&self, group: RuleGroup) -> Option<Action> {
+    pub fn everywhere(&self, group: RuleGroup) -> Option<RuleAction> {
         match self.0.iter().find(|setting| setting.group == group) {
-            None => Some(Action::Deny),
+            None => Some(RuleAction::Deny),
             Some(first) => first.selector.is_empty().then_some(first.action),
         }
     }
@@ -150,7 +150,7 @@ impl RuleSetting {
                 );
             }
         };
-        let Some(action) = Action::of(&self.action) else {
+        let Some(action) = RuleAction::of(&self.action) else {
             return bad("action", format!("{:?} is no action; write Deny, Warn or Off", self.action));
         };
         let selector = self.namespace_selector.clone().unwrap_or_default();
@@ -163,16 +163,16 @@ impl RuleSetting {
 
 /// Actions of the rules in one namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Actions([Action; RuleGroup::ALL.len()]);
+pub struct Actions([RuleAction; RuleGroup::ALL.len()]);
 
 impl Actions {
     /// The action of a rule.
-    pub fn of(&self, rule: Rule) -> Action {
+    pub fn of(&self, rule: Rule) -> RuleAction {
         self.group(rule.group())
     }
 
     /// The action of the rules of a group.
-    pub fn group(&self, group: RuleGroup) -> Action {
+    pub fn group(&self, group: RuleGroup) -> RuleAction {
         // The array has an entry for each group.
         self.0.get(group as usize).copied().unwrap_or_default()
     }
@@ -185,7 +185,7 @@ impl Actions {
         actions
     }
 
-    fn set(&mut self, group: RuleGroup, action: Action) {
+    fn set(&mut self, group: RuleGroup, action: RuleAction) {
         if group.can_be_set()
             && let Some(own) = self.0.get_mut(group as usize)
         {
@@ -222,25 +222,25 @@ mod tests {
     }
 
     #[rstest]
-    #[case::first_that_selects("prod", Action::Deny, Action::Deny)]
-    #[case::second("dev", Action::Off, Action::Warn)]
-    #[case::without_a_selector("test", Action::Warn, Action::Deny)]
+    #[case::first_that_selects("prod", RuleAction::Deny, RuleAction::Deny)]
+    #[case::second("dev", RuleAction::Off, RuleAction::Warn)]
+    #[case::without_a_selector("test", RuleAction::Warn, RuleAction::Deny)]
     fn the_first_setting_that_selects_holds(
         #[case] tier: &str,
-        #[case] freeze: Action,
-        #[case] parameters: Action,
+        #[case] freeze: RuleAction,
+        #[case] parameters: RuleAction,
     ) {
         let actions = layered().within(Some(&labels(tier)));
         assert_eq!(actions.of(Rule::PLAN_RUNNING), freeze);
         assert_eq!(actions.of(Rule::PARAMETER_IMMUTABLE), parameters);
-        assert_eq!(actions.of(Rule::UPGRADE_PATH), Action::Deny);
+        assert_eq!(actions.of(Rule::UPGRADE_PATH), RuleAction::Deny);
     }
 
     #[test]
     fn an_unknown_namespace_is_denied() {
         assert_eq!(layered().within(None), Actions::default());
-        assert_eq!(layered().within(None).of(Rule::PLAN_RUNNING), Action::Deny);
-        assert_eq!(layered().within(Some(&Labels::new())).of(Rule::PLAN_RUNNING), Action::Warn);
+        assert_eq!(layered().within(None).of(Rule::PLAN_RUNNING), RuleAction::Deny);
+        assert_eq!(layered().within(Some(&Labels::new())).of(Rule::PLAN_RUNNING), RuleAction::Warn);
     }
 
     #[rstest]
@@ -264,12 +264,12 @@ mod tests {
         assert_eq!(problems[0].field, field);
         assert!(problems[0].problem.contains(text), "{}", problems[0].problem);
         let actions = rules.within(Some(&Labels::new()));
-        assert_eq!(actions.of(Rule::UPGRADE_PATH), Action::Off);
+        assert_eq!(actions.of(Rule::UPGRADE_PATH), RuleAction::Off);
         assert!(
             RuleGroup::ALL
                 .into_iter()
                 .filter(|g| *g != RuleGroup::Upgrades)
-                .all(|g| actions.group(g) == Action::Deny)
+                .all(|g| actions.group(g) == RuleAction::Deny)
         );
     }
 
@@ -292,8 +292,8 @@ mod tests {
     fn the_strictest_of_two() {
         let prod = layered().within(Some(&labels("prod")));
         let dev = layered().within(Some(&labels("dev")));
-        assert_eq!(dev.strictest(prod).of(Rule::PLAN_RUNNING), Action::Deny);
-        assert_eq!(prod.strictest(dev).of(Rule::PLAN_RUNNING), Action::Deny);
+        assert_eq!(dev.strictest(prod).of(Rule::PLAN_RUNNING), RuleAction::Deny);
+        assert_eq!(prod.strictest(dev).of(Rule::PLAN_RUNNING), RuleAction::Deny);
         assert_eq!(dev.strictest(dev), dev);
     }
 }

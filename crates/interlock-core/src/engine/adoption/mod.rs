@@ -47,9 +47,9 @@ pub fn ownership(current: &Value, instance: &InstanceId, adoption: Adoption) -> 
 }
 
 fn namespaced(current: &Value, instance: &InstanceId, adoption: Adoption) -> Ownership {
-    let given = annotation(current, meta::ADOPT) == Some(instance.name.as_str());
+    let handed_over = annotation(current, meta::ADOPT) == Some(instance.name.as_str());
     let adopter = annotation(current, meta::ADOPTED_BY);
-    if adopter == Some(instance.uid.as_str()) && !given {
+    if adopter == Some(instance.uid.as_str()) && !handed_over {
         return Ownership::Adopted;
     }
     match owner(current, instance) {
@@ -58,7 +58,7 @@ fn namespaced(current: &Value, instance: &InstanceId, adoption: Adoption) -> Own
             return if adoption == Adoption::Allow { Ownership::Adopted } else { Ownership::Foreign(owner) };
         }
         Some(Reference::Of(owner)) => return Ownership::Foreign(owner),
-        None if given => return Ownership::Owned,
+        None if handed_over => return Ownership::Owned,
         None => {}
     }
     let made = annotation(current, meta::LAST_APPLIED_CONFIGURATION).is_some();
@@ -101,17 +101,29 @@ fn is_instance(reference: &Value) -> bool {
     reference["kind"] == "Instance" && group == Some(meta::KUDO_GROUP)
 }
 
+/// Whether an object belongs to another Instance that had the name of this one.
+pub fn is_of_former(instance: &InstanceId, current: &Value) -> bool {
+    let owners = current["metadata"]["ownerReferences"].as_array();
+    owners.into_iter().flatten().any(|r| {
+        r["controller"] == true
+            && r["kind"] == "Instance"
+            && r["apiVersion"].as_str().is_some_and(|v| v.starts_with(meta::KUDO_GROUP))
+            && r["name"] == instance.name.as_str()
+            && r["uid"] != instance.uid.as_str()
+    })
+}
+
 /// CustomResourceDefinitions, roles and namespaces are shared: Instances write them as KUDO does,
 /// also those that none of them made, as long as they have no annotations.
 fn cluster_scoped(current: &Value, instance: &InstanceId, adoption: Adoption) -> Ownership {
-    let maker = sharing::maker(current);
-    let given = annotation(current, meta::ADOPT)
+    let creator = sharing::creator(current);
+    let handed_over = annotation(current, meta::ADOPT)
         .and_then(|to| to.split_once('/'))
         .is_some_and(|to| to == (&instance.namespace, &instance.name));
-    if maker == Some(instance.uid.as_str()) || given {
+    if creator == Some(instance.uid.as_str()) || handed_over {
         return Ownership::Owned;
     }
-    if maker.is_some() {
+    if creator.is_some() {
         return Ownership::Shared;
     }
     if annotation(current, meta::ADOPTED_BY).is_some() {
@@ -135,7 +147,7 @@ fn cluster_scoped(current: &Value, instance: &InstanceId, adoption: Adoption) ->
 ///
 /// # Errors
 /// The metadata, annotations or labels of the desired object are not a map.
-pub fn onto(
+pub fn with_ownership(
     wanted: &Value,
     current: &Value,
     ownership: &Ownership,
@@ -146,8 +158,8 @@ pub fn onto(
     let namespaced = meta_str(current, "namespace").is_some();
     match ownership {
         Ownership::Owned if namespaced => {}
-        Ownership::Owned => sharing::write(&mut wanted, &sharing::made_by(current, uid))?,
-        Ownership::Shared => sharing::write(&mut wanted, &sharing::joined_by(current, uid))?,
+        Ownership::Owned => sharing::write(&mut wanted, &sharing::with_creator(current, uid))?,
+        Ownership::Shared => sharing::write(&mut wanted, &sharing::with_user(current, uid))?,
         Ownership::Adopted | Ownership::Foreign(_) => {
             map_at(&mut wanted, &["metadata"])?.remove("ownerReferences");
             map_at(&mut wanted, &["metadata", "labels"])?.remove(meta::INSTANCE_UID);
@@ -172,7 +184,7 @@ pub fn strip(object: &mut Value) {
 }
 
 /// Why an object is not written, and the remedy.
-pub fn refusal(key: &ObjectKey, owner: &ForeignOwner, instance: &InstanceId) -> String {
+pub fn not_adopted(key: &ObjectKey, owner: &ForeignOwner, instance: &InstanceId) -> String {
     let InstanceId { namespace, name, .. } = instance;
     let adopt = match key.namespace {
         Some(_) => format!("{}: {name}", meta::ADOPT),

@@ -63,7 +63,7 @@ fn annotated(key: &str, value: &str) -> Value {
 #[case::of_an_instance_of_another_group(json!({"ownerReferences": [{"apiVersion": "kudo.developers/v1", "kind": "Instance", "name": "inst", "uid": "x"}]}), unmanaged(), Adopted)]
 #[case::controlled(json!({"ownerReferences": controller()}), of_controller(), Adopted)]
 #[case::owned_and_not_controlled(json!({"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "x"}]}), unmanaged(), Adopted)]
-#[case::given(annotated("interlock.dev/adopt", "inst"), Owned, Owned)]
+#[case::handed_over(annotated("interlock.dev/adopt", "inst"), Owned, Owned)]
 #[case::given_to_another(annotated("interlock.dev/adopt", "other"), unmanaged(), Adopted)]
 #[case::given_with_its_controller(with(annotated("interlock.dev/adopt", "inst"), &json!({"ownerReferences": controller()})), of_controller(), Adopted)]
 #[case::given_by_its_instance(with(annotated("interlock.dev/adopt", "inst"), &json!({"ownerReferences": owners("other", "uid-2")})), of_instance("other"), of_instance("other"))]
@@ -95,7 +95,7 @@ fn labelled(uid: &str) -> Value {
 #[case::made_by_kudo_and_shared(with(made("inst"), &annotated("interlock.dev/shared-by", "")), Shared, Shared)]
 #[case::adopted(with(made("inst"), &annotated("interlock.dev/adopted-by", "uid-1")), Adopted, Adopted)]
 #[case::adopted_by_another(with(made("inst"), &annotated("interlock.dev/adopted-by", "uid-2")), Adopted, Adopted)]
-#[case::given(annotated("interlock.dev/adopt", "ns/inst"), Owned, Owned)]
+#[case::handed_over(annotated("interlock.dev/adopt", "ns/inst"), Owned, Owned)]
 #[case::given_to_one_of_another_namespace(
     annotated("interlock.dev/adopt", "other/inst"),
     unmanaged(),
@@ -114,8 +114,8 @@ fn what_is_adopted_gets_no_owner() {
     let wanted =
         json!({"metadata": {"name": "x", "namespace": "ns", "ownerReferences": owners("inst", "uid-1")}});
     let current = json!({"metadata": {"name": "x", "namespace": "ns", "annotations": {"interlock.dev/adopted-by": "uid-0"}}});
-    assert_eq!(onto(&wanted, &current, &Owned, &instance()), Ok(wanted.clone()));
-    let adopted = onto(&wanted, &current, &Adopted, &instance()).unwrap();
+    assert_eq!(with_ownership(&wanted, &current, &Owned, &instance()), Ok(wanted.clone()));
+    let adopted = with_ownership(&wanted, &current, &Adopted, &instance()).unwrap();
     let metadata = json!({"name": "x", "namespace": "ns", "labels": {}, "annotations": {"interlock.dev/adopted-by": "uid-1"}});
     assert_eq!(adopted["metadata"], metadata);
 }
@@ -124,7 +124,7 @@ fn what_is_adopted_gets_no_owner() {
 fn what_others_made_in_the_cluster_is_not_marked_as_ours() {
     let wanted = json!({"metadata": {"name": "x", "labels": {"interlock.dev/instance-uid": "uid-1"}}});
     let current = json!({"metadata": {"name": "x", "annotations": {"interlock.dev/adopted-by": "uid-0"}}});
-    let adopted = onto(&wanted, &current, &Adopted, &instance()).unwrap();
+    let adopted = with_ownership(&wanted, &current, &Adopted, &instance()).unwrap();
     let metadata = json!({"name": "x", "labels": {}, "annotations": {"interlock.dev/adopted-by": "uid-0"}});
     assert_eq!(adopted["metadata"], metadata, "the first one stays");
 }
@@ -165,7 +165,7 @@ fn refusals_name_the_object_and_the_ways_out(
     let current =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": namespace}});
     let key = ObjectKey::of(&current).unwrap();
-    let said = refusal(&key, &owner, &instance());
+    let said = not_adopted(&key, &owner, &instance());
     assert!(said.starts_with(&format!("{key} exists, and ")) && said.contains(text), "{said}");
     assert!(said.ends_with("then run `interlock plan retry`") && said.len() < 600, "{said}");
     let allows = !matches!(owner, ForeignOwner::Instance(_));

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::errors::{InvalidTask, TaskError, reason};
 use super::lookup::{EngineStep, Fatal, Observed, PlanState, TaskObject, TaskProgress};
-use super::ownership::Claims;
+use super::ownership::TaskOwners;
 use super::render::TaskContext;
 use super::run::Run;
 use super::state::{Level, StateEvent, change};
@@ -134,7 +134,7 @@ struct Walk<'a> {
     run: &'a Run<'a>,
     params: &'a BTreeMap<String, go_template::Value>,
     observed: &'a Observed,
-    claims: Claims,
+    owners: TaskOwners,
 }
 
 fn is_serial(strategy: Option<&str>) -> bool {
@@ -149,7 +149,7 @@ fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut Eng
         .rendered
         .parameters(|| values::parameters(run.package, run.values))
         .map_err(|error| End::of_plan(run, reason::INVALID_PARAMS, &error.to_string()))?;
-    let mut walk = Walk { run, params: &params, observed, claims: Claims::default() };
+    let mut walk = Walk { run, params: &params, observed, owners: TaskOwners::default() };
     let mut complete = true;
     for phase in plan.phases.iter().flatten() {
         let done = walk.phase(phase, state, out)?;
@@ -252,8 +252,8 @@ impl Walk<'_> {
             if again || done.get(&key).is_some_and(|done| done.contains(task)) {
                 continue;
             }
-            let site = TaskContext { run: self.run, params: self.params, phase, step: name, task };
-            match self.task(&site) {
+            let context = TaskContext { run: self.run, params: self.params, phase, step: name, task };
+            match self.task(&context) {
                 Ok(progress) => {
                     if progress.done {
                         done.entry(key.clone()).or_default().insert(task.clone());
@@ -267,8 +267,10 @@ impl Walk<'_> {
                     gather(progress, unsaved, out);
                 }
                 Err(TaskEnd::Retry(error)) => {
-                    let message =
-                        format!("A transient error when executing task {}. Will retry. {error}", site.path());
+                    let message = format!(
+                        "A transient error when executing task {}. Will retry. {error}",
+                        context.path()
+                    );
                     change(Level::Step, &mut status.status, StateEvent::Failed);
                     status.message = Some(message.clone());
                     waits.push(message.clone());
@@ -308,18 +310,18 @@ impl Walk<'_> {
         Err(End::inside(self.run, reason::STEP_DEADLINE, &what))
     }
 
-    fn task(&mut self, site: &TaskContext<'_>) -> Result<TaskProgress, TaskEnd> {
-        let path = site.path();
+    fn task(&mut self, context: &TaskContext<'_>) -> Result<TaskProgress, TaskEnd> {
+        let path = context.path();
         let build = |error: &InvalidTask| {
             let what = format!(" failed to build task {path}: {error}");
             TaskEnd::Over(End::inside(self.run, reason::TASK_BUILD, &what))
         };
-        let definition = self.run.package.task(site.task).ok_or_else(|| {
+        let definition = self.run.package.task(context.task).ok_or_else(|| {
             let what = format!(" missing task {path}");
             TaskEnd::Over(End::inside(self.run, reason::UNKNOWN_TASK, &what))
         })?;
         let task = tasks::build(definition).map_err(|error| build(&error))?;
-        task.advance(site, self.observed, &mut self.claims).map_err(|error| match error {
+        task.advance(context, self.observed, &mut self.owners).map_err(|error| match error {
             TaskError::Transient(error) => TaskEnd::Retry(error),
             TaskError::Build(error) => build(&error),
             TaskError::Fatal { reason, cause } => {

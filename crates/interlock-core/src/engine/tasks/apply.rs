@@ -6,7 +6,6 @@ use super::task_kind;
 use super::task_kind::{TaskKind, Tasker, TemplateRef};
 use crate::api::interlock::Adoption;
 use crate::api::kudo::{Task, TaskSpec};
-use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::Effect;
 use crate::engine::adoption;
@@ -19,9 +18,8 @@ use crate::engine::health::Health;
 use crate::engine::lookup::{Found, KindServed, Observed, Query, TaskProgress};
 use crate::engine::merge;
 use crate::engine::merge::MergeError;
-use crate::engine::ownership::Claims;
+use crate::engine::ownership::TaskOwners;
 use crate::engine::render::TaskContext;
-use crate::engine::run::InstanceId;
 
 /// The kind of task.
 pub(super) struct Apply;
@@ -53,82 +51,82 @@ impl Tasker for ApplyTask<'_> {
 
     fn advance(
         &self,
-        site: &TaskContext<'_>,
+        context: &TaskContext<'_>,
         observed: &Observed,
-        claims: &mut Claims,
+        owners: &mut TaskOwners,
     ) -> Result<TaskProgress, TaskError> {
-        task_kind::with_objects(site, self.resources, claims, |objects, claims| {
-            advance(site, objects, observed, claims)
+        task_kind::with_objects(context, self.resources, owners, |objects, owners| {
+            advance(context, objects, observed, owners)
         })
     }
 }
 
 /// Advances a task with its objects.
 pub(super) fn advance(
-    site: &TaskContext<'_>,
+    context: &TaskContext<'_>,
     objects: Vec<Value>,
     observed: &Observed,
-    claims: &Claims,
+    owners: &TaskOwners,
 ) -> Result<TaskProgress, TaskError> {
     let mut progress = TaskProgress::default();
     let mut wanted = Vec::with_capacity(objects.len());
     for object in objects {
-        match placed(site, object, observed, claims)? {
-            Place::Known(object) => wanted.push(object),
-            Place::Ask(need) => {
-                progress.needs.insert(need);
+        match resolve(context, object, observed, owners)? {
+            Resolved::Object(object) => wanted.push(object),
+            Resolved::Lookup(query) => {
+                progress.needs.insert(query);
             }
-            Place::Later(why) => progress.waiting.push(why),
-            Place::Absent(gvk) => {
+            Resolved::Waiting(why) => progress.waiting.push(why),
+            Resolved::NotServed(gvk) => {
                 progress.waiting.push(format!("the API server does not serve {gvk} yet"));
                 progress.absent.insert(gvk);
             }
         }
     }
-    progress.needs.extend(unseen(&wanted, observed));
+    progress.needs.extend(missing(&wanted, observed));
     if progress.needs.is_empty() {
-        write(site, &wanted, observed, &mut progress)?;
+        add_writes(context, &wanted, observed, &mut progress)?;
     }
-    let settled = progress.needs.is_empty() && progress.lane.is_empty();
-    if settled {
-        judge(&wanted, observed, &mut progress)?;
+    let written = progress.needs.is_empty() && progress.lane.is_empty();
+    if written {
+        check_health(&wanted, observed, &mut progress)?;
     }
-    progress.done = settled && progress.waiting.is_empty();
+    progress.done = written && progress.waiting.is_empty();
     Ok(progress)
 }
 
-enum Place {
-    Known(WantedObject),
-    Ask(Query),
-    Later(String),
+enum Resolved {
+    Object(WantedObject),
+    Lookup(Query),
+    Waiting(String),
     /// The kind is not served, and no object of this call defines it.
-    Absent(Gvk),
+    NotServed(Gvk),
 }
 
-fn placed(
-    site: &TaskContext<'_>,
+fn resolve(
+    context: &TaskContext<'_>,
     object: Value,
     observed: &Observed,
-    claims: &Claims,
-) -> Result<Place, TaskError> {
+    owners: &TaskOwners,
+) -> Result<Resolved, TaskError> {
     let gvk = Gvk::of(&object)
         .ok_or_else(|| TaskError::fatal(reason::RENDERING, "the object names no kind".to_owned()))?;
     let namespaced = match observed.kinds.get(&gvk) {
-        None => return Ok(Place::Ask(Query::Kind(gvk))),
+        None => return Ok(Resolved::Lookup(Query::Kind(gvk))),
         Some(KindServed::Namespaced) => true,
         Some(KindServed::Cluster) => false,
-        Some(KindServed::NeverServed) if !claims.promises(&gvk) => return Err(unknown_kind(&gvk)),
-        Some(KindServed::Undefined | KindServed::NotServed) if !claims.promises(&gvk) => {
-            return Ok(Place::Absent(gvk));
+        Some(KindServed::NeverServed) if !owners.defines(&gvk) => return Err(unknown_kind(&gvk)),
+        Some(KindServed::Undefined | KindServed::NotServed) if !owners.defines(&gvk) => {
+            return Ok(Resolved::NotServed(gvk));
         }
         Some(KindServed::NeverServed | KindServed::Undefined | KindServed::NotServed) => {
-            return Ok(Place::Later(format!("the API server does not serve {gvk} yet")));
+            return Ok(Resolved::Waiting(format!("the API server does not serve {gvk} yet")));
         }
         Some(KindServed::Unknown) => {
-            return Ok(Place::Later(format!("it is not known yet whether the API server serves {gvk}")));
+            return Ok(Resolved::Waiting(format!("it is not known yet whether the API server serves {gvk}")));
         }
     };
-    enhance::enhance(site, object, namespaced).map(Place::Known)
+    enhance::enhance(context, object, namespaced).map(Resolved::Object)
 }
 
 fn unknown_kind(gvk: &Gvk) -> TaskError {
@@ -141,38 +139,39 @@ fn unknown_kind(gvk: &Gvk) -> TaskError {
     )
 }
 
-fn unseen<'a>(wanted: &'a [WantedObject], observed: &'a Observed) -> impl Iterator<Item = Query> + 'a {
-    let seen = |key: &ObjectKey| observed.objects.contains_key(key) || observed.failures.contains_key(key);
-    wanted.iter().filter(move |w| !seen(&w.key)).map(|w| Query::Object(w.key.clone()))
+fn missing<'a>(wanted: &'a [WantedObject], observed: &'a Observed) -> impl Iterator<Item = Query> + 'a {
+    let is_found =
+        |key: &ObjectKey| observed.objects.contains_key(key) || observed.failures.contains_key(key);
+    wanted.iter().filter(move |w| !is_found(&w.key)).map(|w| Query::Object(w.key.clone()))
 }
 
 /// Builds the write batch, in order: the first object that failed stops it, as in KUDO.
-fn write(
-    site: &TaskContext<'_>,
+fn add_writes(
+    context: &TaskContext<'_>,
     wanted: &[WantedObject],
     observed: &Observed,
     progress: &mut TaskProgress,
 ) -> Result<(), TaskError> {
     for WantedObject { key, object } in wanted {
-        let seen = observed.objects.get(key);
+        let found = observed.objects.get(key);
         if let Some(failure) = observed.failures.get(key) {
-            let request = match seen {
+            let request = match found {
                 None => FailedRequest::Get,
                 Some(Found::Absent) => FailedRequest::Create,
                 Some(Found::Present(_)) => FailedRequest::Patch,
             };
             if !is_stale(request, failure) {
-                return Err(TaskError::api(request, key, failure, site.run.transient));
+                return Err(TaskError::api(request, key, failure, context.run.transient));
             }
             progress.needs.insert(Query::Object(key.clone()));
             return Ok(());
         }
-        match seen {
+        match found {
             None => {}
             Some(Found::Absent) => progress.lane.push(create(key, object)?),
-            Some(Found::Present(current)) => match leaving(site, key, current) {
+            Some(Found::Present(current)) => match awaits_deletion(context, key, current) {
                 Some(why) => progress.waiting.push(why),
-                None => progress.lane.extend(patch(site, key, object, current, observed.adoption)?),
+                None => progress.lane.extend(patch(context, key, object, current, observed.adoption)?),
             },
         }
     }
@@ -180,25 +179,13 @@ fn write(
 }
 
 /// Why an object is not written now: it is about to disappear, and is created again afterwards.
-fn leaving(site: &TaskContext<'_>, key: &ObjectKey, current: &Value) -> Option<String> {
+fn awaits_deletion(context: &TaskContext<'_>, key: &ObjectKey, current: &Value) -> Option<String> {
     if meta_str(current, "deletionTimestamp").is_some() {
         return Some(format!("{key} is being deleted"));
     }
-    let instance = site.run.instance;
-    belongs_to_former(instance, current)
+    let instance = context.run.instance;
+    adoption::is_of_former(instance, current)
         .then(|| format!("{key} belongs to a former Instance {} and is about to be removed", instance.name))
-}
-
-/// Whether an object belongs to another Instance that had the name of this one.
-pub(crate) fn belongs_to_former(instance: &InstanceId, current: &Value) -> bool {
-    let owners = current["metadata"]["ownerReferences"].as_array();
-    owners.into_iter().flatten().any(|r| {
-        r["controller"] == true
-            && r["kind"] == "Instance"
-            && r["apiVersion"].as_str().is_some_and(|v| v.starts_with(meta::KUDO_GROUP))
-            && r["name"] == instance.name.as_str()
-            && r["uid"] != instance.uid.as_str()
-    })
 }
 
 fn create(key: &ObjectKey, wanted: &Value) -> Result<Effect, TaskError> {
@@ -208,29 +195,34 @@ fn create(key: &ObjectKey, wanted: &Value) -> Result<Effect, TaskError> {
 }
 
 fn patch(
-    site: &TaskContext<'_>,
+    context: &TaskContext<'_>,
     key: &ObjectKey,
     wanted: &Value,
     current: &Value,
     adoption: Adoption,
 ) -> Result<Option<Effect>, TaskError> {
-    let instance = site.run.instance;
+    let instance = context.run.instance;
     let ownership = adoption::ownership(current, instance, adoption);
     if let Ownership::Foreign(owner) = &ownership {
-        return Err(TaskError::fatal(reason::NOT_ADOPTED, adoption::refusal(key, owner, instance)));
+        return Err(TaskError::fatal(reason::NOT_ADOPTED, adoption::not_adopted(key, owner, instance)));
     }
     let failed = |error: MergeError| {
         let namespace = key.namespace.as_deref().unwrap_or_default();
         let cause = format!("failed to patch a {} {namespace}/{}: {error}", key.gvk, key.name);
         TaskError::fatal(reason::RENDERING, cause)
     };
-    let wanted = adoption::onto(wanted, current, &ownership, instance).map_err(|e| failed(e.into()))?;
+    let wanted =
+        adoption::with_ownership(wanted, current, &ownership, instance).map_err(|e| failed(e.into()))?;
     let patch = merge::patch(&wanted, current, &instance.uid).map_err(failed)?;
     let resource_version = meta_str(current, "resourceVersion").unwrap_or_default().to_owned();
     Ok(patch.map(|patch| Effect::Patch { key: key.clone(), resource_version, patch }))
 }
 
-fn judge(wanted: &[WantedObject], observed: &Observed, progress: &mut TaskProgress) -> Result<(), TaskError> {
+fn check_health(
+    wanted: &[WantedObject],
+    observed: &Observed,
+    progress: &mut TaskProgress,
+) -> Result<(), TaskError> {
     for WantedObject { key, .. } in wanted {
         let Some(Found::Present(current)) = observed.objects.get(key) else { continue };
         match health::of(current) {

@@ -15,12 +15,12 @@ use crate::engine::enhance;
 use crate::engine::enhance::WantedObject;
 use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale, reason};
 use crate::engine::lookup::{Found, KindServed, Observed, Query, TaskProgress};
-use crate::engine::ownership::Claims;
+use crate::engine::ownership::TaskOwners;
 use crate::engine::render::TaskContext;
 use crate::engine::sharing;
 
 /// Kinds that hold a user's data: Interlock never deletes them (group, kind).
-const KEPT: [(&str, &str); 4] = [
+const NEVER_DELETED: [(&str, &str); 4] = [
     ("", "PersistentVolumeClaim"),
     ("", "PersistentVolume"),
     ("", "Namespace"),
@@ -53,18 +53,20 @@ impl TaskKind for Delete {
 impl Tasker for DeleteTask<'_> {
     fn advance(
         &self,
-        site: &TaskContext<'_>,
+        context: &TaskContext<'_>,
         observed: &Observed,
-        claims: &mut Claims,
+        owners: &mut TaskOwners,
     ) -> Result<TaskProgress, TaskError> {
-        task_kind::with_objects(site, self.resources, claims, |objects, _| advance(site, objects, observed))
+        task_kind::with_objects(context, self.resources, owners, |objects, _| {
+            advance(context, objects, observed)
+        })
     }
 }
 
 /// Advances a task with its objects. Skips objects of a kind that is not defined, which cannot exist; waits
 /// for those of a kind that is defined and not served.
 pub(super) fn advance(
-    site: &TaskContext<'_>,
+    context: &TaskContext<'_>,
     objects: Vec<Value>,
     observed: &Observed,
 ) -> Result<TaskProgress, TaskError> {
@@ -90,8 +92,8 @@ pub(super) fn advance(
                 continue;
             }
         };
-        let WantedObject { key, object } = enhance::enhance(site, object, namespaced)?;
-        one(site, &key, &object, observed, &mut progress)?;
+        let WantedObject { key, object } = enhance::enhance(context, object, namespaced)?;
+        delete(context, &key, &object, observed, &mut progress)?;
         // As in KUDO, the first request that fails stops the task.
         if progress.needs.contains(&Query::Certainly(key.clone())) && observed.failures.contains_key(&key) {
             break;
@@ -107,34 +109,34 @@ pub(super) fn advance(
     Ok(progress)
 }
 
-fn one(
-    site: &TaskContext<'_>,
+fn delete(
+    context: &TaskContext<'_>,
     key: &ObjectKey,
     wanted: &Value,
     observed: &Observed,
     progress: &mut TaskProgress,
 ) -> Result<(), TaskError> {
-    let seen = observed.objects.get(key);
+    let found = observed.objects.get(key);
     if let Some(failure) = observed.failures.get(key) {
-        let request = if seen.is_some() { FailedRequest::Delete } else { FailedRequest::Get };
+        let request = if found.is_some() { FailedRequest::Delete } else { FailedRequest::Get };
         if !is_stale(request, failure) {
-            return Err(TaskError::api(request, key, failure, site.run.transient));
+            return Err(TaskError::api(request, key, failure, context.run.transient));
         }
         progress.needs.insert(Query::Certainly(key.clone()));
         return Ok(());
     }
-    match seen {
+    match found {
         None => {
             progress.needs.insert(Query::Certainly(key.clone()));
         }
         Some(Found::Absent) => {}
         Some(Found::Present(current)) => {
-            if let Some(why) = kept(key, wanted, current) {
+            if let Some(why) = why_kept(key, wanted, current) {
                 progress.notes.push(why);
-            } else if let Some(patch) = left(site, current) {
+            } else if let Some(patch) = leave(context, current) {
                 let resource_version = meta_str(current, "resourceVersion").unwrap_or_default().to_owned();
                 progress.lane.push(Effect::Patch { key: key.clone(), resource_version, patch });
-            } else if let Some(why) = of_others(site, key, current) {
+            } else if let Some(why) = why_foreign(context, key, current) {
                 progress.notes.push(why);
             } else if meta_str(current, "deletionTimestamp").is_some() {
                 progress.waiting.push(format!("{key} is being deleted"));
@@ -152,40 +154,40 @@ fn one(
 }
 
 /// The patch by which the Instance leaves a cluster-scoped object to the others that apply it.
-fn left(site: &TaskContext<'_>, current: &Value) -> Option<Value> {
+fn leave(context: &TaskContext<'_>, current: &Value) -> Option<Value> {
     let cluster_scoped = meta_str(current, "namespace").is_none();
-    sharing::leave(current, &site.run.instance.uid).filter(|_| cluster_scoped)
+    sharing::leave(current, &context.run.instance.uid).filter(|_| cluster_scoped)
 }
 
 /// The report of an object that this Instance did not make: a task deletes only its own.
-fn of_others(site: &TaskContext<'_>, key: &ObjectKey, current: &Value) -> Option<Note> {
-    let whose = match adoption::ownership(current, site.run.instance, Adoption::Deny) {
+fn why_foreign(context: &TaskContext<'_>, key: &ObjectKey, current: &Value) -> Option<Note> {
+    let owner = match adoption::ownership(current, context.run.instance, Adoption::Deny) {
         Ownership::Owned => return None,
         Ownership::Adopted => "no Instance made it".to_owned(),
         Ownership::Shared => "other Instances apply it".to_owned(),
         Ownership::Foreign(ForeignOwner::Unmanaged) => "no Instance made it".to_owned(),
-        Ownership::Foreign(ForeignOwner::Instance(other)) => format!("it is of Instance {other}"),
+        Ownership::Foreign(ForeignOwner::Instance(other)) => format!("it belongs to Instance {other}"),
         Ownership::Foreign(ForeignOwner::Controller(controller)) => {
             format!("it is controlled by {controller}")
         }
     };
-    Some(report(key, &whose))
+    Some(kept_note(key, &owner))
 }
 
-fn report(key: &ObjectKey, why: &str) -> Note {
+fn kept_note(key: &ObjectKey, why: &str) -> Note {
     let message = format!("{key} is kept: {why}; delete it yourself if it is not needed any more");
     Note { severity: Severity::Warning, reason: reason::KEPT.to_owned(), message }
 }
 
 /// The report of an object that Interlock must keep; the task counts it as deleted.
-fn kept(key: &ObjectKey, wanted: &Value, current: &Value) -> Option<Note> {
+fn why_kept(key: &ObjectKey, wanted: &Value, current: &Value) -> Option<Note> {
     let annotated = |object: &Value| object["metadata"]["annotations"].get(meta::KEEP).is_some();
-    let why = if KEPT.contains(&(key.gvk.group.as_str(), key.gvk.kind.as_str())) {
+    let why = if NEVER_DELETED.contains(&(key.gvk.group.as_str(), key.gvk.kind.as_str())) {
         "Interlock removes nothing that holds data".to_owned()
     } else if annotated(current) || annotated(wanted) {
         format!("it is annotated {}", meta::KEEP)
     } else {
         return None;
     };
-    Some(report(key, &why))
+    Some(kept_note(key, &why))
 }

@@ -4,7 +4,7 @@ use super::task_kind::{TaskKind, Tasker, TemplateRef};
 use crate::api::kudo::{Task, TaskSpec};
 use crate::engine::errors::{InvalidTask, TaskError};
 use crate::engine::lookup::{Observed, TaskProgress};
-use crate::engine::ownership::Claims;
+use crate::engine::ownership::TaskOwners;
 use crate::engine::render::TaskContext;
 
 /// Reason of the Event of a Dummy task with `wantErr` and `fatal`.
@@ -43,16 +43,16 @@ impl TaskKind for Dummy {
 impl Tasker for DummyTask {
     fn advance(
         &self,
-        site: &TaskContext<'_>,
+        context: &TaskContext<'_>,
         _observed: &Observed,
-        _claims: &mut Claims,
+        _owners: &mut TaskOwners,
     ) -> Result<TaskProgress, TaskError> {
         match self {
             Self { want_err: true, fatal: true, .. } => Err(TaskError::fatal(FAILED, "dummy error")),
             Self { want_err: true, .. } => Err(TaskError::Transient("dummy error".to_owned())),
             Self { done: true, .. } => Ok(TaskProgress { done: true, ..TaskProgress::default() }),
             Self { .. } => {
-                let never = format!("task {} is a Dummy that is never done", site.path());
+                let never = format!("task {} is a Dummy that is never done", context.path());
                 let held = Some(format!("{never}; `interlock plan abort` ends the plan"));
                 Ok(TaskProgress { waiting: vec![never], held, ..TaskProgress::default() })
             }

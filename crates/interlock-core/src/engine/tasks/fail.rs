@@ -8,7 +8,7 @@ use super::task_kind::{TaskKind, Tasker, TemplateRef};
 use crate::api::kudo::{Parameter, Task, TaskSpec};
 use crate::engine::errors::{InvalidTask, TaskError};
 use crate::engine::lookup::{Observed, TaskProgress};
-use crate::engine::ownership::Claims;
+use crate::engine::ownership::TaskOwners;
 use crate::engine::render::TaskContext;
 
 /// The kind of task.
@@ -47,11 +47,11 @@ impl Tasker for FailTask<'_> {
 
     fn advance(
         &self,
-        site: &TaskContext<'_>,
+        context: &TaskContext<'_>,
         _observed: &Observed,
-        _claims: &mut Claims,
+        _owners: &mut TaskOwners,
     ) -> Result<TaskProgress, TaskError> {
-        let message = match site.params.get(self.parameter) {
+        let message = match context.params.get(self.parameter) {
             Some(go_template::Value::String(text)) => text.to_string(),
             _ => String::new(),
         };

@@ -5,7 +5,7 @@ use super::task_kind::{TaskKind, Tasker, TemplateRef};
 use crate::api::kudo::{Task, TaskSpec};
 use crate::engine::errors::{InvalidTask, TaskError};
 use crate::engine::lookup::{Observed, TaskProgress};
-use crate::engine::ownership::Claims;
+use crate::engine::ownership::TaskOwners;
 use crate::engine::render::TaskContext;
 
 /// The kind of task.
@@ -45,10 +45,10 @@ impl TaskKind for KudoOperator {
 impl Tasker for KudoOperatorTask {
     fn advance(
         &self,
-        site: &TaskContext<'_>,
+        context: &TaskContext<'_>,
         _observed: &Observed,
-        _claims: &mut Claims,
+        _owners: &mut TaskOwners,
     ) -> Result<TaskProgress, TaskError> {
-        Err(task_kind::not_supported(site, "KudoOperator"))
+        Err(task_kind::not_supported(context, "KudoOperator"))
     }
 }

@@ -8,7 +8,7 @@ use self::task_kind::{TaskKind, Tasker, TemplateRef};
 use super::errors::InvalidTask;
 use crate::api::kudo::Task;
 
-pub mod apply;
+mod apply;
 mod delete;
 mod dummy;
 #[cfg(test)]

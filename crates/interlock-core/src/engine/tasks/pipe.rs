@@ -5,7 +5,7 @@ use super::task_kind::{TaskKind, Tasker, TemplateRef};
 use crate::api::kudo::{PipeSpec, Task, TaskSpec};
 use crate::engine::errors::{InvalidTask, TaskError};
 use crate::engine::lookup::{Observed, TaskProgress};
-use crate::engine::ownership::Claims;
+use crate::engine::ownership::TaskOwners;
 use crate::engine::render::TaskContext;
 
 /// The kind of task.
@@ -59,11 +59,11 @@ impl TaskKind for Pipe {
 impl Tasker for PipeTask {
     fn advance(
         &self,
-        site: &TaskContext<'_>,
+        context: &TaskContext<'_>,
         _observed: &Observed,
-        _claims: &mut Claims,
+        _owners: &mut TaskOwners,
     ) -> Result<TaskProgress, TaskError> {
-        Err(task_kind::not_supported(site, "Pipe"))
+        Err(task_kind::not_supported(context, "Pipe"))
     }
 }
 

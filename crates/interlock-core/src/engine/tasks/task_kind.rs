@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::api::kudo::{Parameter, Task, TaskSpec};
 use crate::engine::errors::{InvalidTask, TaskError};
 use crate::engine::lookup::{Observed, TaskProgress};
-use crate::engine::ownership::Claims;
+use crate::engine::ownership::TaskOwners;
 use crate::engine::render;
 use crate::engine::render::TaskContext;
 
@@ -64,9 +64,9 @@ pub trait Tasker: fmt::Debug {
     /// A transient error, or one that ends the run.
     fn advance(
         &self,
-        site: &TaskContext<'_>,
+        context: &TaskContext<'_>,
         observed: &Observed,
-        claims: &mut Claims,
+        owners: &mut TaskOwners,
     ) -> Result<TaskProgress, TaskError>;
 }
 
@@ -113,24 +113,24 @@ pub fn resources<'a>(shown: &str, task: &'a Task) -> Result<&'a [String], Invali
 
 /// Renders the objects of a task and advances it with them, once no other task writes any of them.
 pub fn with_objects(
-    site: &TaskContext<'_>,
+    context: &TaskContext<'_>,
     resources: &[String],
-    claims: &mut Claims,
-    advance: impl FnOnce(Vec<Value>, &Claims) -> Result<TaskProgress, TaskError>,
+    owners: &mut TaskOwners,
+    advance: impl FnOnce(Vec<Value>, &TaskOwners) -> Result<TaskProgress, TaskError>,
 ) -> Result<TaskProgress, TaskError> {
-    let objects = render::objects(site, resources)?;
-    if let Some(taken) = claims.take(site, &objects) {
+    let objects = render::objects(context, resources)?;
+    if let Some(taken) = owners.claim(context, &objects) {
         return Ok(TaskProgress { waiting: vec![taken], ..TaskProgress::default() });
     }
-    let mut progress = advance(objects, claims)?;
+    let mut progress = advance(objects, owners)?;
     if progress.done {
-        progress.dealt_with = claims.release(site);
+        progress.dealt_with = owners.release(context);
     }
     Ok(progress)
 }
 
 /// The error of a task whose kind the engine cannot run yet.
-pub fn not_supported(site: &TaskContext<'_>, kind: &str) -> TaskError {
-    let message = format!("task '{}' is of kind {kind}, which is not supported yet", site.task);
+pub fn not_supported(context: &TaskContext<'_>, kind: &str) -> TaskError {
+    let message = format!("task '{}' is of kind {kind}, which is not supported yet", context.task);
     TaskError::Build(InvalidTask::new("kind", message, "use another kind"))
 }

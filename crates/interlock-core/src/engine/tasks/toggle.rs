@@ -8,7 +8,7 @@ use super::{apply, delete};
 use crate::api::kudo::{Parameter, Task, TaskSpec};
 use crate::engine::errors::{InvalidTask, TaskError};
 use crate::engine::lookup::{Observed, TaskProgress};
-use crate::engine::ownership::Claims;
+use crate::engine::ownership::TaskOwners;
 use crate::engine::render::TaskContext;
 use crate::package::number::parse_bool;
 use crate::package::params;
@@ -52,13 +52,13 @@ impl TaskKind for Toggle {
 
 impl ToggleTask<'_> {
     /// The value of the parameter, as Go's `strconv.ParseBool` reads it.
-    fn is_on(&self, site: &TaskContext<'_>) -> Result<bool, TaskError> {
+    fn is_on(&self, context: &TaskContext<'_>) -> Result<bool, TaskError> {
         let name = self.parameter;
         let fatal = |cause: String| TaskError::fatal(FAILED, cause);
-        match site.params.get(name) {
+        match context.params.get(name) {
             None => Err(fatal(format!("no value for parameter {name} found"))),
             Some(go_template::Value::String(text)) => parse_bool(text).map_err(|error| {
-                let shown = params::display(site.run.package.parameter(name), text);
+                let shown = params::display(context.run.package.parameter(name), text);
                 let error = error.to_string().replace(&format!("{text:?}"), &format!("{shown:?}"));
                 fatal(format!("could not parse value of parameter {name}: {error}"))
             }),
@@ -89,20 +89,20 @@ impl Tasker for ToggleTask<'_> {
         Ok(())
     }
 
-    fn applied(&self, site: &TaskContext<'_>) -> &[String] {
-        if self.is_on(site).is_ok_and(|on| on) { self.resources } else { &[] }
+    fn applied(&self, context: &TaskContext<'_>) -> &[String] {
+        if self.is_on(context).is_ok_and(|on| on) { self.resources } else { &[] }
     }
 
     fn advance(
         &self,
-        site: &TaskContext<'_>,
+        context: &TaskContext<'_>,
         observed: &Observed,
-        claims: &mut Claims,
+        owners: &mut TaskOwners,
     ) -> Result<TaskProgress, TaskError> {
-        let on = self.is_on(site)?;
-        task_kind::with_objects(site, self.resources, claims, |objects, claims| match on {
-            true => apply::advance(site, objects, observed, claims),
-            false => delete::advance(site, objects, observed),
+        let on = self.is_on(context)?;
+        task_kind::with_objects(context, self.resources, owners, |objects, owners| match on {
+            true => apply::advance(context, objects, observed, owners),
+            false => delete::advance(context, objects, observed),
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::admission::endpoint::WebhookEndpoint;
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::ReviewObject;
 use crate::api::canonical;
-use crate::api::interlock::Action;
+use crate::api::interlock::RuleAction;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::rule::{Rule, RuleGroup};
@@ -56,7 +56,7 @@ fn decide(kind: SourceKind, request: &Request<'_>, context: &RuleContext<'_>) ->
     };
     // A terminating namespace deletes its contents.
     let goes = new.is_none() && is_terminating(context, request.namespace);
-    if context.endpoint == WebhookEndpoint::Mutate || action == Action::Off || goes {
+    if context.endpoint == WebhookEndpoint::Mutate || action == RuleAction::Off || goes {
         return Decision::allow();
     }
     let source = FlavorSource { kind, name: NamespacedName::new(request.namespace, request.name) };
@@ -115,16 +115,16 @@ fn label_denial(source: &FlavorSource, fed: &[FlavorDependent]) -> Option<Denial
 }
 
 /// Adds a violation to the decision about the data of a source.
-fn beside(verdict: Decision, denial: Denial, action: Action) -> Decision {
+fn beside(verdict: Decision, denial: Denial, action: RuleAction) -> Decision {
     match (verdict.outcome, action) {
         (Outcome::Refuse(mut first), _) => {
             first.join(denial);
             Decision { outcome: Outcome::Refuse(first), ..verdict }
         }
-        (_, Action::Deny) => {
+        (_, RuleAction::Deny) => {
             Decision { warnings: verdict.warnings, noted: verdict.noted, ..Decision::from(denial) }
         }
-        (outcome, Action::Warn | Action::Off) => {
+        (outcome, RuleAction::Warn | RuleAction::Off) => {
             let mut verdict = Decision { outcome, ..verdict };
             verdict.admit(denial.rule, &denial.sentence);
             verdict
@@ -258,10 +258,10 @@ fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<FlavorOve
     FlavorOverride::read(Some(&text), || ChangeId::of(uid, version, &content))
 }
 
-fn verdict(edit: &Edit, reached: Vec<Reached>, action: Action) -> Decision {
+fn verdict(edit: &Edit, reached: Vec<Reached>, action: RuleAction) -> Decision {
     let refused: Vec<&Reached> = reached.iter().filter(|one| !one.findings.denied.is_empty()).collect();
     let mut verdict = match refused.first() {
-        Some(first) if action == Action::Deny => refusal(edit, first, &refused).into(),
+        Some(first) if action == RuleAction::Deny => refusal(edit, first, &refused).into(),
         _ => Decision::allow(),
     };
     for one in &reached {

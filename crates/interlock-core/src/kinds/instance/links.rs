@@ -88,5 +88,5 @@ fn decisive(object: &Value) -> u64 {
 }
 
 fn at_rest(object: &Value) -> Cow<'_, str> {
-    if settled::at_rest(object) { YES.into() } else { "".into() }
+    if settled::is_settled(object) { YES.into() } else { "".into() }
 }

@@ -28,7 +28,7 @@ use crate::admission::endpoint::WebhookEndpoint;
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::ReviewObject;
 use crate::api::canonical;
-use crate::api::interlock::Action;
+use crate::api::interlock::RuleAction;
 use crate::api::kong::{DataPlaneSpec, PROXY};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
@@ -96,7 +96,7 @@ struct Evaluation {
     subject: GatewayRef,
     gateway_context: GatewayContext,
     /// The action of the flavor rules in this namespace.
-    flavors: Action,
+    flavors: RuleAction,
     /// Whether the policy for overrides is in force; why not.
     guarded: Result<(), String>,
 }
@@ -109,7 +109,7 @@ impl Evaluation {
         old: Option<&ReviewObject<'_>>,
         live: Option<&Live<'_>>,
     ) -> Decision {
-        if self.flavors == Action::Off {
+        if self.flavors == RuleAction::Off {
             return Decision::allow();
         }
         let new = match self.read(text_of(object), object) {
@@ -268,7 +268,7 @@ impl Evaluation {
     fn verdict(&self, findings: Findings, runs: Option<&FlavorReading>, new: &Gateway) -> Decision {
         let mut verdict = Decision::allow();
         let mut denied = findings.denied.into_iter();
-        if self.flavors == Action::Deny
+        if self.flavors == RuleAction::Deny
             && let Some(first) = denied.next()
         {
             let to = &new.spec.reading.effective;

@@ -17,7 +17,7 @@ use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef, hex};
 use crate::package::PackageHash;
 
-/// The message of a condition is limited to 32,768 bytes; the rest is for `owed`.
+/// The message of a condition is limited to 32,768 bytes; the rest is for `pending`.
 const MESSAGE_LIMIT: usize = 30 * 1024;
 
 /// State of a pending plan.
@@ -64,8 +64,8 @@ pub struct Baseline {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Detail>,
     /// Plans triggered since the last run's start that have not reached COMPLETE.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub owed: BTreeMap<String, PendingPlan>,
+    #[serde(default, rename = "owed", skip_serializing_if = "BTreeMap::is_empty")]
+    pub pending: BTreeMap<String, PendingPlan>,
 }
 
 /// Data of a run that its history and a retry need after its end.
@@ -129,41 +129,42 @@ pub fn carried_out(instance: &Instance, namespace: &str) -> Applied<'static> {
 
 impl Baseline {
     /// The baseline of a spec, with its pending plans.
-    pub fn new(spec: &Applied<'_>, owed: BTreeMap<String, PendingPlan>) -> Self {
+    pub fn new(spec: &Applied<'_>, pending: BTreeMap<String, PendingPlan>) -> Self {
         let parameters = spec.parameters.iter().map(|(k, v)| (k.to_string(), ShortHash::of(v))).collect();
         let detail = Detail { operator_version: Self::short(&spec.operator_version), parameters };
-        Self { hash: spec.hash(), detail: Some(detail), run: None, previous: None, owed }
+        Self { hash: spec.hash(), detail: Some(detail), run: None, previous: None, pending }
     }
 
     /// The same as successor of `before`: it keeps the spec that was carried out in full before,
     /// while that differs.
     #[must_use]
     pub fn after(self, before: Option<&Self>) -> Self {
-        let previous = before.and_then(|before| match before.owed.is_empty() && before.hash != self.hash {
-            true => Some(Earlier {
-                hash: before.hash.clone(),
-                operator_version: before.detail.as_ref().map(|detail| detail.operator_version.clone()),
-            }),
-            false => before.previous.clone(),
-        });
+        let previous =
+            before.and_then(|before| match before.pending.is_empty() && before.hash != self.hash {
+                true => Some(Earlier {
+                    hash: before.hash.clone(),
+                    operator_version: before.detail.as_ref().map(|detail| detail.operator_version.clone()),
+                }),
+                false => before.previous.clone(),
+            });
         Self { previous: previous.filter(|previous| previous.hash != self.hash), ..self }
     }
 
     /// The same with these pending plans; without any, it has no spec to revert to.
     #[must_use]
-    pub fn owing(&self, owed: BTreeMap<String, PendingPlan>) -> Self {
-        let previous = self.previous.clone().filter(|_| !owed.is_empty());
-        Self { owed, previous, ..self.clone() }
+    pub fn with_pending(&self, pending: BTreeMap<String, PendingPlan>) -> Self {
+        let previous = self.previous.clone().filter(|_| !pending.is_empty());
+        Self { pending, previous, ..self.clone() }
     }
 
     /// Whether a spec of this hash was validated before it was carried out: it is the one started
     /// last, or the one carried out in full before that.
-    pub fn vouches_for(&self, hash: &SpecHash) -> bool {
+    pub fn has_validated(&self, hash: &SpecHash) -> bool {
         self.hash == *hash || self.previous.as_ref().is_some_and(|previous| previous.hash == *hash)
     }
 
     /// Whether a spec reverts to the one carried out in full before, or to its OperatorVersion.
-    pub fn goes_back_to(&self, spec: &Applied<'_>) -> bool {
+    pub fn reverts_to(&self, spec: &Applied<'_>) -> bool {
         let Some(previous) = &self.previous else { return false };
         previous.hash == spec.hash()
             || previous.operator_version.as_ref() == Some(&Self::short(&spec.operator_version))

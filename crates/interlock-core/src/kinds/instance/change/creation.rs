@@ -51,8 +51,8 @@ impl<'p> Creation<'p> {
 /// the defaults of [`Creation`].
 pub fn violations(package: &Package, given: &Values<'_>, complete: &Values<'_>) -> Vec<SpecViolation> {
     let no_deploy = package.plan(PLAN).is_none().then(|| no_deploy(package));
-    let unknown = validate::defined(package, given);
-    no_deploy.into_iter().chain(unknown).chain(validate::valid(package, complete)).collect()
+    let unknown = validate::unknown_parameters(package, given);
+    no_deploy.into_iter().chain(unknown).chain(validate::invalid_values(package, complete)).collect()
 }
 
 fn no_deploy(package: &Package) -> SpecViolation {

@@ -16,14 +16,14 @@ use crate::api::object::annotation;
 use crate::api::stamp::{Envelope, SpecReference};
 
 /// Conditions that, if true, require a reconcile.
-const RESTLESS: [&str; 3] = [types::STALLED, types::SPEC_DRIFT, types::PLAN_RUNNING];
+const UNSETTLED: [&str; 3] = [types::STALLED, types::SPEC_DRIFT, types::PLAN_RUNNING];
 
 /// Whether an object is a settled Instance.
-pub fn at_rest(object: &Value) -> bool {
-    Instance::deserialize(object).is_ok_and(|instance| rests(&instance, object))
+pub fn is_settled(object: &Value) -> bool {
+    Instance::deserialize(object).is_ok_and(|instance| is_settled_instance(&instance, object))
 }
 
-fn rests(instance: &Instance, object: &Value) -> bool {
+fn is_settled_instance(instance: &Instance, object: &Value) -> bool {
     let conditions = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let execution = instance.spec.plan_execution.as_ref();
     let quiet = instance.metadata.deletion_timestamp.is_none()
@@ -31,19 +31,19 @@ fn rests(instance: &Instance, object: &Value) -> bool {
         && lock::of(instance).is_none()
         && annotation(object, meta::REQUEST).is_none()
         && condition::is_true(conditions, types::READY)
-        && !RESTLESS.iter().any(|type_| condition::is_true(conditions, type_));
-    quiet && Baseline::read(conditions).is_some_and(|basis| is_carried_out(instance, object, &basis))
+        && !UNSETTLED.iter().any(|type_| condition::is_true(conditions, type_));
+    quiet && Baseline::read(conditions).is_some_and(|baseline| is_carried_out(instance, object, &baseline))
 }
 
 /// Whether spec, last-applied spec and baseline agree, and no plan is pending.
-fn is_carried_out(instance: &Instance, object: &Value, basis: &Baseline) -> bool {
+fn is_carried_out(instance: &Instance, object: &Value, baseline: &Baseline) -> bool {
     let namespace = instance.metadata.namespace.as_deref().unwrap_or_default();
     let stamp = annotation(object, meta::LAST_APPLIED_SPEC).and_then(Envelope::parse);
     let own = instance.metadata.uid.as_deref();
-    basis.owed.is_empty()
-        && basis.hash == baseline::carried_out(instance, namespace).hash()
+    baseline.pending.is_empty()
+        && baseline.hash == baseline::carried_out(instance, namespace).hash()
         && stamp.is_some_and(|stamp| {
-            stamp.hash == basis.hash
+            stamp.hash == baseline.hash
                 && stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own)
                 // The reconciler has yet to move specs that an older Interlock kept in Secrets.
                 && stamp.kept.reference() != Some(SpecReference::Secret)
@@ -70,17 +70,17 @@ mod tests {
                "lastTransitionTime": "2026-01-01T00:00:00Z"})
     }
 
-    fn owing() -> String {
+    fn with_pending() -> String {
         let instance = Instance::deserialize(&settled()).unwrap();
-        let owed = BTreeMap::from([("update".to_owned(), PendingPlan::Failed)]);
-        Baseline::new(&baseline::carried_out(&instance, "ns"), owed).message()
+        let pending = BTreeMap::from([("update".to_owned(), PendingPlan::Failed)]);
+        Baseline::new(&baseline::carried_out(&instance, "ns"), pending).message()
     }
 
     #[test]
-    fn an_instance_whose_plan_is_carried_out_is_at_rest() {
-        assert!(at_rest(&settled()));
+    fn an_instance_whose_plan_is_carried_out_is_settled() {
+        assert!(is_settled(&settled()));
         let labelled = json!({"metadata": {"labels": {"team": "x"}, "finalizers": [meta::FINALIZER]}});
-        assert!(at_rest(&merged(&labelled)));
+        assert!(is_settled(&merged(&labelled)));
     }
 
     #[rstest]
@@ -98,11 +98,11 @@ mod tests {
     #[case::without_status(json!({"status": null}))]
     #[case::not_ready(json!({"status": {"conditions": [condition("Ready", "False", "")]}}))]
     #[case::owing_a_plan(json!({"status": {"conditions": [
-        condition("SpecStamped", "True", &owing()), condition("Ready", "True", "")]}}))]
+        condition("SpecStamped", "True", &with_pending()), condition("Ready", "True", "")]}}))]
     #[case::stalled(json!({"status": {"conditions": [condition("Stalled", "True", ""), condition("Ready", "True", "")]}}))]
     #[case::unreadable(json!({"spec": "x"}))]
     fn one_that_has_something_to_do_is_not(#[case] change: Value) {
-        assert!(!at_rest(&merged(&change)));
+        assert!(!is_settled(&merged(&change)));
     }
 
     fn merged(change: &Value) -> Value {

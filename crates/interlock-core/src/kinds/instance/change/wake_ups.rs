@@ -4,15 +4,15 @@ use serde_json::Value;
 
 use crate::api::meta;
 use crate::api::object::{Gvk, annotation, meta_str};
+use crate::engine::adoption;
 use crate::engine::health;
 use crate::engine::health::Health;
 use crate::engine::lookup::{Found, Observed};
 use crate::engine::run::InstanceId;
-use crate::engine::tasks::apply;
 
 /// Uids of the Instances that made or apply an object, as its metadata lists them: owners and
 /// adopter, or for a cluster-scoped object, which can have no owner, maker and sharers.
-pub fn makers(object: &Value) -> impl Iterator<Item = &str> {
+pub fn owner_uids(object: &Value) -> impl Iterator<Item = &str> {
     let metadata = &object["metadata"];
     let cluster_scoped = meta_str(object, "namespace").unwrap_or_default().is_empty();
     let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
@@ -28,24 +28,28 @@ pub fn makers(object: &Value) -> impl Iterator<Item = &str> {
 
 /// Whether watches wake an Instance for every object that its run may wait for. Watches select our
 /// label, and wake the Instances that made or apply the object.
-pub fn is_told(observed: &Observed, instance: &InstanceId, is_watched: impl Fn(&Gvk) -> bool) -> bool {
+pub fn watches_suffice(
+    observed: &Observed,
+    instance: &InstanceId,
+    is_watched: impl Fn(&Gvk) -> bool,
+) -> bool {
     observed.objects.iter().all(|(key, seen)| match seen {
         Found::Absent => true,
         Found::Present(object) => {
-            !is_waited_for(object, instance) || (is_watched(&key.gvk) && tells(object, instance))
+            !is_waited_for(object, instance) || (is_watched(&key.gvk) && wakes(object, instance))
         }
     })
 }
 
 fn is_waited_for(object: &Value, instance: &InstanceId) -> bool {
     meta_str(object, "deletionTimestamp").is_some()
-        || apply::belongs_to_former(instance, object)
+        || adoption::is_of_former(instance, object)
         || health::of(object) != Health::Healthy
 }
 
-fn tells(object: &Value, instance: &InstanceId) -> bool {
+fn wakes(object: &Value, instance: &InstanceId) -> bool {
     let labelled = object["metadata"]["labels"][meta::HERITAGE] == meta::HERITAGE_VALUE;
-    labelled && makers(object).any(|uid| uid == instance.uid)
+    labelled && owner_uids(object).any(|uid| uid == instance.uid)
 }
 
 #[cfg(test)]
@@ -88,7 +92,7 @@ mod tests {
 
     #[rstest]
     #[case::well(ours("new"), true)]
-    #[case::nobody_waits_for_it(cluster_scoped(None), true)]
+    #[case::not_waited_for(cluster_scoped(None), true)]
     #[case::goes(deleted(ours("new")), true)]
     #[case::goes_and_is_not_shown(deleted(object("ConfigMap", json!({}), "new")), false)]
     #[case::goes_and_is_of_others(deleted(ours("other")), false)]
@@ -101,12 +105,12 @@ mod tests {
     #[case::former_and_not_watched(object("Secret", json!({"heritage": "kudo"}), "old"), false)]
     #[case::cluster_scoped(deleted(cluster_scoped(Some("new"))), true)]
     #[case::cluster_scoped_of_others(deleted(cluster_scoped(Some("other"))), false)]
-    #[case::cluster_scoped_of_nobody(deleted(cluster_scoped(None)), false)]
-    fn table(#[case] object: Value, #[case] told: bool) {
+    #[case::cluster_scoped_without_owner(deleted(cluster_scoped(None)), false)]
+    fn table(#[case] object: Value, #[case] woken: bool) {
         let mut observed = Observed::default();
         let key = ObjectKey::of(&object).unwrap();
         observed.objects.insert(key, Found::Present(Arc::new(object)));
         let instance = InstanceId { namespace: "ns".to_owned(), name: "x".to_owned(), uid: "new".to_owned() };
-        assert_eq!(is_told(&observed, &instance, |kind| kind.kind != "Secret"), told);
+        assert_eq!(watches_suffice(&observed, &instance, |kind| kind.kind != "Secret"), woken);
     }
 }

@@ -3,7 +3,7 @@
 use super::context::Rejection;
 use super::denials;
 use super::plan_intent::PlanIntent;
-use super::update::{Effect, InstanceUpdate};
+use super::update::{ChangeEffect, InstanceUpdate};
 use crate::admission::denial::Denial;
 use crate::admission::endpoint::Freeze;
 use crate::api::meta::plan::CLEANUP;
@@ -16,7 +16,7 @@ use crate::kinds::operator_version::packages;
 
 /// Locked: nothing that a plan carries out changes, except as the freeze mode permits.
 impl<'a> InstanceUpdate<'a, '_> {
-    pub(super) fn locked(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Rejection> {
+    pub(super) fn locked(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<ChangeEffect<'a>, Rejection> {
         let violated = |rule, sentence: String, fields| {
             let denial = self.failed(rule, &sentence, fields);
             self.evaluation.violations.push(denials::locked(denial, lock, &self.status, &self.instance));
@@ -61,15 +61,15 @@ impl<'a> InstanceUpdate<'a, '_> {
             ),
             _ => {}
         }
-        Ok(Effect::nothing())
+        Ok(ChangeEffect::nothing())
     }
 
     /// Denies a change of the spec. If the settings admit it, it is validated like any other and left
     /// to the reconciler, which finds it when the plan has ended.
-    fn after_the_plan(&self, lock: &Lock<'_>) -> Result<Effect<'a>, Rejection> {
+    fn after_the_plan(&self, lock: &Lock<'_>) -> Result<ChangeEffect<'a>, Rejection> {
         self.evaluation.violations.push(self.frozen(lock));
         self.edit()?;
-        Ok(Effect::nothing())
+        Ok(ChangeEffect::nothing())
     }
 
     /// The denial of a change of the spec: KUDO's sentence if it has one for this change.
@@ -103,11 +103,11 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// `--freeze=same-plan`: a change that triggers the running plan restarts it, and so does a
     /// changed or emptied uid.
-    fn same_plan(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Rejection> {
+    fn same_plan(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<ChangeEffect<'a>, Rejection> {
         if !self.changed {
             return Ok(match asked {
-                PlanIntent::Trigger(plan) => Effect::run(plan),
-                _ => Effect::nothing(),
+                PlanIntent::Trigger(plan) => ChangeEffect::run(plan),
+                _ => ChangeEffect::nothing(),
             });
         }
         let Some((new, old)) = self.packages()? else { return self.after_the_plan(lock) };
@@ -116,12 +116,12 @@ impl<'a> InstanceUpdate<'a, '_> {
         if delta.upgrade {
             return self.after_the_plan(lock);
         }
-        self.violated(validate::values(&delta, &self.new.applied, packages));
+        self.violated(validate::invalid_parameters(&delta, &self.new.applied, packages));
         let mut violations = Vec::new();
         let triggered = validate::triggered(&delta, packages, &mut violations);
         self.violated(violations);
         match triggered {
-            Triggered::Plan(plan) if plan == lock.plan => Ok(Effect::run(plan)),
+            Triggered::Plan(plan) if plan == lock.plan => Ok(ChangeEffect::run(plan)),
             // `Nothing`: the change removes undefined parameters. The policies, which see no package,
             // require a restart for any change of parameters.
             Triggered::Plan(_) | Triggered::Several | Triggered::Unknown | Triggered::Nothing => {
@@ -135,7 +135,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         &self,
         lock: Option<&Lock<'_>>,
         asked: PlanIntent<'_>,
-    ) -> Result<Effect<'a>, Rejection> {
+    ) -> Result<ChangeEffect<'a>, Rejection> {
         let same_plan = self.evaluation.context.config.freeze == Freeze::SamePlan;
         let violated = |rule, sentence: &str, fields| {
             let denial = self
@@ -167,17 +167,17 @@ impl<'a> InstanceUpdate<'a, '_> {
             ),
             PlanIntent::Clear => match lock {
                 Some(lock) => return self.locked(lock, asked),
-                None => return Ok(Effect { as_written: true, ..Effect::nothing() }),
+                None => return Ok(ChangeEffect { as_written: true, ..ChangeEffect::nothing() }),
             },
             PlanIntent::Trigger(CLEANUP) if same_plan => {
                 self.package_of(CLEANUP)?;
-                return Ok(Effect { stamped: false, ..Effect::run(CLEANUP) });
+                return Ok(ChangeEffect { stamped: false, ..ChangeEffect::run(CLEANUP) });
             }
             PlanIntent::Trigger(CLEANUP) => {
                 let field = denials::execution_field("planName", &before.plan, CLEANUP);
-                self.violated(
-                    [validate::cleanup(vec![field]).next("wait: Interlock schedules it by itself")],
-                );
+                self.violated([
+                    validate::cleanup_triggered(vec![field]).next("wait: Interlock schedules it by itself")
+                ]);
             }
             PlanIntent::Trigger(plan) => violated(
                 Rule::INSTANCE_DELETING,
@@ -186,6 +186,6 @@ impl<'a> InstanceUpdate<'a, '_> {
             ),
             _ => {}
         }
-        Ok(Effect::nothing())
+        Ok(ChangeEffect::nothing())
     }
 }

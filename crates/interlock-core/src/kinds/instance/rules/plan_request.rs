@@ -171,7 +171,7 @@ impl<'a> Evaluation<'a> {
             deleting: change.old.metadata.deletion_timestamp.is_some(),
             used: history::knows(&history::read(past.as_deref()), &request.nonce),
         };
-        if let Err(objection) = plan_request::judge(request, runs, ground) {
+        if let Err(objection) = plan_request::validate(request, runs, ground) {
             let denial = Denial::invalid(
                 Rule::VERB_REQUEST,
                 format!("Instance {instance}: {} is not possible", request.verb.word()),

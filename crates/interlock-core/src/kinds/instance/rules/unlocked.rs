@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::context::Rejection;
 use super::denials;
 use super::plan_intent::PlanIntent;
-use super::update::{Effect, InstanceUpdate};
+use super::update::{ChangeEffect, InstanceUpdate};
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::api::meta::plan::CLEANUP;
 use crate::api::object::NamespacedName;
@@ -21,13 +21,13 @@ use crate::package::Package;
 
 /// Unlocked: a change of the spec runs the plan that it triggers, and a named plan runs.
 impl<'a> InstanceUpdate<'a, '_> {
-    pub(super) fn unlocked(&self, asked: PlanIntent<'_>) -> Result<Effect<'a>, Rejection> {
+    pub(super) fn unlocked(&self, asked: PlanIntent<'_>) -> Result<ChangeEffect<'a>, Rejection> {
         if let PlanIntent::Trigger(plan) = asked {
             return self.trigger(plan);
         }
         let as_written = asked == PlanIntent::Clear || asked == PlanIntent::Same;
-        let effect = if self.changed { self.edit()? } else { Effect::nothing() };
-        Ok(Effect { as_written, ..effect })
+        let effect = if self.changed { self.edit()? } else { ChangeEffect::nothing() };
+        Ok(ChangeEffect { as_written, ..effect })
     }
 
     /// The baseline, if the old spec differs from it.
@@ -57,7 +57,7 @@ impl<'a> InstanceUpdate<'a, '_> {
     }
 
     /// A plan is triggered directly.
-    fn trigger(&self, plan: &str) -> Result<Effect<'a>, Rejection> {
+    fn trigger(&self, plan: &str) -> Result<ChangeEffect<'a>, Rejection> {
         let field = || vec![denials::execution_field("planName", &self.old.execution.plan, plan)];
         if self.changed {
             self.evaluation.violations.push(self.trigger_and_edit(plan));
@@ -65,13 +65,13 @@ impl<'a> InstanceUpdate<'a, '_> {
         }
         let package = self.package_of(plan)?;
         if plan == CLEANUP {
-            self.violated([validate::cleanup(field())]);
+            self.violated([validate::cleanup_triggered(field())]);
         }
         if let Some(package) = package {
-            self.violated(validate::valid(&package, &self.new.applied.parameters));
+            self.violated(validate::invalid_values(&package, &self.new.applied.parameters));
         }
         if self.drifted()?.is_none() {
-            return Ok(Effect::run(plan));
+            return Ok(ChangeEffect::run(plan));
         }
         if self.envelope().is_none() {
             let refusal = self
@@ -85,7 +85,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             self.evaluation.violations.push(refusal);
         }
         // The plan runs on the last-applied spec, and the unseen edit is validated after it.
-        Ok(Effect { stamped: false, ..Effect::run(plan) })
+        Ok(ChangeEffect { stamped: false, ..ChangeEffect::run(plan) })
     }
 
     fn trigger_and_edit(&self, plan: &str) -> Denial {
@@ -115,28 +115,28 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// The spec changes. The plan for it is unknown if its OperatorVersion is, or if several plans
     /// would run: the reconciler decides then.
-    pub(super) fn edit(&self) -> Result<Effect<'a>, Rejection> {
-        let Some((new, old)) = self.packages()? else { return Ok(Effect::nothing()) };
+    pub(super) fn edit(&self) -> Result<ChangeEffect<'a>, Rejection> {
+        let Some((new, old)) = self.packages()? else { return Ok(ChangeEffect::nothing()) };
         let packages = ChangedPackages { new: &new, old: old.as_deref() };
         if let Some(basis) = self.drifted()? {
             return self.edit_drifted(basis, packages);
         }
         let delta = SpecChange::between(&self.old.applied, &self.new.applied);
         if delta.upgrade && !self.goes_back() {
-            self.violated(validate::path(&self.old.applied.operator_version, packages));
+            self.violated(validate::upgrade_path(&self.old.applied.operator_version, packages));
         }
         let (dropped, spec) = self.without_dropped(&delta, packages);
         let applied = &spec.as_ref().unwrap_or(&self.new).applied;
-        self.violated(validate::values(&delta, applied, packages));
+        self.violated(validate::invalid_parameters(&delta, applied, packages));
         let mut violations = Vec::new();
-        let triggered = validate::plan(&delta, packages, &mut violations);
+        let triggered = validate::triggered_plan(&delta, packages, &mut violations);
         self.violated(violations);
         let plan = match triggered {
             Triggered::Nothing => None,
             Triggered::Plan(plan) => Some(plan),
-            Triggered::Several | Triggered::Unknown => return Ok(Effect::nothing()),
+            Triggered::Several | Triggered::Unknown => return Ok(ChangeEffect::nothing()),
         };
-        Ok(Effect { plan, stamped: true, dropped, spec, as_written: false })
+        Ok(ChangeEffect { plan, stamped: true, dropped, spec, as_written: false })
     }
 
     fn without_dropped(
@@ -144,10 +144,11 @@ impl<'a> InstanceUpdate<'a, '_> {
         delta: &SpecChange<'_>,
         packages: ChangedPackages<'_>,
     ) -> (Vec<String>, Option<SpecView<'a>>) {
-        let dropped: Vec<String> = validate::dropped(packages, &self.new.applied.parameters, delta)
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
+        let dropped: Vec<String> =
+            validate::dropped_parameters(packages, &self.new.applied.parameters, delta)
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
         if dropped.is_empty() {
             return (dropped, None);
         }
@@ -158,7 +159,7 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// Whether the change returns to the last spec that was carried out in full.
     fn goes_back(&self) -> bool {
-        validate::goes_back(self.envelope().as_ref(), &self.new.applied)
+        validate::is_revert(self.envelope().as_ref(), &self.new.applied)
     }
 
     /// The old spec holds an edit that admission never saw: the change is validated against the
@@ -167,17 +168,17 @@ impl<'a> InstanceUpdate<'a, '_> {
         &self,
         head: &BaselineHead<'_>,
         packages: ChangedPackages<'_>,
-    ) -> Result<Effect<'a>, Rejection> {
+    ) -> Result<ChangeEffect<'a>, Rejection> {
         let mended = head.hash == self.new.hash().as_str();
         let own = SpecChange::between(&self.old.applied, &self.new.applied);
         if mended {
-            return Ok(Effect::nothing());
+            return Ok(ChangeEffect::nothing());
         }
         let mut violations = Vec::new();
         validate::triggered(&own, packages, &mut violations);
         self.violated(violations);
         let basis = self.status.basis().map_err(|error| Rejection::unreadable("status", &error))?;
-        let Some(basis) = basis else { return Ok(Effect::nothing()) };
+        let Some(basis) = basis else { return Ok(ChangeEffect::nothing()) };
         let together = |found: Vec<SpecViolation>| {
             for objection in found {
                 let denial = denials::from_objection(objection, &self.instance);
@@ -196,7 +197,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             && !basis.is_of_version(&self.new.applied.operator_version)
         {
             // Only the old reference still shows where the upgrade starts.
-            together(validate::path(&self.old.applied.operator_version, packages));
+            together(validate::upgrade_path(&self.old.applied.operator_version, packages));
         }
         let carried_out = stamp
             .map(|stamp| &stamp.operator_version)
@@ -209,8 +210,12 @@ impl<'a> InstanceUpdate<'a, '_> {
             Some(found) => found.as_deref(),
             None => packages.old,
         };
-        let before = Before { basis: &basis, stamp, version: None, goes_back };
-        together(validate::unseen(before, &self.new.applied, ChangedPackages { old, ..packages }));
-        Ok(Effect::nothing())
+        let before = Before { baseline: &basis, stamp, version: None, is_revert: goes_back };
+        together(validate::edit_past_admission(
+            before,
+            &self.new.applied,
+            ChangedPackages { old, ..packages },
+        ));
+        Ok(ChangeEffect::nothing())
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct InstanceUpdate<'a, 'r> {
 pub(super) type UpdatePackages = (Arc<Package>, Option<Arc<Package>>);
 
 /// The effect of an allowed update.
-pub(super) struct Effect<'a> {
+pub(super) struct ChangeEffect<'a> {
     /// The plan that is scheduled.
     pub(super) plan: Option<String>,
     /// Whether the last-applied annotation gets this spec.
@@ -55,7 +55,7 @@ pub(super) struct Effect<'a> {
     pub(super) as_written: bool,
 }
 
-impl Effect<'_> {
+impl ChangeEffect<'_> {
     pub(super) fn nothing() -> Self {
         Self { plan: None, stamped: false, dropped: Vec::new(), spec: None, as_written: false }
     }
@@ -157,7 +157,7 @@ impl<'a> InstanceUpdate<'a, '_> {
     /// Computes the object as it must be.
     fn finish(
         &self,
-        effect: Effect<'a>,
+        effect: ChangeEffect<'a>,
         asked: PlanIntent<'_>,
         lock: Option<&Lock<'_>>,
     ) -> Result<Decision, Rejection> {
@@ -223,7 +223,7 @@ impl<'a> InstanceUpdate<'a, '_> {
     /// The last-applied annotation that the object must carry.
     fn stamp<'s>(
         &'s self,
-        effect: &Effect<'_>,
+        effect: &ChangeEffect<'_>,
         spec: &'s SpecView<'_>,
     ) -> Result<WantedInstanceStamp<'s>, Rejection> {
         let metadata = &self.change.old.metadata;

@@ -135,7 +135,7 @@ pub fn named(names: &[String]) -> String {
 
 /// Whether the pods of a gateway agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Consistency {
+pub enum FlavorConsistency {
     /// No pod runs.
     NoPods,
     /// All run this flavor.
@@ -174,14 +174,14 @@ pub enum Consistency {
 
 /// Compares pods by the Services of their namespace; `wanted` is the flavor of the spec, if it is known
 /// and nothing is staged.
-pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) -> Consistency {
+pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) -> FlavorConsistency {
     if pods.is_empty() {
-        return Consistency::NoPods;
+        return FlavorConsistency::NoPods;
     }
     for service in services {
         let behind = ByFlavor::of(pods.iter().filter(|pod| service.selects(pod)));
         if behind.is_mixed() {
-            return Consistency::Mixed { service: service.service.clone(), pods: behind };
+            return FlavorConsistency::Mixed { service: service.service.clone(), pods: behind };
         }
     }
     let silent = |pod: &Pod| match &pod.reported {
@@ -191,21 +191,21 @@ pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) 
     let untold: BTreeSet<(String, String)> = pods.iter().filter_map(silent).collect();
     if let Some((_, why)) = untold.first() {
         let why = why.clone();
-        return Consistency::Untold { pods: untold.into_iter().map(|(name, _)| name).collect(), why };
+        return FlavorConsistency::Untold { pods: untold.into_iter().map(|(name, _)| name).collect(), why };
     }
     let all = ByFlavor::of(pods);
     let asked = pods.iter().filter(|pod| matches!(pod.reported, RouterState::Reports(_))).count();
     let mut flavors = all.flavors();
     match (flavors.next(), flavors.next(), wanted) {
         (Some(runs), None, Some(wanted)) if runs != wanted.as_str() => {
-            Consistency::Unexpected { runs: runs.to_owned(), wanted }
+            FlavorConsistency::Unexpected { runs: runs.to_owned(), wanted }
         }
-        (Some(flavor), None, _) => Consistency::Same { flavor: flavor.to_owned(), pods: pods.len(), asked },
-        _ => Consistency::Apart(all.clone()),
+        (Some(flavor), None, _) => FlavorConsistency::Same { flavor: flavor.to_owned(), pods: pods.len(), asked },
+        _ => FlavorConsistency::Apart(all.clone()),
     }
 }
 
-impl Consistency {
+impl FlavorConsistency {
     /// Whether this is settled until the next event.
     pub fn is_settled(&self) -> bool {
         matches!(self, Self::NoPods | Self::Same { .. } | Self::Apart(_))
@@ -240,7 +240,7 @@ impl Consistency {
     }
 }
 
-impl fmt::Display for Consistency {
+impl fmt::Display for FlavorConsistency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPods => write!(f, "no pod runs"),

@@ -27,11 +27,11 @@ pub fn in_order(plans: impl IntoIterator<Item = String>) -> Vec<String> {
 /// that are new with it do not count, and `deploy` for the others is discarded. Where only a bare
 /// hash is known, the plan is `deploy`. Never `cleanup`: only a deletion runs that.
 pub fn triggered(
-    basis: &Baseline,
+    baseline: &Baseline,
     spec: &Applied<'_>,
     packages: ChangedPackages<'_>,
 ) -> Result<BTreeSet<String>, TriggerError> {
-    let Some(change) = SpecChange::since(basis, spec) else {
+    let Some(change) = SpecChange::since(baseline, spec) else {
         let deploy = packages.new.plan(DEPLOY).map(|_| DEPLOY.to_owned());
         return Ok(BTreeSet::from([deploy.ok_or(TriggerError::NoPlan)?]));
     };
@@ -49,25 +49,25 @@ pub fn triggered(
 /// Adds the plans that the difference triggers, or the plan itself where there is no baseline yet;
 /// an accepted change requeues failed plans. A plan triggered directly changes nothing, as the spec
 /// is that of the baseline.
-pub fn owed_at_start(
-    basis: Option<&Baseline>,
+pub fn pending_at_start(
+    baseline: Option<&Baseline>,
     spec: &Applied<'_>,
     packages: ChangedPackages<'_>,
     plan: &str,
 ) -> BTreeMap<String, PendingPlan> {
-    let Some(basis) = basis else {
+    let Some(baseline) = baseline else {
         return BTreeMap::from([(plan.to_owned(), PendingPlan::Queued)]);
     };
-    let mut owed = basis.owed.clone();
-    if basis.hash == spec.hash() {
-        return owed;
+    let mut pending = baseline.pending.clone();
+    if baseline.hash == spec.hash() {
+        return pending;
     }
-    let failed = owed.values_mut().filter(|state| **state == PendingPlan::Failed);
+    let failed = pending.values_mut().filter(|state| **state == PendingPlan::Failed);
     failed.for_each(|state| *state = PendingPlan::Queued);
     // Where no plan can be named, the plan that runs is pending at least.
-    let plans = triggered(basis, spec, packages).unwrap_or_else(|_| BTreeSet::from([plan.to_owned()]));
-    owed.extend(plans.into_iter().map(|plan| (plan, PendingPlan::Queued)));
-    owed
+    let plans = triggered(baseline, spec, packages).unwrap_or_else(|_| BTreeSet::from([plan.to_owned()]));
+    pending.extend(plans.into_iter().map(|plan| (plan, PendingPlan::Queued)));
+    pending
 }
 
 /// How a run ended, for the pending plans.
@@ -82,37 +82,45 @@ pub enum RunEnd {
 }
 
 /// The pending plans once a run of `plan` has ended: removes it when complete, else marks it.
-pub fn owed_at_end(
-    owed: &BTreeMap<String, PendingPlan>,
+pub fn pending_at_end(
+    pending: &BTreeMap<String, PendingPlan>,
     plan: &str,
     end: RunEnd,
 ) -> BTreeMap<String, PendingPlan> {
-    let mut owed = owed.clone();
+    let mut pending = pending.clone();
     let mark = match end {
         RunEnd::Complete => {
-            owed.remove(plan);
-            return owed;
+            pending.remove(plan);
+            return pending;
         }
         RunEnd::Failed => PendingPlan::Failed,
         RunEnd::Aborted => PendingPlan::Aborted,
     };
-    if let Some(state) = owed.get_mut(plan) {
+    if let Some(state) = pending.get_mut(plan) {
         *state = mark;
     }
-    owed
+    pending
 }
 
 /// The queue: pending plans that wait for their run.
-pub fn queue(basis: &Baseline) -> Vec<String> {
+pub fn queue(baseline: &Baseline) -> Vec<String> {
     in_order(
-        basis.owed.iter().filter(|(_, state)| **state == PendingPlan::Queued).map(|(plan, _)| plan.clone()),
+        baseline
+            .pending
+            .iter()
+            .filter(|(_, state)| **state == PendingPlan::Queued)
+            .map(|(plan, _)| plan.clone()),
     )
 }
 
 /// Pending plans that failed or were aborted.
-pub fn failed(basis: &Baseline) -> Vec<String> {
+pub fn failed(baseline: &Baseline) -> Vec<String> {
     in_order(
-        basis.owed.iter().filter(|(_, state)| **state != PendingPlan::Queued).map(|(plan, _)| plan.clone()),
+        baseline
+            .pending
+            .iter()
+            .filter(|(_, state)| **state != PendingPlan::Queued)
+            .map(|(plan, _)| plan.clone()),
     )
 }
 

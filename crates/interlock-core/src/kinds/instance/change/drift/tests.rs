@@ -41,20 +41,20 @@ fn an_upgrade(
     #[case] after: &[(&'static str, &'static str)],
     #[case] wanted: &[&str],
 ) {
-    let basis = Baseline::new(&spec("v1", &[("A", "1")]), BTreeMap::new());
+    let baseline = Baseline::new(&spec("v1", &[("A", "1")]), BTreeMap::new());
     let (old, new) = (package("v1", &[A]), package("v2", parameters));
     let packages = ChangedPackages { new: &new, old: Some(&old) };
     let after = spec("v2", after);
-    assert_eq!(in_order(triggered(&basis, &after, packages).unwrap()), wanted);
-    let owed = owed_at_start(Some(&basis), &after, packages, "upgrade");
-    assert_eq!(in_order(owed.into_keys()), wanted);
+    assert_eq!(in_order(triggered(&baseline, &after, packages).unwrap()), wanted);
+    let pending = pending_at_start(Some(&baseline), &after, packages, "upgrade");
+    assert_eq!(in_order(pending.into_keys()), wanted);
 }
 
 #[test]
 fn where_the_old_version_is_gone_all_that_changed_counts_and_cleanup_never_runs() {
-    let basis = Baseline::new(&spec("v1", &[("A", "1")]), BTreeMap::new());
+    let baseline = Baseline::new(&spec("v1", &[("A", "1")]), BTreeMap::new());
     let new = package("v2", &[A, ("NEW", Some("backup")), ("OTHER", Some("cleanup"))]);
     let packages = ChangedPackages { new: &new, old: None };
     let after = spec("v2", &[("A", "1"), ("NEW", "x"), ("OTHER", "x")]);
-    assert_eq!(in_order(triggered(&basis, &after, packages).unwrap()), ["upgrade", "backup"]);
+    assert_eq!(in_order(triggered(&baseline, &after, packages).unwrap()), ["upgrade", "backup"]);
 }

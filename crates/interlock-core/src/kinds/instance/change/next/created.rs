@@ -1,14 +1,14 @@
 //! An Instance without baseline and run: created through admission, past it, or copied.
 
 use super::facts::InstanceFacts;
-use super::start::{absent, start};
+use super::start::{await_version, start};
 use super::step::{Next, SpecSource};
 use crate::api::meta::plan::DEPLOY;
 
 /// Starts `deploy`, or first adds the fields that admission would have added.
 pub(super) fn created(facts: &InstanceFacts<'_>) -> Next {
     if (facts.package)(&facts.spec.operator_version).is_none() {
-        return absent(&facts.spec.operator_version);
+        return await_version(&facts.spec.operator_version);
     }
     let stamped = facts.stamp.map_or(!facts.stampable, |s| *s.hash == facts.spec.hash());
     if facts.plan == DEPLOY && !facts.uid.is_empty() && stamped && facts.created_whole {

@@ -26,7 +26,7 @@ pub(super) fn deleting(facts: &InstanceFacts<'_>, deletion: &Deletion) -> Next {
     if !facts.finalizer {
         return Next::Idle;
     }
-    let release = |why: String| Next::Release { warning: Some(why) };
+    let release = |why: String| Next::RemoveFinalizer { warning: Some(why) };
     if deletion.overdue {
         return release(
             "cleanup was not finished: the CustomResourceDefinition of Instances is being deleted and waited \
@@ -39,10 +39,10 @@ pub(super) fn deleting(facts: &InstanceFacts<'_>, deletion: &Deletion) -> Next {
     }
     // A last-applied spec that is not trusted counts as absent.
     let source = match facts.source() {
-        SpecSource::Stamp if facts.objection(SpecSource::Stamp).is_some() => SpecSource::Spec,
+        SpecSource::Stamp if facts.refusal_of(SpecSource::Stamp).is_some() => SpecSource::Spec,
         source => source,
     };
-    if let Some(refusal) = facts.objection(source) {
+    if let Some(refusal) = facts.refusal_of(source) {
         return release(format!("cleanup was not run: {}", refusal.message));
     }
     let version = &facts.spec_of(source).operator_version;
@@ -65,7 +65,7 @@ pub(super) fn deleting(facts: &InstanceFacts<'_>, deletion: &Deletion) -> Next {
 
 fn cleanup(facts: &InstanceFacts<'_>, deletion: &Deletion, source: SpecSource) -> Next {
     let schedule = Next::Schedule { plan: CLEANUP.to_owned(), source };
-    if let Some(next) = cleanup_asked(facts) {
+    if let Some(next) = aborted_cleanup(facts) {
         return next;
     }
     let Some(entry) = facts.entries.get(CLEANUP) else {
@@ -82,30 +82,30 @@ fn cleanup(facts: &InstanceFacts<'_>, deletion: &Deletion, source: SpecSource) -
     if entry.status.is_running() {
         return match named {
             true => Next::Continue { source },
-            false => Next::PutBack { plan: CLEANUP.to_owned(), uid: entry.uid.clone() },
+            false => Next::Restore { plan: CLEANUP.to_owned(), uid: entry.uid.clone() },
         };
     }
     // No user may name `cleanup` before the deletion, and it stays named until the end. Timestamps
     // prove nothing here, as the two come from different clocks.
     match entry.status {
-        ExecutionStatus::Complete if named => Next::Release { warning: None },
+        ExecutionStatus::Complete if named => Next::RemoveFinalizer { warning: None },
         ExecutionStatus::FatalError if named && deletion.failures >= CLEANUP_ATTEMPTS => {
-            given_up(&format!("cleanup failed {} times", deletion.failures), entry)
+            give_up(&format!("cleanup failed {} times", deletion.failures), entry)
         }
         ExecutionStatus::FatalError if named => Next::RetryCleanup { failures: deletion.failures },
         _ => schedule,
     }
 }
 
-fn given_up(why: &str, cleanup: &PlanStatus) -> Next {
-    let left = left(cleanup);
+fn give_up(why: &str, cleanup: &PlanStatus) -> Next {
+    let left = unfinished_steps(cleanup);
     let warning =
         format!("{why}; the finalizer was taken off, what the package made may remain. Not done: {left}");
-    Next::Release { warning: Some(warning) }
+    Next::RemoveFinalizer { warning: Some(warning) }
 }
 
 /// The unfinished steps of a cleanup, with their messages.
-fn left(cleanup: &PlanStatus) -> String {
+fn unfinished_steps(cleanup: &PlanStatus) -> String {
     let phases = cleanup.phases.iter().flatten();
     let steps = phases.flat_map(|phase| phase.steps.iter().flatten().map(|step| (phase.name.as_str(), step)));
     let open = steps.filter(|(_, step)| step.status != ExecutionStatus::Complete);
@@ -117,10 +117,10 @@ fn left(cleanup: &PlanStatus) -> String {
 }
 
 /// The engine does not retry an aborted cleanup.
-fn cleanup_asked(facts: &InstanceFacts<'_>) -> Option<Next> {
-    let asked = facts.asked.filter(|asked| matches!(asked.request.verb, PlanVerb::Abort { .. }))?;
-    match plan_request::course(
-        asked,
+fn aborted_cleanup(facts: &InstanceFacts<'_>) -> Option<Next> {
+    let pending = facts.request.filter(|pending| matches!(pending.request.verb, PlanVerb::Abort { .. }))?;
+    match plan_request::resolve(
+        pending,
         Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() },
     ) {
         RequestResolution::Abort(CLEANUP) => {
@@ -128,11 +128,11 @@ fn cleanup_asked(facts: &InstanceFacts<'_>) -> Option<Next> {
         }
         RequestResolution::Clear | RequestResolution::Done
             if facts.entries.get(CLEANUP).is_some_and(|entry| {
-                entry.uid == asked.request.run && entry.status == ExecutionStatus::FatalError
+                entry.uid == pending.request.run && entry.status == ExecutionStatus::FatalError
             }) =>
         {
-            let why = asked.told();
-            Some(Next::Release {
+            let why = pending.describe();
+            Some(Next::RemoveFinalizer {
                 warning: Some(format!("cleanup was aborted {why}; what the package made may remain")),
             })
         }

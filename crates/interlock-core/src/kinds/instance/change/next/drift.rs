@@ -2,31 +2,31 @@
 
 use super::created::created;
 use super::facts::{FoundStamp, InstanceFacts};
-use super::start::absent;
+use super::start::await_version;
 use super::step::{DriftRefusal, Next, SpecSource};
 use crate::kinds::instance::change::baseline::Baseline;
 use crate::kinds::instance::change::drift;
 use crate::kinds::instance::change::validate::ChangedPackages;
 
 /// Decides about drift where nothing is scheduled and nothing runs.
-pub(super) fn settled(facts: &InstanceFacts<'_>) -> Next {
-    let Some(basis) = facts.basis else {
+pub(super) fn decide(facts: &InstanceFacts<'_>) -> Next {
+    let Some(baseline) = facts.baseline else {
         return if facts.has_run() { Next::Adopt } else { created(facts) };
     };
-    let queue = drift::queue(basis);
-    if basis.hash == facts.spec.hash() {
+    let queue = drift::queue(baseline);
+    if baseline.hash == facts.spec.hash() {
         return match (facts.stamp, queue.into_iter().next()) {
-            (Some(stamp), None) if *stamp.hash == basis.hash => Next::Idle,
+            (Some(stamp), None) if *stamp.hash == baseline.hash => Next::Idle,
             (None, None) if !facts.stampable => Next::Idle,
             (_, None) => Next::Restamp,
             (_, Some(plan)) => Next::Schedule { plan, source: SpecSource::Spec },
         };
     }
-    match carried_out(facts, basis, queue.clone()) {
+    match carried_out(facts, baseline, queue.clone()) {
         Ok(next) => next,
         // Plans accepted before still run, on the accepted spec.
         Err(refusal) => match (queue.into_iter().next(), facts.stamp) {
-            (Some(plan), Some(FoundStamp { hash, spec: Some(_) })) if *hash == basis.hash => {
+            (Some(plan), Some(FoundStamp { hash, spec: Some(_) })) if *hash == baseline.hash => {
                 Next::Schedule { plan, source: SpecSource::Stamp }
             }
             _ => Next::Report(refusal),
@@ -36,18 +36,18 @@ pub(super) fn settled(facts: &InstanceFacts<'_>) -> Next {
 
 fn carried_out(
     facts: &InstanceFacts<'_>,
-    basis: &Baseline,
+    baseline: &Baseline,
     queue: Vec<String>,
 ) -> Result<Next, DriftRefusal> {
     if let Some(refusal) = (facts.refusal)(SpecSource::Spec) {
         return Err(refusal);
     }
     let Some(package) = (facts.package)(&facts.spec.operator_version) else {
-        return Ok(absent(&facts.spec.operator_version));
+        return Ok(await_version(&facts.spec.operator_version));
     };
-    let old = (facts.package_of_basis)();
+    let old = (facts.package_of_baseline)();
     let packages = ChangedPackages { new: &package, old: old.as_deref() };
-    let plans = drift::triggered(basis, facts.spec, packages).map_err(|error| DriftRefusal {
+    let plans = drift::triggered(baseline, facts.spec, packages).map_err(|error| DriftRefusal {
         rule: "trigger".to_owned(),
         message: error.to_string(),
         passes: false,

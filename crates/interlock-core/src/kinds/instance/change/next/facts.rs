@@ -56,7 +56,7 @@ pub struct InstanceFacts<'a> {
     /// `status.planStatus`.
     pub entries: &'a BTreeMap<String, PlanStatus>,
     /// The baseline.
-    pub basis: Option<&'a Baseline>,
+    pub baseline: Option<&'a Baseline>,
     /// The last-applied spec.
     pub stamp: Option<FoundStamp<'a>>,
     /// Whether the last-applied spec fits on the object; where it does not, the spec itself is run.
@@ -69,11 +69,11 @@ pub struct InstanceFacts<'a> {
     /// The deletion, when there is one.
     pub deletion: Option<Deletion>,
     /// The pending request, where it can be executed.
-    pub asked: Option<&'a PendingRequest>,
+    pub request: Option<&'a PendingRequest>,
     /// Looks up a package.
     pub package: &'a dyn Fn(&VersionRef<'_>) -> Option<Arc<Package>>,
     /// Looks up the package of the baseline.
-    pub package_of_basis: &'a dyn Fn() -> Option<Arc<Package>>,
+    pub package_of_baseline: &'a dyn Fn() -> Option<Arc<Package>>,
     /// The denial by admission of the spec of that source, compared with the baseline.
     pub refusal: &'a dyn Fn(SpecSource) -> Option<DriftRefusal>,
     /// Whether the packages of the Instance's namespace may use an OperatorVersion.
@@ -107,10 +107,10 @@ impl<'a> InstanceFacts<'a> {
     /// Why no run may use the spec of that source. Any user may have written the last-applied spec
     /// while no admission ran: where the status does not vouch for its hash, the rules of admission
     /// validate it.
-    pub(super) fn objection(&self, source: SpecSource) -> Option<DriftRefusal> {
-        let vouched = self.basis.is_some_and(|basis| match (source, self.stamp) {
-            (SpecSource::Stamp, Some(stamp)) => basis.vouches_for(stamp.hash),
-            _ => basis.hash == self.spec.hash(),
+    pub(super) fn refusal_of(&self, source: SpecSource) -> Option<DriftRefusal> {
+        let vouched = self.baseline.is_some_and(|baseline| match (source, self.stamp) {
+            (SpecSource::Stamp, Some(stamp)) => baseline.has_validated(stamp.hash),
+            _ => baseline.hash == self.spec.hash(),
         });
         if vouched { None } else { (self.refusal)(source) }
     }

@@ -26,14 +26,14 @@ pub use step::{DriftRefusal, Next, RequestAnswer, SpecSource};
 pub fn next(facts: &InstanceFacts<'_>) -> Next {
     let next = wanted(facts);
     let Some(source) = next.source() else { return next };
-    if let Some(refusal) = facts.objection(source) {
+    if let Some(refusal) = facts.refusal_of(source) {
         return Next::Report(refusal);
     }
     let version = &facts.spec_of(source).operator_version;
     match (facts.reference)(version) {
         ReferenceAccess::Allowed => next,
         ReferenceAccess::Unknown => {
-            Next::Ask(NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
+            Next::CheckAccess(NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
         }
         ReferenceAccess::Refused(refusal) => Next::Report(refusal),
     }
@@ -51,7 +51,7 @@ fn wanted(facts: &InstanceFacts<'_>) -> Next {
         facts.entries.iter().filter(|(_, e)| e.status.is_running()).collect();
     match running.as_slice() {
         [] if !facts.plan.is_empty() => scheduled::scheduled(facts),
-        [] => drift::settled(facts),
+        [] => drift::decide(facts),
         [(plan, entry)] => running::one(facts, plan, entry),
         several => running::several(facts, several),
     }

@@ -8,44 +8,44 @@ use crate::kinds::instance::change::plan_request::{PendingRequest, PlanVerb, Req
 
 /// The answer to a request, unless the request waits for the steps below.
 pub(super) fn answer(facts: &InstanceFacts<'_>) -> Option<RequestAnswer> {
-    let asked = facts.asked?;
-    match plan_request::course(
-        asked,
+    let pending = facts.request?;
+    match plan_request::resolve(
+        pending,
         Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() },
     ) {
         RequestResolution::Abort(plan) => Some(RequestAnswer::Abort { plan: plan.to_owned() }),
         // `planExecution` is cleared of a finished run first.
         RequestResolution::Retry(_) if !facts.plan.is_empty() => None,
-        RequestResolution::Retry(plan) => Some(match facts.objection(facts.source()) {
+        RequestResolution::Retry(plan) => Some(match facts.refusal_of(facts.source()) {
             _ if !runnable(facts) => {
-                RequestAnswer::Forget(Some("the spec that it would run on is lost".to_owned()))
+                RequestAnswer::Remove(Some("the spec that it would run on is lost".to_owned()))
             }
-            Some(refusal) => RequestAnswer::Forget(Some(format!(
+            Some(refusal) => RequestAnswer::Remove(Some(format!(
                 "the spec that it would run on is refused: {} (rule {})",
                 refusal.message, refusal.rule
             ))),
             None => RequestAnswer::Retry { plan: plan.to_owned() },
         }),
-        RequestResolution::Clear | RequestResolution::Marked => None,
+        RequestResolution::Clear | RequestResolution::Scheduled => None,
         // The write that reverts the spec drops the request.
         RequestResolution::Done
-            if asked.request.verb == (PlanVerb::Abort { revert: true }) && failed(facts, asked) =>
+            if pending.request.verb == (PlanVerb::Abort { revert: true }) && failed(facts, pending) =>
         {
-            Some(RequestAnswer::Overtaken)
+            Some(RequestAnswer::Superseded)
         }
-        RequestResolution::Done => Some(RequestAnswer::Forget(None)),
-        RequestResolution::Dropped(objection) => Some(RequestAnswer::Forget(Some(objection.to_string()))),
+        RequestResolution::Done => Some(RequestAnswer::Remove(None)),
+        RequestResolution::Dropped(error) => Some(RequestAnswer::Remove(Some(error.to_string()))),
     }
 }
 
 /// Whether the run of a request ended in failure.
-fn failed(facts: &InstanceFacts<'_>, asked: &PendingRequest) -> bool {
+fn failed(facts: &InstanceFacts<'_>, pending: &PendingRequest) -> bool {
     let mut entries = facts.entries.values();
-    entries.any(|entry| entry.uid == asked.request.run && entry.status == ExecutionStatus::FatalError)
+    entries.any(|entry| entry.uid == pending.request.run && entry.status == ExecutionStatus::FatalError)
 }
 
 /// Whether an accepted spec exists.
 fn runnable(facts: &InstanceFacts<'_>) -> bool {
     let stamped = facts.stamp.is_some_and(|stamp| stamp.spec.is_some());
-    stamped || facts.basis.is_none_or(|basis| basis.hash == facts.spec.hash())
+    stamped || facts.baseline.is_none_or(|baseline| baseline.hash == facts.spec.hash())
 }

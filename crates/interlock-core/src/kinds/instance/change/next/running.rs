@@ -26,28 +26,28 @@ pub(super) fn several(facts: &InstanceFacts<'_>, running: &[(&String, &PlanStatu
 pub(super) fn one(facts: &InstanceFacts<'_>, plan: &str, entry: &PlanStatus) -> Next {
     let anew_on = facts.source();
     let scheduled_anew = facts.plan == plan && facts.uid != entry.uid && uid::is_version_5(facts.uid);
-    if scheduled_anew && facts.objection(anew_on).is_none() {
+    if scheduled_anew && facts.refusal_of(anew_on).is_none() {
         // The same plan was scheduled anew, by us below or by admission with `--freeze=same-plan`.
         return Next::Start { source: anew_on };
     }
     let anew = || Next::Schedule { plan: plan.to_owned(), source: SpecSource::Spec };
-    let Some(basis) = facts.basis else {
+    let Some(baseline) = facts.baseline else {
         // KUDO left a run in progress: Interlock stamps it and starts it at its first step.
         return anew();
     };
-    let stamp_holds = facts.stamp.is_some_and(|s| s.hash == &basis.hash && s.spec.is_some());
+    let stamp_holds = facts.stamp.is_some_and(|s| s.hash == &baseline.hash && s.spec.is_some());
     if facts.names(plan, entry) {
         if stamp_holds {
             return Next::Continue { source: SpecSource::Stamp };
         }
-        if facts.spec.hash() == basis.hash {
+        if facts.spec.hash() == baseline.hash {
             return Next::Continue { source: SpecSource::Spec };
         }
     } else if stamp_holds {
-        return Next::PutBack { plan: plan.to_owned(), uid: entry.uid.clone() };
+        return Next::Restore { plan: plan.to_owned(), uid: entry.uid.clone() };
     }
     // The spec that the run started with is lost.
-    match facts.objection(SpecSource::Spec) {
+    match facts.refusal_of(SpecSource::Spec) {
         None => anew(),
         Some(refusal) => Next::End(BTreeMap::from([(
             plan.to_owned(),

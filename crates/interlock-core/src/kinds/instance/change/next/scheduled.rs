@@ -13,8 +13,8 @@ pub(super) fn scheduled(facts: &InstanceFacts<'_>) -> Next {
         && facts.names(facts.plan, entry)
         && entry.status.is_terminal()
     {
-        let back = facts.asked.is_some_and(|asked| {
-            asked.request.verb == (PlanVerb::Abort { revert: true }) && asked.request.run == entry.uid
+        let back = facts.request.is_some_and(|pending| {
+            pending.request.verb == (PlanVerb::Abort { revert: true }) && pending.request.run == entry.uid
         });
         return if back && entry.status == ExecutionStatus::FatalError {
             Next::Answer(RequestAnswer::Revert)
@@ -22,17 +22,17 @@ pub(super) fn scheduled(facts: &InstanceFacts<'_>) -> Next {
             Next::Clear
         };
     }
-    match facts.basis {
+    match facts.baseline {
         None if !facts.has_run() => created(facts),
-        Some(basis) if facts.uid.is_empty() => match facts.stamp {
+        Some(baseline) if facts.uid.is_empty() => match facts.stamp {
             // Triggered past admission: the end of an execution without a uid could not be recognised.
             Some(FoundStamp { spec: Some(_), .. }) => {
                 Next::Schedule { plan: facts.plan.to_owned(), source: SpecSource::Stamp }
             }
-            _ if facts.spec.hash() == basis.hash => {
+            _ if facts.spec.hash() == baseline.hash => {
                 Next::Schedule { plan: facts.plan.to_owned(), source: SpecSource::Spec }
             }
-            _ => Next::Drop,
+            _ => Next::DropTrigger,
         },
         None if facts.uid.is_empty() => {
             Next::Schedule { plan: facts.plan.to_owned(), source: facts.source() }
@@ -41,10 +41,10 @@ pub(super) fn scheduled(facts: &InstanceFacts<'_>) -> Next {
             Some(FoundStamp { spec: Some(_), .. }) => start(facts, SpecSource::Stamp),
             _ => Next::Schedule { plan: facts.plan.to_owned(), source: SpecSource::Spec },
         },
-        Some(basis) => match facts.stamp {
+        Some(baseline) => match facts.stamp {
             Some(FoundStamp { spec: Some(_), .. }) => start(facts, SpecSource::Stamp),
-            _ if facts.spec.hash() == basis.hash || !facts.stampable => start(facts, SpecSource::Spec),
-            _ => Next::Drop,
+            _ if facts.spec.hash() == baseline.hash || !facts.stampable => start(facts, SpecSource::Spec),
+            _ => Next::DropTrigger,
         },
     }
 }

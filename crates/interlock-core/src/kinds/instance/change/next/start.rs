@@ -10,28 +10,28 @@ use crate::package::Package;
 pub(super) fn start(facts: &InstanceFacts<'_>, source: SpecSource) -> Next {
     let spec = facts.spec_of(source);
     match (facts.package)(&spec.operator_version) {
-        Some(package) if goes_on(facts, spec, &package) => Next::Retry { source },
+        Some(package) if resumes(facts, spec, &package) => Next::Retry { source },
         Some(_) => Next::Start { source },
-        None => absent(&spec.operator_version),
+        None => await_version(&spec.operator_version),
     }
 }
 
 /// A retry resumes at the failed step only if the failed run is the newest, and was on the same
 /// spec and package; otherwise, and without a retry, a run starts at its first step.
-fn goes_on(facts: &InstanceFacts<'_>, spec: &Applied<'_>, package: &Package) -> bool {
-    let Some(asked) =
-        facts.asked.filter(|asked| asked.request.verb == PlanVerb::Retry && asked.retry == facts.uid)
+fn resumes(facts: &InstanceFacts<'_>, spec: &Applied<'_>, package: &Package) -> bool {
+    let Some(pending) =
+        facts.request.filter(|pending| pending.request.verb == PlanVerb::Retry && pending.retry == facts.uid)
     else {
         return false;
     };
-    let failed = asked.request.run.as_str();
-    let basis = facts.basis.filter(|basis| basis.hash == spec.hash());
-    let newest = basis.and_then(|basis| basis.run.as_ref());
+    let failed = pending.request.run.as_str();
+    let baseline = facts.baseline.filter(|baseline| baseline.hash == spec.hash());
+    let newest = baseline.and_then(|baseline| baseline.run.as_ref());
     newest.is_some_and(|run| run.uid == failed && run.package == package.hash)
         && facts.entries.get(facts.plan).is_some_and(|entry| entry.uid == failed)
 }
 
 /// Waits for the OperatorVersion.
-pub(super) fn absent(version: &VersionRef<'_>) -> Next {
-    Next::Await(format!("{}/{}", version.namespace, version.name))
+pub(super) fn await_version(version: &VersionRef<'_>) -> Next {
+    Next::AwaitVersion(format!("{}/{}", version.namespace, version.name))
 }

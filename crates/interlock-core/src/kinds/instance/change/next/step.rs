@@ -42,9 +42,9 @@ pub enum RequestAnswer {
     Revert,
     /// The run was aborted, but a user has edited the spec since, and the newer edit wins: remove
     /// the request.
-    Overtaken,
+    Superseded,
     /// Remove the request: it has been executed, or cannot be (then why).
-    Forget(Option<String>),
+    Remove(Option<String>),
 }
 
 impl Next {
@@ -69,7 +69,7 @@ pub enum Next {
     /// End these running entries as FATAL_ERROR, each with its message.
     End(BTreeMap<String, String>),
     /// Name this running execution in `planExecution` again.
-    PutBack {
+    Restore {
         /// Plan.
         plan: String,
         /// Id of the execution.
@@ -105,7 +105,7 @@ pub enum Next {
     /// Answer a request.
     Answer(RequestAnswer),
     /// Drop the trigger: there is no spec that it could run on.
-    Drop,
+    DropTrigger,
     /// Set baseline and last-applied spec to the spec, without a rollout.
     Adopt,
     /// Set the last-applied spec to the spec, which is that of the baseline.
@@ -113,12 +113,12 @@ pub enum Next {
     /// Report the difference; neither carry it out nor revert it.
     Report(DriftRefusal),
     /// Wait for the OperatorVersion of the spec to run.
-    Await(String),
+    AwaitVersion(String),
     /// Before any run, query the API server whether packages may use this OperatorVersion of
     /// another namespace.
-    Ask(NamespacedName),
+    CheckAccess(NamespacedName),
     /// Remove the finalizer.
-    Release {
+    RemoveFinalizer {
         /// Text of the Warning Event, when it is removed without a cleanup.
         warning: Option<String>,
     },

@@ -161,7 +161,7 @@ impl PendingRequest {
     }
 
     /// `by NAME: REASON`, for people.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match self.by.as_str() {
             "" => format!("on request: {}", self.reason),
             by => format!("by {by}: {}", self.reason),
@@ -195,7 +195,7 @@ pub enum RunState<'a> {
 
 impl<'a> Runs<'a> {
     /// The state of a run.
-    pub fn standing(&self, run: &str) -> RunState<'a> {
+    pub fn state_of(&self, run: &str) -> RunState<'a> {
         let entry = self.entries.iter().find(|e| e.uid == run && !run.is_empty());
         match entry {
             Some(e) if e.status.is_running() => RunState::Running(e.plan),
@@ -211,9 +211,9 @@ impl<'a> Runs<'a> {
     }
 
     /// Plan and uid of the scheduled or running execution.
-    fn busy(&self) -> Option<(&'a str, &'a str)> {
+    fn active(&self) -> Option<(&'a str, &'a str)> {
         let running = self.entries.iter().find(|e| e.status.is_running()).map(|e| (e.plan, e.uid));
-        let over = matches!(self.standing(self.uid), RunState::Ended(..));
+        let over = matches!(self.state_of(self.uid), RunState::Ended(..));
         running.or((!self.plan.is_empty() && !over).then_some((self.plan, self.uid)))
     }
 }
@@ -285,28 +285,28 @@ pub struct RequestPreconditions {
 }
 
 /// Checks whether a request can be executed on an Instance in its present state.
-pub fn judge(
+pub fn validate(
     request: &PlanRequest,
     runs: Runs<'_>,
-    ground: RequestPreconditions,
+    preconditions: RequestPreconditions,
 ) -> Result<(), RequestObjection> {
     let run = || request.run.clone();
-    let standing = runs.standing(&request.run);
-    if ground.used {
+    let state = runs.state_of(&request.run);
+    if preconditions.used {
         return Err(RequestObjection::Used(request.nonce.clone()));
     }
-    if standing == RunState::Unknown {
-        let busy = runs.busy().map(|(plan, uid)| (plan.to_owned(), uid.to_owned()));
+    if state == RunState::Unknown {
+        let busy = runs.active().map(|(plan, uid)| (plan.to_owned(), uid.to_owned()));
         return Err(RequestObjection::UnknownRun { run: run(), busy });
     }
-    match (request.verb, standing) {
+    match (request.verb, state) {
         (PlanVerb::Abort { revert: true }, RunState::Scheduled(_) | RunState::Running(_))
-            if ground.deleting =>
+            if preconditions.deleting =>
         {
             Err(RequestObjection::Deleting)
         }
         (PlanVerb::Abort { revert: true }, RunState::Scheduled(_) | RunState::Running(_))
-            if !ground.previous =>
+            if !preconditions.previous =>
         {
             Err(RequestObjection::NoPrevious)
         }
@@ -314,9 +314,9 @@ pub fn judge(
             Err(RequestObjection::Over { run: run(), plan: plan.to_owned(), status: status.to_string() })
         }
         (PlanVerb::Abort { .. }, _) => Ok(()),
-        (PlanVerb::Retry, _) if ground.deleting => Err(RequestObjection::Deleting),
+        (PlanVerb::Retry, _) if preconditions.deleting => Err(RequestObjection::Deleting),
         (PlanVerb::Retry, RunState::Ended(CLEANUP, _)) => Err(RequestObjection::Deleting),
-        (PlanVerb::Retry, RunState::Ended(_, ExecutionStatus::FatalError)) => match runs.busy() {
+        (PlanVerb::Retry, RunState::Ended(_, ExecutionStatus::FatalError)) => match runs.active() {
             Some((plan, run)) => Err(RequestObjection::Busy { plan: plan.to_owned(), run: run.to_owned() }),
             None => Ok(()),
         },
@@ -340,7 +340,7 @@ pub enum RequestResolution<'a> {
     /// Schedule the plan again.
     Retry(&'a str),
     /// The retry is scheduled, and the request marks it.
-    Marked,
+    Scheduled,
     /// The request has been executed: remove it.
     Done,
     /// The request cannot be executed any more: remove and report it.
@@ -348,25 +348,27 @@ pub enum RequestResolution<'a> {
 }
 
 /// Resolves a request on an Instance that is not being deleted.
-pub fn course<'a>(asked: &PendingRequest, runs: Runs<'a>) -> RequestResolution<'a> {
-    let run = asked.request.run.as_str();
-    match (asked.request.verb, runs.standing(run)) {
+pub fn resolve<'a>(pending: &PendingRequest, runs: Runs<'a>) -> RequestResolution<'a> {
+    let run = pending.request.run.as_str();
+    match (pending.request.verb, runs.state_of(run)) {
         (PlanVerb::Abort { .. }, RunState::Scheduled(plan) | RunState::Running(plan)) => {
             RequestResolution::Abort(plan)
         }
         (PlanVerb::Abort { .. }, RunState::Ended(..)) if runs.names(run) => RequestResolution::Clear,
         (PlanVerb::Abort { .. }, RunState::Ended(..)) => RequestResolution::Done,
-        (PlanVerb::Retry, _) if runs.entries.iter().any(|e| e.uid == asked.retry) => RequestResolution::Done,
-        (PlanVerb::Retry, _) if runs.names(&asked.retry) => RequestResolution::Marked,
+        (PlanVerb::Retry, _) if runs.entries.iter().any(|e| e.uid == pending.retry) => {
+            RequestResolution::Done
+        }
+        (PlanVerb::Retry, _) if runs.names(&pending.retry) => RequestResolution::Scheduled,
         (PlanVerb::Retry, RunState::Ended(plan, ExecutionStatus::FatalError))
-            if plan != CLEANUP && runs.busy().is_none() =>
+            if plan != CLEANUP && runs.active().is_none() =>
         {
             RequestResolution::Retry(plan)
         }
         _ => {
-            let ground = RequestPreconditions { previous: true, deleting: false, used: false };
-            match judge(&asked.request, runs, ground) {
-                Err(objection) => RequestResolution::Dropped(objection),
+            let preconditions = RequestPreconditions { previous: true, deleting: false, used: false };
+            match validate(&pending.request, runs, preconditions) {
+                Err(error) => RequestResolution::Dropped(error),
                 Ok(()) => RequestResolution::Done,
             }
         }

@@ -65,19 +65,19 @@ fn what_can_be_asked(
     #[case] request: &str,
     #[case] (plan, uid): (&str, &str),
     #[case] status: ExecutionStatus,
-    #[case] objection: Option<&str>,
+    #[case] error: Option<&str>,
 ) {
     let request: PlanRequest = format!("{request}/nonce-01").parse().unwrap();
     let entries = [LockEntry { plan: "deploy", uid: "u", status: &status }];
     let runs = Runs { plan, uid, entries: &entries };
-    let ground = RequestPreconditions { previous: false, deleting: false, used: false };
-    let judged = judge(&request, runs, ground).map_err(|objection| objection.to_string());
-    match objection {
+    let preconditions = RequestPreconditions { previous: false, deleting: false, used: false };
+    let judged = validate(&request, runs, preconditions).map_err(|error| error.to_string());
+    match error {
         None => assert_eq!(judged, Ok(())),
         Some(why) => assert!(judged.clone().is_err_and(|text| text.contains(why)), "{judged:?}"),
     }
-    let previous = RequestPreconditions { previous: true, ..ground };
-    assert!(judge(&request, runs, previous).is_ok() || objection.is_some_and(|why| !why.contains("go back")));
-    let used = RequestPreconditions { used: true, ..ground };
-    assert_eq!(judge(&request, runs, used), Err(RequestObjection::Used("nonce-01".to_owned())));
+    let previous = RequestPreconditions { previous: true, ..preconditions };
+    assert!(validate(&request, runs, previous).is_ok() || error.is_some_and(|why| !why.contains("go back")));
+    let used = RequestPreconditions { used: true, ..preconditions };
+    assert_eq!(validate(&request, runs, used), Err(RequestObjection::Used("nonce-01".to_owned())));
 }

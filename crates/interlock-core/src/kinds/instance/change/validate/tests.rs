@@ -29,25 +29,26 @@ fn spec(name: &str) -> Applied<'static> {
 #[case::from_elsewhere(("v0", "0.1.0"), ("v2", "0.2.0"), false, Some("can be upgraded to from [v1] only"))]
 #[case::down(("v2", "0.2.0"), ("v1", "0.1.0"), false, Some("version 0.1.0 is lower than 0.2.0"))]
 #[case::back(("v2", "0.2.0"), ("v1", "0.1.0"), true, None)]
-fn the_way_of_an_upgrade_is_judged_without_the_old_spec(
+fn the_path_of_an_upgrade_is_validated_without_the_old_spec(
     #[case] old: (&str, &str),
     #[case] new: (&str, &str),
     #[case] carried_out_before: bool,
     #[case] refused: Option<&str>,
 ) {
     let (before, after) = (spec(old.0), spec(new.0));
-    let mut basis = Baseline::new(&before, [].into());
+    let mut baseline = Baseline::new(&before, [].into());
     if carried_out_before {
-        basis = basis.after(Some(&Baseline::new(&after, [].into())));
+        baseline = baseline.after(Some(&Baseline::new(&after, [].into())));
     }
     let packages = (package(old.0, "kafka", old.1), package(new.0, "kafka", new.1));
     let known = Before {
-        basis: &basis,
+        baseline: &baseline,
         stamp: Some(&after),
         version: Some(&before.operator_version),
-        goes_back: basis.goes_back_to(&after),
+        is_revert: baseline.reverts_to(&after),
     };
-    let violations = unseen(known, &after, ChangedPackages { new: &packages.1, old: Some(&packages.0) });
+    let violations =
+        edit_past_admission(known, &after, ChangedPackages { new: &packages.1, old: Some(&packages.0) });
     let said: Vec<&str> = violations.iter().map(|violation| violation.sentence.as_str()).collect();
     match (said.as_slice(), refused) {
         ([], None) => {}

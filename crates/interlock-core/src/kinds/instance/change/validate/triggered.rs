@@ -22,7 +22,7 @@ pub enum Triggered {
 }
 
 /// The plan that a change triggers.
-pub fn plan(
+pub fn triggered_plan(
     change: &SpecChange<'_>,
     packages: ChangedPackages<'_>,
     violations: &mut Vec<SpecViolation>,
@@ -96,25 +96,25 @@ pub fn triggered(
         }
     };
     if plans.contains(CLEANUP) {
-        violations.push(cleanup(changed_fields(change)));
+        violations.push(cleanup_triggered(changed_fields(change)));
         return Triggered::Unknown;
     }
     if plans.len() > 1 {
         let names: Vec<&str> = plans.iter().map(String::as_str).collect();
-        let objection = SpecViolation::new(
+        let violation = SpecViolation::new(
             Rule::PLAN_MULTIPLE,
             format!("triggering multiple plans: [[{}]] at once is not allowed", names.join(" ")),
             changed_fields(change),
         );
         violations
-            .push(objection.next("make one change per plan, each when the plan of the one before has ended"));
+            .push(violation.next("make one change per plan, each when the plan of the one before has ended"));
         return Triggered::Several;
     }
     plans.into_iter().next().map_or(Triggered::Nothing, Triggered::Plan)
 }
 
 /// Only the controller runs `cleanup`, when the Instance is deleted.
-pub fn cleanup(fields: Vec<ViolationField>) -> SpecViolation {
+pub fn cleanup_triggered(fields: Vec<ViolationField>) -> SpecViolation {
     SpecViolation::new(
         Rule::PLAN_CLEANUP,
         "only the controller schedules the 'cleanup' plan when the instance is deleted",

@@ -22,7 +22,7 @@ pub struct ChangedPackages<'a> {
 
 /// Parameters that an upgrade removes from the spec: the old OperatorVersion defines them, the new
 /// one does not (KEP-30).
-pub fn dropped<'a>(
+pub fn dropped_parameters<'a>(
     packages: ChangedPackages<'_>,
     new: &'a Values<'_>,
     change: &SpecChange<'_>,
@@ -38,7 +38,7 @@ pub fn dropped<'a>(
 
 /// Whether a change reverts to the OperatorVersion last carried out in full, which is always
 /// allowed.
-pub fn goes_back(stamp: Option<&Envelope<'_>>, new: &Applied<'_>) -> bool {
+pub fn is_revert(stamp: Option<&Envelope<'_>>, new: &Applied<'_>) -> bool {
     let Some(previous) = stamp.and_then(|stamp| stamp.previous.as_ref()) else { return false };
     let same_version = |spec: &Applied<'_>| spec.operator_version == new.operator_version;
     previous.kept.inline().is_some_and(same_version) || previous.hash == new.hash()
@@ -46,7 +46,7 @@ pub fn goes_back(stamp: Option<&Envelope<'_>>, new: &Applied<'_>) -> bool {
 
 /// Validates the path of an upgrade: the same operator, no lower version, and an old version that
 /// the new one lists. Versions that are absent or not semver are not compared.
-pub fn path(from: &VersionRef<'_>, packages: ChangedPackages<'_>) -> Vec<SpecViolation> {
+pub fn upgrade_path(from: &VersionRef<'_>, packages: ChangedPackages<'_>) -> Vec<SpecViolation> {
     let new = packages.new;
     let mut violations = Vec::new();
     let mut violated = |sentence: String, next: String| {
@@ -118,7 +118,7 @@ mod tests {
     #[case::that_spec(Some(stamp(Some(Previous { hash: spec("v1").hash(), kept: REFERENCED }))), true)]
     #[case::another(
         Some(stamp(Some(Previous { hash: spec("v0").hash(), kept: KeptSpec::Inline { spec: spec("v0") } }))), false)]
-    fn going_back_to_v1(#[case] stamp: Option<Envelope<'static>>, #[case] goes_back: bool) {
-        assert_eq!(super::goes_back(stamp.as_ref(), &spec("v1")), goes_back);
+    fn going_back_to_v1(#[case] stamp: Option<Envelope<'static>>, #[case] is_revert: bool) {
+        assert_eq!(super::is_revert(stamp.as_ref(), &spec("v1")), is_revert);
     }
 }

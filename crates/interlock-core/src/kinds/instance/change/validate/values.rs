@@ -13,19 +13,19 @@ use crate::package::params;
 /// Validates the values of a change: unknown parameters, immutable ones, types.
 ///
 /// `new` is the spec without the parameters that an upgrade drops.
-pub fn values(
+pub fn invalid_parameters(
     change: &SpecChange<'_>,
     new: &Applied<'_>,
     packages: ChangedPackages<'_>,
 ) -> Vec<SpecViolation> {
-    let mut violations = unknown(change, packages.new);
+    let mut violations = unknown_in_change(change, packages.new);
     violations.extend(immutable(change, new, packages));
-    violations.extend(valid(packages.new, &new.parameters));
+    violations.extend(invalid_values(packages.new, &new.parameters));
     violations
 }
 
 /// Violations by values that do not fit their parameters.
-pub fn valid(package: &Package, values: &Values<'_>) -> Vec<SpecViolation> {
+pub fn invalid_values(package: &Package, values: &Values<'_>) -> Vec<SpecViolation> {
     let problems = params::check_all(package, values).into_iter();
     let violation = |problem: params::ParameterProblem| {
         let field = problem.field();
@@ -39,15 +39,15 @@ pub fn valid(package: &Package, values: &Values<'_>) -> Vec<SpecViolation> {
 /// Violations by parameters of a new Instance that the package does not define.
 ///
 /// KUDO accepts them at creation, and rejects them at the first update; here both are denied.
-pub fn defined(package: &Package, new: &Values<'_>) -> Vec<SpecViolation> {
-    none_unknown(new.keys().map(AsRef::as_ref), package)
+pub fn unknown_parameters(package: &Package, new: &Values<'_>) -> Vec<SpecViolation> {
+    unknown_among(new.keys().map(AsRef::as_ref), package)
 }
 
-fn unknown(change: &SpecChange<'_>, package: &Package) -> Vec<SpecViolation> {
-    none_unknown(change.changed.iter().map(|(key, _)| *key), package)
+fn unknown_in_change(change: &SpecChange<'_>, package: &Package) -> Vec<SpecViolation> {
+    unknown_among(change.changed.iter().map(|(key, _)| *key), package)
 }
 
-fn none_unknown<'n>(names: impl Iterator<Item = &'n str>, package: &Package) -> Vec<SpecViolation> {
+fn unknown_among<'n>(names: impl Iterator<Item = &'n str>, package: &Package) -> Vec<SpecViolation> {
     let unknown = names.filter(|name| package.parameter(name).is_none());
     let violation = |name: &str| {
         let detail = format!("OperatorVersion {} defines no such parameter", package.key.name);

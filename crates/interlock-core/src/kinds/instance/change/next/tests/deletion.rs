@@ -17,7 +17,7 @@ use crate::kinds::instance::change::next::SpecSource::Stamp as Stamped;
     Next::Continue { source: Stamped })]
 #[case::cleanup_is_put_back(
     World::settled().entry("cleanup", V5, InProgress, 2001).deleted(false, 0),
-    Next::PutBack { plan: "cleanup".to_owned(), uid: V5.to_owned() })]
+    Next::Restore { plan: "cleanup".to_owned(), uid: V5.to_owned() })]
 fn table(#[case] world: World, #[case] expected: Next) {
     assert_eq!(world.next(), expected);
 }
@@ -25,7 +25,7 @@ fn table(#[case] world: World, #[case] expected: Next) {
 /// The named execution identifies the cleanup of this deletion: the time of its entry is from our
 /// clock, that of the deletion from the API server's, and either may be ahead.
 #[rstest]
-#[case::done(true, Complete, 0, Next::Release { warning: None })]
+#[case::done(true, Complete, 0, Next::RemoveFinalizer { warning: None })]
 #[case::failed(true, FatalError, 1, Next::RetryCleanup { failures: 1 })]
 #[case::done_before(false, Complete, 0, schedule("cleanup", Stamped))]
 #[case::failed_before(false, FatalError, 3, schedule("cleanup", Stamped))]
@@ -46,14 +46,14 @@ fn whose_clock_is_ahead_decides_nothing(
 #[case::package_gone("OperatorVersion ns/v1 is gone", World::settled().without_package().deleted(false, 0))]
 #[case::no_such_plan("has no such plan", World::settled().packages_without("cleanup").deleted(false, 0))]
 #[case::aborted("cleanup was aborted by alice: because", World::settled().entry("cleanup", "r", FatalError, 2001)
-    .scheduled("cleanup", "r").deleted(false, 1).asked("abort/r/nonce-01"))]
+    .scheduled("cleanup", "r").deleted(false, 1).requested("abort/r/nonce-01"))]
 #[case::what_is_left("Not done: gave up; step p.two (denied); step p.three", World::settled()
     .entry("cleanup", V5, FatalError, 2001)
     .steps("cleanup", "gave up", &[("one", Complete, None), ("two", FatalError, Some("denied")), ("three", Pending, None)])
     .scheduled("cleanup", V5).deleted(false, 3))]
-#[case::given_up("cleanup failed 3 times",
+#[case::give_up("cleanup failed 3 times",
     World::settled().entry("cleanup", V5, FatalError, 2001).scheduled("cleanup", V5).deleted(false, 3))]
 fn the_finalizer_comes_off_with_a_warning(#[case] text: &str, #[case] world: World) {
-    let Next::Release { warning: Some(warning) } = world.next() else { panic!("{:?}", world.next()) };
+    let Next::RemoveFinalizer { warning: Some(warning) } = world.next() else { panic!("{:?}", world.next()) };
     assert!(warning.contains(text), "{warning}");
 }

@@ -8,15 +8,15 @@ use super::SpecSource::{Spec, Stamp as Stamped};
 use crate::api::kudo::ExecutionStatus::{FatalError, InProgress};
 use crate::kinds::instance::change::baseline::PendingPlan;
 
-mod asked;
-mod believed;
+mod accepted;
 mod deletion;
+mod requests;
 mod world;
 
 #[rstest]
 #[case::nothing_to_do(World::settled(), Next::Idle)]
 // The rows of the table.
-#[case::no_basis_but_a_finished_run_is_adopted(World::settled().no_basis().stamp_lost(), Next::Adopt)]
+#[case::no_basis_but_a_finished_run_is_adopted(World::settled().no_baseline().stamp_lost(), Next::Adopt)]
 #[case::no_basis_but_a_failed_run_is_adopted(
     World::fresh().stamp_lost().ran("deploy", "d", FatalError), Next::Adopt)]
 #[case::created_unseen(World::fresh().stamp_lost().half_created(), Next::Create)]
@@ -37,13 +37,13 @@ mod world;
     World::settled().edited(&[("A", "2"), ("B", "1"), ("D", "1")]), schedule("deploy", Spec))]
 #[case::a_parameter_without_trigger(
     World::settled().edited(&[("A", "1"), ("B", "1"), ("PLAIN", "1")]), schedule("update", Spec))]
-#[case::the_queue_goes_on(World::settled().owes(&[("backup", PendingPlan::Queued)]), schedule("backup", Spec))]
-#[case::failed_plans_are_not_in_the_queue(World::settled().owes(&[("backup", PendingPlan::Failed)]), Next::Idle)]
+#[case::the_queue_goes_on(World::settled().with_pending(&[("backup", PendingPlan::Queued)]), schedule("backup", Spec))]
+#[case::failed_plans_are_not_in_the_queue(World::settled().with_pending(&[("backup", PendingPlan::Failed)]), Next::Idle)]
 #[case::the_queue_in_order(
-    World::settled().owes(&[("audit", PendingPlan::Queued), ("update", PendingPlan::Queued), ("deploy", PendingPlan::Failed)]),
+    World::settled().with_pending(&[("audit", PendingPlan::Queued), ("update", PendingPlan::Queued), ("deploy", PendingPlan::Failed)]),
     schedule("update", Spec))]
 #[case::drift_and_queue_together(
-    World::settled().owes(&[("audit", PendingPlan::Queued)]).edited(&[("A", "2"), ("B", "1")]), schedule("audit", Spec))]
+    World::settled().with_pending(&[("audit", PendingPlan::Queued)]).edited(&[("A", "2"), ("B", "1")]), schedule("audit", Spec))]
 #[case::only_a_bare_hash(World::settled().bare_hash().edited(&[("A", "2")]), schedule("deploy", Spec))]
 #[case::another_version(World::settled().on_version("v2"), schedule("upgrade", Spec))]
 #[case::another_version_without_upgrade(
@@ -53,13 +53,13 @@ mod world;
 #[case::refused_is_neither_carried_out_nor_reverted(
     World::settled().edited(&[("A", "2")]).refused(), report())]
 #[case::refused_while_something_is_owed_runs_that_on_the_stamp(
-    World::settled().owes(&[("backup", PendingPlan::Queued)]).edited(&[("A", "2")]).refused(),
+    World::settled().with_pending(&[("backup", PendingPlan::Queued)]).edited(&[("A", "2")]).refused(),
     schedule("backup", Stamped))]
 #[case::mended_again(World::settled().refused(), Next::Idle)]
 #[case::unknown_parameter_needs_no_plan(
     World::settled().edited(&[("A", "1"), ("B", "1"), ("NOBODY", "1")]), Next::Adopt)]
 #[case::a_version_that_is_not_there(
-    World::settled().on_version("v3"), Next::Await("ns/v3".to_owned()))]
+    World::settled().on_version("v3"), Next::AwaitVersion("ns/v3".to_owned()))]
 // Scheduled and not begun.
 #[case::an_accepted_edit(
     World::settled().edited(&[("A", "2"), ("B", "1")]).stamped_as_spec().scheduled("backup", V5),
@@ -68,18 +68,18 @@ mod world;
 #[case::a_trigger_without_stamp_on_the_basis(
     World::settled().stamp_lost().scheduled("backup", V5), Next::Start { source: Spec })]
 #[case::a_trigger_on_an_unstamped_drifted_spec_is_dropped(
-    World::settled().edited(&[("A", "2")]).stamp_lost().scheduled("backup", V4), Next::Drop)]
+    World::settled().edited(&[("A", "2")]).stamp_lost().scheduled("backup", V4), Next::DropTrigger)]
 #[case::a_trigger_on_a_drifted_spec_with_a_stamp_runs_on_the_stamp(
     World::settled().edited(&[("A", "2")]).scheduled("backup", V4), Next::Start { source: Stamped })]
 #[case::a_trigger_whose_stamp_is_text_only_is_dropped(
-    World::settled().stamp_text_only().edited(&[("A", "2")]).scheduled("backup", V4), Next::Drop)]
+    World::settled().stamp_text_only().edited(&[("A", "2")]).scheduled("backup", V4), Next::DropTrigger)]
 #[case::a_trigger_without_a_uid_gets_one(World::settled().scheduled("backup", ""), schedule("backup", Stamped))]
 #[case::a_trigger_without_its_package_waits(
-    World::settled().without_package().scheduled("backup", V5), Next::Await("ns/v1".to_owned()))]
+    World::settled().without_package().scheduled("backup", V5), Next::AwaitVersion("ns/v1".to_owned()))]
 #[case::a_trigger_on_an_adopted_old_instance_is_stamped_first(
-    World::settled().no_basis().stamp_lost().scheduled("backup", V4), schedule("backup", Spec))]
+    World::settled().no_baseline().stamp_lost().scheduled("backup", V4), schedule("backup", Spec))]
 #[case::an_accepted_edit_of_an_old_instance(
-    World::settled().no_basis().scheduled("backup", V5), Next::Start { source: Stamped })]
+    World::settled().no_baseline().scheduled("backup", V5), Next::Start { source: Stamped })]
 #[case::finished(World::settled().scheduled("deploy", "d0"), Next::Clear)]
 #[case::failed(World::settled().ran("deploy", "d1", FatalError).scheduled("deploy", "d1"), Next::Clear)]
 #[case::finished_with_another_uid_is_a_new_run(
@@ -90,7 +90,7 @@ mod world;
 #[case::no_room_and_an_accepted_edit(
     World::settled().edited(&[("A", "2")]).without_room().scheduled("backup", V5), Next::Start { source: Spec })]
 // Running.
-#[case::goes_on(
+#[case::resumes(
     World::settled().running("backup", V5).scheduled("backup", V5), Next::Continue { source: Stamped })]
 #[case::goes_on_though_the_stamp_is_lost_while_the_spec_is_the_same(
     World::settled().stamp_lost().running("backup", V5).scheduled("backup", V5), Next::Continue { source: Spec })]
@@ -100,17 +100,17 @@ mod world;
 #[case::edited_and_stamp_dropped_starts_anew(
     World::settled().edited(&[("A", "2")]).stamp_lost().running("backup", V5).scheduled("backup", V5),
     schedule("backup", Spec))]
-#[case::put_back(World::settled().running("backup", V5), Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
+#[case::put_back(World::settled().running("backup", V5), Next::Restore { plan: "backup".to_owned(), uid: V5.to_owned() })]
 #[case::put_back_over_another_plan(
     World::settled().running("backup", V5).scheduled("audit", V4),
-    Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
+    Next::Restore { plan: "backup".to_owned(), uid: V5.to_owned() })]
 #[case::put_back_over_another_uid(
     World::settled().running("backup", V5).scheduled("backup", V4),
-    Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
+    Next::Restore { plan: "backup".to_owned(), uid: V5.to_owned() })]
 #[case::scheduled_anew(
     World::settled().running("backup", "r").scheduled("backup", V5), Next::Start { source: Stamped })]
 #[case::scheduled_anew_on_a_run_of_an_older_kudo(
-    World::settled().no_basis().running("deploy", V4).scheduled("deploy", V5), Next::Start { source: Stamped })]
+    World::settled().no_baseline().running("deploy", V4).scheduled("deploy", V5), Next::Start { source: Stamped })]
 #[case::not_put_back_when_the_stamp_is_lost(
     World::settled().stamp_lost().running("backup", V5), schedule("backup", Spec))]
 #[case::a_run_of_an_older_kudo_is_taken_from_its_first_step(
@@ -145,8 +145,8 @@ fn a_refused_spec_is_never_scheduled() {
         base.clone().stamp_lost(),
         base.clone().bare_hash(),
         base.clone().on_version("v2"),
-        base.clone().owes(&[("backup", PendingPlan::Queued)]),
-        base.clone().owes(&[("backup", PendingPlan::Queued)]).stamp_lost(),
+        base.clone().with_pending(&[("backup", PendingPlan::Queued)]),
+        base.clone().with_pending(&[("backup", PendingPlan::Queued)]).stamp_lost(),
         base.running("backup", V5).stamp_lost(),
     ];
     for world in worlds {
@@ -191,7 +191,7 @@ fn a_written_step_is_not_asked_for_again(#[case] mut world: World) {
                 }
                 world = world.scheduled("deploy", V5);
             }
-            Next::PutBack { plan, uid } => world = world.scheduled(&plan.clone(), &uid.clone()),
+            Next::Restore { plan, uid } => world = world.scheduled(&plan.clone(), &uid.clone()),
             Next::Start { .. } | Next::Continue { .. } => return,
             other => panic!("{other:?}"),
         }

@@ -21,7 +21,7 @@ use crate::package::Package;
 pub(super) struct World {
     spec: Applied<'static>,
     stamp: Option<(SpecHash, Option<Applied<'static>>)>,
-    basis: Option<Baseline>,
+    baseline: Option<Baseline>,
     plan: String,
     uid: String,
     entries: BTreeMap<String, PlanStatus>,
@@ -33,7 +33,7 @@ pub(super) struct World {
     stamp_refusal: Option<DriftRefusal>,
     reference: ReferenceAccess,
     packages: BTreeMap<String, Arc<Package>>,
-    asked: Option<PendingRequest>,
+    requested: Option<PendingRequest>,
 }
 
 pub(super) const V5: &str = "74738ff5-5367-5958-9aee-98fffdcd1876";
@@ -71,7 +71,7 @@ impl World {
         let spec = spec("v1", &[("A", "1"), ("B", "1")]);
         Self {
             stamp: Some((spec.hash(), Some(spec.clone()))),
-            basis: Some(Baseline::new(&spec, BTreeMap::new())),
+            baseline: Some(Baseline::new(&spec, BTreeMap::new())),
             spec,
             plan: String::new(),
             uid: String::new(),
@@ -83,7 +83,7 @@ impl World {
             refusal: None,
             stamp_refusal: None,
             reference: ReferenceAccess::Allowed,
-            asked: None,
+            requested: None,
             packages: [package("v1", &PLANS), package("v2", &PLANS)]
                 .into_iter()
                 .map(|p| (p.key.name.clone(), p))
@@ -93,7 +93,7 @@ impl World {
     }
 
     pub(super) fn fresh() -> Self {
-        let mut world = Self::settled().no_basis();
+        let mut world = Self::settled().no_baseline();
         world.entries.clear();
         world
     }
@@ -168,19 +168,19 @@ impl World {
         self
     }
 
-    pub(super) fn no_basis(mut self) -> Self {
-        self.basis = None;
+    pub(super) fn no_baseline(mut self) -> Self {
+        self.baseline = None;
         self
     }
 
     pub(super) fn bare_hash(mut self) -> Self {
-        self.basis = self.basis.map(|b| Baseline { detail: None, ..b });
+        self.baseline = self.baseline.map(|b| Baseline { detail: None, ..b });
         self
     }
 
-    pub(super) fn owes(mut self, owed: &[(&str, PendingPlan)]) -> Self {
-        let owed = owed.iter().map(|(plan, state)| ((*plan).to_owned(), *state)).collect();
-        self.basis = self.basis.map(|b| Baseline { owed, ..b });
+    pub(super) fn with_pending(mut self, pending: &[(&str, PendingPlan)]) -> Self {
+        let pending = pending.iter().map(|(plan, state)| ((*plan).to_owned(), *state)).collect();
+        self.baseline = self.baseline.map(|b| Baseline { pending, ..b });
         self
     }
 
@@ -205,7 +205,7 @@ impl World {
     /// This spec was carried out in full before the baseline.
     pub(super) fn carried_out_before(mut self, parameters: &[(&str, &str)]) -> Self {
         let before = Baseline::new(&spec("v1", parameters), BTreeMap::new());
-        self.basis = self.basis.map(|basis| basis.after(Some(&before)));
+        self.baseline = self.baseline.map(|baseline| baseline.after(Some(&before)));
         self
     }
 
@@ -260,10 +260,10 @@ impl World {
     }
 
     /// A user makes a request; the retry of `r` runs under [`V5`].
-    pub(super) fn asked(mut self, request: &str) -> Self {
+    pub(super) fn requested(mut self, request: &str) -> Self {
         let of = crate::kinds::instance::change::uid::Retry { namespace: "ns", name: "i" };
-        let asked = PendingRequest::read(request, "because", "alice", of).unwrap();
-        self.asked = Some(PendingRequest { retry: V5.to_owned(), ..asked });
+        let pending = PendingRequest::read(request, "because", "alice", of).unwrap();
+        self.requested = Some(PendingRequest { retry: V5.to_owned(), ..pending });
         self
     }
 
@@ -276,27 +276,27 @@ impl World {
             started: Timestamp::UNIX_EPOCH,
             attempt: 1,
         };
-        self.basis = self.basis.map(|b| b.ran(Some(run)));
+        self.baseline = self.baseline.map(|b| b.ran(Some(run)));
         self
     }
 
     pub(super) fn next(&self) -> Next {
         next(&InstanceFacts {
-            asked: self.asked.as_ref(),
+            request: self.requested.as_ref(),
             spec: &self.spec,
             plan: &self.plan,
             uid: &self.uid,
             entries: &self.entries,
-            basis: self.basis.as_ref(),
+            baseline: self.baseline.as_ref(),
             stamp: self.stamp.as_ref().map(|(hash, spec)| FoundStamp { hash, spec: spec.as_ref() }),
             finalizer: self.finalizer,
             stampable: self.stampable,
             created_whole: self.whole,
             deletion: self.deletion,
             package: &|version| self.packages.get(version.name.as_ref()).cloned(),
-            package_of_basis: &|| {
-                let basis = self.basis.as_ref()?;
-                let key = basis.version_among(self.packages.values().map(|package| &package.key))?;
+            package_of_baseline: &|| {
+                let baseline = self.baseline.as_ref()?;
+                let key = baseline.version_among(self.packages.values().map(|package| &package.key))?;
                 self.packages.get(&key.name).cloned()
             },
             refusal: &|source| match source {
@@ -325,14 +325,14 @@ pub(super) fn retry(plan: &str) -> Next {
 }
 
 pub(super) fn forget(why: Option<&str>) -> Next {
-    Next::Answer(RequestAnswer::Forget(why.map(str::to_owned)))
+    Next::Answer(RequestAnswer::Remove(why.map(str::to_owned)))
 }
 
 /// A plan that failed, as run `r`, and nothing scheduled.
 pub(super) fn failed() -> World {
     World::settled()
         .ran("backup", "r", ExecutionStatus::FatalError)
-        .owes(&[("backup", PendingPlan::Failed)])
+        .with_pending(&[("backup", PendingPlan::Failed)])
         .recorded("r")
 }
 

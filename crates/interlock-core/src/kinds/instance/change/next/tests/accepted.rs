@@ -30,7 +30,7 @@ fn forged(world: World) -> World {
 #[case::a_trigger_on_what_was_carried_out(
     World::settled().stamp_refused().refused().scheduled("backup", V4), Next::Start { source: Stamped })]
 #[case::on_an_instance_of_an_older_kudo(
-    forged(World::settled().no_basis()).scheduled("backup", V4), report())]
+    forged(World::settled().no_baseline()).scheduled("backup", V4), report())]
 #[case::back_to_what_was_carried_out_before(
     World::settled().carried_out_before(&[("A", "0")]).stamped_with(&[("A", "0")]).stamp_refused()
         .scheduled("backup", V5), Next::Start { source: Stamped })]
@@ -38,17 +38,17 @@ fn forged(world: World) -> World {
     World::settled().carried_out_before(&[("A", "0")]).stamped_with(&[("A", "forged")]).stamp_refused()
         .scheduled("backup", V5), report())]
 // A running entry.
-#[case::goes_on(
+#[case::resumes(
     forged(World::settled()).running("backup", V4).scheduled("backup", V4), Next::Continue { source: Spec })]
 #[case::scheduled_anew_on_the_spec_that_it_started_with(
     forged(World::settled()).running("backup", V4).scheduled("backup", V5), schedule("backup", Spec))]
 #[case::put_back_with_another_stamp(
     forged(World::settled()).running("backup", V4), schedule("backup", Spec))]
 // Requests.
-#[case::a_retry(forged(failed()).asked("retry/r/nonce-01"),
+#[case::a_retry(forged(failed()).requested("retry/r/nonce-01"),
     forget(Some("the spec that it would run on is refused: no (rule some-rule)")))]
 #[case::a_retry_that_was_scheduled(
-    forged(failed()).scheduled("backup", V5).asked("retry/r/nonce-01"), report())]
+    forged(failed()).scheduled("backup", V5).requested("retry/r/nonce-01"), report())]
 // Deletion.
 #[case::cleanup_runs_on_the_spec(forged(World::settled()).deleted(false, 0), schedule("cleanup", Spec))]
 fn a_stamp_is_text(#[case] world: World, #[case] expected: Next) {
@@ -66,7 +66,7 @@ fn a_run_that_is_scheduled_anew_on_what_is_refused_ends() {
 #[test]
 fn nothing_is_cleaned_up_on_a_spec_that_is_refused() {
     let world = World::settled().edited(&[("A", "2")]).stamp_lost().refused().deleted(false, 0);
-    let Next::Release { warning: Some(why) } = world.next() else { panic!("{:?}", world.next()) };
+    let Next::RemoveFinalizer { warning: Some(why) } = world.next() else { panic!("{:?}", world.next()) };
     assert_eq!(why, "cleanup was not run: no");
 }
 
@@ -78,10 +78,10 @@ fn nothing_is_cleaned_up_on_a_spec_that_is_refused() {
 #[case::a_trigger(World::settled().scheduled("backup", V4))]
 #[case::a_run(World::settled().running("backup", V4).scheduled("backup", V4))]
 #[case::scheduled_anew(World::settled().running("backup", V4).scheduled("backup", V5))]
-#[case::a_retry(failed().scheduled("backup", V5).asked("retry/r/nonce-01"))]
+#[case::a_retry(failed().scheduled("backup", V5).requested("retry/r/nonce-01"))]
 #[case::cleanup(World::settled().deleted(false, 0))]
 fn a_reference_is_asked_about(#[case] world: World) {
-    assert_eq!(world.clone().reference_unknown().next(), Next::Ask(NamespacedName::new("ns", "v1")));
+    assert_eq!(world.clone().reference_unknown().next(), Next::CheckAccess(NamespacedName::new("ns", "v1")));
     assert_eq!(world.reference_refused().next(), report());
 }
 
@@ -90,7 +90,7 @@ fn a_reference_is_asked_about(#[case] world: World) {
 #[case::at_rest(World::settled(), Next::Idle)]
 #[case::finished(World::settled().ran("deploy", "d", Complete).scheduled("deploy", "d"), Next::Clear)]
 #[case::put_back(
-    World::settled().running("backup", V5), Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
+    World::settled().running("backup", V5), Next::Restore { plan: "backup".to_owned(), uid: V5.to_owned() })]
 #[case::adopted(World::fresh().stamp_lost().ran("deploy", "d", FatalError), Next::Adopt)]
 fn a_reference_is_not_asked_about(#[case] world: World, #[case] expected: Next) {
     assert_eq!(world.reference_unknown().next(), expected);
@@ -100,6 +100,6 @@ fn a_reference_is_not_asked_about(#[case] world: World, #[case] expected: Next) 
 #[test]
 fn a_deletion_does_not_wait_for_a_right_for_ever() {
     let world = World::settled().reference_refused().deleted(false, 0).long_deleted();
-    let Next::Release { warning: Some(why) } = world.next() else { panic!("{:?}", world.next()) };
+    let Next::RemoveFinalizer { warning: Some(why) } = world.next() else { panic!("{:?}", world.next()) };
     assert_eq!(why, "cleanup was not run: no");
 }
