@@ -87,7 +87,8 @@ impl ServedKinds {
             let name = (found.api.group.as_str(), found.api.kind.as_str());
             kinds::schemas(kinds::ALL).iter().any(|kind| (kind.name.group, kind.name.kind) == name)
         };
-        let found: Vec<&ServedResource> = self.resources.iter().filter(|known| known.is_called(word)).collect();
+        let found: Vec<&ServedResource> =
+            self.resources.iter().filter(|known| known.is_called(word)).collect();
         if let Some(found) = found.iter().find(declared).or(found.first()) {
             return Ok(found);
         }

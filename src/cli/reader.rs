@@ -44,7 +44,12 @@ pub(super) struct Selection<'a> {
 }
 
 /// One object.
-pub(super) async fn get(client: &Client, resource: &ServedResource, namespace: &str, name: &str) -> ReadOutcome {
+pub(super) async fn get(
+    client: &Client,
+    resource: &ServedResource,
+    namespace: &str,
+    name: &str,
+) -> ReadOutcome {
     // A reference may be any text, and becomes a part of the path.
     if segment(name).is_err() || !namespace.is_empty() && segment(namespace).is_err() {
         return ReadOutcome::Missing;

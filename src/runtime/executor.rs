@@ -11,7 +11,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::cluster::api_writer::{Bookkeeping, set_resource_version};
-use crate::cluster::discovery::{KindLookup, KindDiscovery, is_built_in};
+use crate::cluster::discovery::{KindDiscovery, KindLookup, is_built_in};
 use crate::cluster::events::EventPublisher;
 use crate::cluster::path;
 use crate::cluster::requests::{APPLY_PATCH, ApiRequests, JSON, MERGE_PATCH, failure, local};

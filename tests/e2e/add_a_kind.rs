@@ -1,8 +1,8 @@
 //! `examples/add-a-kind`, run: a kind of a folder and a line is guarded like Interlock's own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use interlock::install::InstallOptions;
 use interlock_core::kinds::ALL;
@@ -19,15 +19,37 @@ const CAP: Duration = Duration::from_secs(60);
 
 const CRD: &str = include_str!("../../examples/add-a-kind/backup/crd.yaml");
 
-/// The binary of the example, beside this test's own; `cargo test --test e2e` alone does not build it.
+/// The binary of the example, beside this test's own. `cargo test` builds it; `cargo test --test e2e` alone does
+/// not.
 fn example() -> PathBuf {
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--example", "add-a-kind"])
-        .status()
-        .expect("cargo runs");
-    assert!(built.success(), "the example does not compile");
     let own = std::env::current_exe().expect("this test is a file");
-    own.ancestors().nth(2).expect("it is in target/PROFILE/deps").join("examples/add-a-kind")
+    let binary = own.ancestors().nth(2).expect("it is in target/PROFILE/deps").join("examples/add-a-kind");
+    let built = modified(&binary);
+    let is_current = |root: &str| newest(Path::new(root)) <= built;
+    if !["examples/add-a-kind", "src", "crates"].into_iter().all(is_current) {
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--locked", "--example", "add-a-kind"])
+            .status()
+            .expect("cargo runs");
+        assert!(status.success(), "the example does not compile");
+    }
+    binary
+}
+
+/// When a file was written; `None` without it.
+fn modified(file: &Path) -> Option<SystemTime> {
+    file.metadata().and_then(|metadata| metadata.modified()).ok()
+}
+
+/// When the newest source below a folder was written.
+fn newest(folder: &Path) -> Option<SystemTime> {
+    let entries =
+        std::fs::read_dir(folder).expect("a folder of the project").map(|entry| entry.unwrap().path());
+    let of = |path: PathBuf| match path.is_dir() {
+        true => newest(&path),
+        false => modified(&path).filter(|_| path.extension().is_some_and(|extension| extension == "rs")),
+    };
+    entries.filter_map(of).max()
 }
 
 const PACKAGE: &str = include_str!("bypass/operatorversion.yaml");

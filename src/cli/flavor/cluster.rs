@@ -16,7 +16,7 @@ use interlock_core::kinds::data_plane::flavor::sources::{
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::cli::discovery::{ServedResource, ServedKinds};
+use crate::cli::discovery::{ServedKinds, ServedResource};
 use crate::cli::reader::{self, ReadOutcome, Selection};
 use crate::cli::target::TargetFlags;
 

@@ -9,7 +9,7 @@ use interlock_core::topology::{Epoch, Graph, GraphChange};
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::cli::discovery::{ServedResource, ServedKinds};
+use crate::cli::discovery::{ServedKinds, ServedResource};
 use crate::cli::reader::{self, ReadOutcome, Selection};
 
 /// Concurrent lists.

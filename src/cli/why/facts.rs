@@ -12,7 +12,7 @@ use interlock_core::topology::schema::{DeclaredKind, Family, Holder, Link, Ref};
 use kube::Client;
 use serde_json::Value;
 
-use crate::cli::discovery::{ServedResource, ServedKinds};
+use crate::cli::discovery::{ServedKinds, ServedResource};
 use crate::cli::reader::{self, ReadOutcome, Selection};
 
 /// Length of the followed chain of owners: an Instance, a Deployment, a ReplicaSet, a Pod and spare.

@@ -15,7 +15,7 @@ use super::capability_state;
 use super::capability_state::{ReportedTransition, TrackedCapability};
 use super::definitions::{self, Definitions, DefinitionsReport, DefinitionsWatch};
 use super::event_sink::Sink;
-use super::handle::{SupervisorCommand, Handle, Watches, Watching};
+use super::handle::{Handle, SupervisorCommand, Watches, Watching};
 use super::kind::{WatchAction, WatchedKind};
 use super::machine::{CapabilityFacts, CapabilityTransition, RequiredKind};
 use super::optional::{self, Optional};

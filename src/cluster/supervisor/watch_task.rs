@@ -64,8 +64,9 @@ impl WatchTask {
                 for (i, (feed, source)) in self.feeds.iter().zip(sources).enumerate() {
                     feed.begin(epoch, watched_as(requested, &usable));
                     let (orders, requested) = (context.orders.clone(), requested.clone());
-                    let report =
-                        move |report| drop(orders.send(SupervisorCommand::Report(requested.clone(), epoch, i, report)));
+                    let report = move |report| {
+                        drop(orders.send(SupervisorCommand::Report(requested.clone(), epoch, i, report)))
+                    };
                     let (client, sink) = (context.client.clone(), context.sink.clone());
                     self.running.push(event_sink::open(client, source, feed.clone(), epoch, sink, report));
                 }

@@ -1,7 +1,7 @@
 //! Adapts the freeze's binding to the settings: excludes the namespaces in which the webhook allows a
 //! frozen edit, which the policy would otherwise deny.
 
-use interlock_core::api::interlock::{RuleAction, Labels, Rules};
+use interlock_core::api::interlock::{Labels, RuleAction, Rules};
 use interlock_core::api::rule::RuleGroup;
 
 use crate::cluster::binding::ExcludedNamespaces;

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use super::RuleContext;
 use super::decision::{Decision, Outcome};
 use super::denial::Denial;
-use crate::api::interlock::{RuleAction, Actions};
+use crate::api::interlock::{Actions, RuleAction};
 
 /// The enforcement of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

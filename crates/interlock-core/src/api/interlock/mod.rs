@@ -19,7 +19,7 @@ pub mod selector;
 pub use accounts::{Account, Accounts, InstancesSetting, ServiceAccountSetting};
 pub use existing::{Adoption, Adoptions, ExistingObjectsSetting};
 pub use problem::SettingProblem;
-pub use rules::{RuleAction, Actions, RuleSetting, Rules};
+pub use rules::{Actions, RuleAction, RuleSetting, Rules};
 pub use selector::{Labels, NamespaceSelector};
 
 /// `metadata.name` of the one object that is honoured.

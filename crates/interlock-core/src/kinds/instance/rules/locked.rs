@@ -16,7 +16,11 @@ use crate::kinds::operator_version::packages;
 
 /// Locked: nothing that a plan carries out changes, except as the freeze mode permits.
 impl<'a> InstanceUpdate<'a, '_> {
-    pub(super) fn locked(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<ChangeEffect<'a>, Rejection> {
+    pub(super) fn locked(
+        &self,
+        lock: &Lock<'_>,
+        asked: PlanIntent<'_>,
+    ) -> Result<ChangeEffect<'a>, Rejection> {
         let violated = |rule, sentence: String, fields| {
             let denial = self.failed(rule, &sentence, fields);
             self.evaluation.violations.push(denials::locked(denial, lock, &self.status, &self.instance));

@@ -200,7 +200,9 @@ pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) 
         (Some(runs), None, Some(wanted)) if runs != wanted.as_str() => {
             FlavorConsistency::Unexpected { runs: runs.to_owned(), wanted }
         }
-        (Some(flavor), None, _) => FlavorConsistency::Same { flavor: flavor.to_owned(), pods: pods.len(), asked },
+        (Some(flavor), None, _) => {
+            FlavorConsistency::Same { flavor: flavor.to_owned(), pods: pods.len(), asked }
+        }
         _ => FlavorConsistency::Apart(all.clone()),
     }
 }
