@@ -304,8 +304,8 @@ fn read_annotations<'a>(
             meta::HISTORY => annotations.history += size,
             _ => annotations.others += size,
         }
-        if meta::is_own_key(&name) {
-            annotations.own.push((name, value));
+        if let Some(key) = meta::READ_BY_RULES.into_iter().find(|key| *key == name.as_str()) {
+            annotations.keep(key, value);
         }
         Ok(())
     })?;

@@ -110,18 +110,25 @@ pub struct Annotations<'a> {
     /// Bytes of the keys and of the JSON of the values of all others: at least as many as the API
     /// server counts.
     pub others: usize,
-    /// Those with a key of our domain, but the last-applied annotation, as received; in `history` or among
-    /// the others.
-    pub(super) own: Vec<(Text<'a>, Raw<'a>)>,
+    /// Those that rules read ([`crate::api::meta::READ_BY_RULES`]), as received; in `history` or among the others.
+    own: Vec<(&'static str, Raw<'a>)>,
 }
 
 impl<'a> Annotations<'a> {
-    /// The value of an annotation with a key of our domain, as received.
-    pub fn own(&self, key: &str) -> Option<Raw<'a>> {
-        self.own.iter().rev().find(|(name, _)| name.as_str() == key).map(|(_, value)| *value)
+    /// Keeps the value of an annotation that rules read; of two with one key the later counts.
+    pub(super) fn keep(&mut self, key: &'static str, value: Raw<'a>) {
+        match self.own.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, known)) => *known = value,
+            None => self.own.push((key, value)),
+        }
     }
 
-    /// The text of an annotation with a key of our domain; `None` if it is no string.
+    /// The value of an annotation that rules read, as received.
+    pub fn own(&self, key: &str) -> Option<Raw<'a>> {
+        self.own.iter().find(|(known, _)| *known == key).map(|(_, value)| *value)
+    }
+
+    /// The text of an annotation that rules read; `None` if it is no string.
     pub fn own_text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.own(key)?.text().ok().map(|text| text.0)
     }

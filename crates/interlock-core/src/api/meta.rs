@@ -15,12 +15,10 @@ pub const INTERLOCK_GROUP: &str = "interlock.dev";
 /// `apiVersion` of the kind Interlock.
 pub const INTERLOCK_API_VERSION: &str = "interlock.dev/v1alpha1";
 
-/// Whether the key of a label or an annotation is in our domain: `interlock.dev/...` or
-/// `x.interlock.dev/...`.
-pub fn is_own_key(key: &str) -> bool {
-    let domain = key.split_once('/').map(|(domain, _)| domain).unwrap_or_default();
-    domain.strip_suffix(INTERLOCK_GROUP).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-}
+/// The annotations whose values rules read, beside the last-applied one. A review may carry many thousands of
+/// others, of which only the size counts.
+pub const READ_BY_RULES: [&str; 7] =
+    [HISTORY, REQUEST, REASON, REQUESTED_BY, ALLOW_FLAVOR, STEP_DEADLINE, CLEANUP_PATIENCE];
 
 /// Finalizer on Instances whose OperatorVersion has a `cleanup` plan.
 pub const FINALIZER: &str = "kudo.dev.instance.cleanup";
