@@ -76,10 +76,12 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
         context.supervisor.snapshot(),
         gate::runs,
     );
-    let described = described(&context);
+    let bookkeeping = Bookkeeping::new(context.client.clone());
+    let kinds = Arc::new(KindDiscovery::new(context.supervisor.definitions().clone()));
+    let described = described(&context, &bookkeeping, &kinds);
     let queue = context.queue.clone();
     let instance_gate = InstanceGate::new(context.supervisor.clone(), leadership, work.clone());
-    let instances = instances(context, work);
+    let instances = instances(context, work, bookkeeping, kinds);
     tokio::join!(
         driver::run(Arc::new(instances), queue, instance_gate, metrics.clone(), stop.clone()),
         driver::run(Arc::new(consistency), gateways, consistency_gate, metrics.clone(), stop.clone()),
@@ -92,10 +94,10 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
 /// The controllers of the kinds that have a reconciler of their own.
 fn described(
     context: &ControllersContext,
+    bookkeeping: &Bookkeeping,
+    kinds: &Arc<KindDiscovery>,
 ) -> Vec<(Arc<DescribedKind>, Arc<Queue<NamespacedName>>, LeaderGate)> {
-    let bookkeeping = Bookkeeping::new(context.client.clone());
-    let kinds = Arc::new(KindDiscovery::new(context.supervisor.definitions().clone()));
-    let executor = Executor::of_process(context.client.clone(), kinds, &bookkeeping);
+    let executor = Executor::of_process(context.client.clone(), kinds.clone(), bookkeeping);
     let described = context.watches.described().iter().filter_map(|(kind, queue)| {
         let (reconciler, watch) = (kind.reconciler?, kind.watch?);
         let controller = DescribedKind {
@@ -112,9 +114,12 @@ fn described(
     described.collect()
 }
 
-fn instances(context: ControllersContext, work: watch::Receiver<Assignment>) -> InstanceContext {
-    let bookkeeping = Bookkeeping::new(context.client.clone());
-    let kinds = Arc::new(KindDiscovery::new(context.supervisor.definitions().clone()));
+fn instances(
+    context: ControllersContext,
+    work: watch::Receiver<Assignment>,
+    bookkeeping: Bookkeeping,
+    kinds: Arc<KindDiscovery>,
+) -> InstanceContext {
     InstanceContext {
         own_namespace: context.namespace,
         requests: instance::request_guard::Requests::new(context.verbs),

@@ -19,10 +19,13 @@ use super::controller::{Action, Controller, WorkerLimits};
 use super::executor::{Executor, OfProcess};
 use super::gate::LeaderEpoch;
 use super::index::Store;
+use super::queue::FairnessGroup;
 use crate::cluster::lease::Leadership;
 
 /// Objects of one kind that are reconciled at once.
 const WORKERS: usize = 4;
+/// Of these, those of one namespace.
+const NAMESPACE_SHARE: usize = 3;
 /// Steps of one reconcile; each ends in reads or writes, or ends the reconcile.
 const STEPS: usize = 16;
 /// Other objects that one reconcile may see.
@@ -74,8 +77,9 @@ impl Controller for DescribedKind {
         WorkerLimits::of(WORKERS, DRAIN)
     }
 
-    fn tenant<'k>(&self, key: &'k NamespacedName) -> &'k str {
-        &key.namespace
+    /// Objects of one namespace leave workers to those of others.
+    fn groups(&self, key: &NamespacedName) -> Vec<FairnessGroup> {
+        vec![FairnessGroup { name: key.namespace.clone(), share: NAMESPACE_SHARE }]
     }
 
     fn keys(&self) -> Vec<(NamespacedName, Duration)> {
