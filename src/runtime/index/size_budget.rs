@@ -1,4 +1,4 @@
-//! Size budgets: how much memory the objects of one namespace may take, whoever wrote them.
+//! Size budgets: how much memory the objects of one namespace may take.
 
 use std::collections::HashMap;
 use std::hash::Hash;
