@@ -88,7 +88,7 @@ impl Controller for Labeller {
         loop {
             if term.is_none() {
                 // The leader publishes its own findings.
-                drop(self.store.overlooked());
+                drop(self.store.take_deferred_checks());
             }
             // Both senders live as long as the process.
             tokio::select! {
@@ -121,7 +121,7 @@ impl Labeller {
     /// Publishes changes that admission would have denied, had it read their sources. Only the leader
     /// does; an earlier leader has published its own findings.
     async fn publish_deferred(&self) {
-        for deferred in self.store.overlooked() {
+        for deferred in self.store.take_deferred_checks() {
             let reason = meta::event::ROUTER_FLAVOR_OVERLOOKED.to_owned();
             let note = Note { severity: Severity::Warning, reason, message: deferred.message() };
             tracing::warn!(message = note.message, "a router flavor was overlooked");

@@ -50,7 +50,7 @@ impl Finder {
     /// Returns whether all rollouts were resolved.
     async fn pass(&self) -> bool {
         let mut told = true;
-        for name in self.store.untold_rollouts() {
+        for name in self.store.unresolved_rollouts() {
             let found = self.look(&name).await;
             match &found {
                 Ok(_) => tracing::debug!(deployment = %name, "what it ran before its rollout was found"),
@@ -59,7 +59,7 @@ impl Finder {
                     tracing::warn!(deployment = %name, why, "what it ran before its rollout was not found");
                 }
             }
-            self.store.tell_rollout(&name, found);
+            self.store.resolve_rollout(&name, found);
         }
         told
     }

@@ -44,6 +44,7 @@ pub static KIND: Kind = Kind {
     admission: Some(&GuardedKind {
         resource: RESOURCE,
         capability: None,
+        annotations: &[],
         decide,
         restore: allow,
         sub_resources: &[],

@@ -15,15 +15,13 @@ use super::capability_state;
 use super::capability_state::{ReportedTransition, TrackedCapability};
 use super::definitions::{self, Definitions, DefinitionsReport, DefinitionsWatch};
 use super::event_sink::Sink;
-use super::handle::{Handle, SupervisorCommand, Watches, Watching};
+use super::handle::{Handle, SupervisorCommand, Watches};
 use super::kind::{WatchAction, WatchedKind};
 use super::machine::{CapabilityFacts, CapabilityTransition, RequiredKind};
-use super::optional::{self, Optional};
-use super::state::{
-    CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, KindStatus, UnavailableAnswer, WatchState,
-};
+use super::optional::Optional;
+use super::state::{CapabilitySnapshot, Epoch, WatchState};
 use super::watch_request::{KindRequester, RequestedKind, WatchRequest, WatchScope};
-use super::watch_task::{WatchContext, WatchTask, gvk};
+use super::watch_task::{WatchContext, WatchTask};
 use crate::cluster::crds::{Absence, Identity, Usable};
 use crate::telemetry::metrics::Metrics;
 
@@ -67,18 +65,18 @@ pub trait Listener: Send + Sync + 'static {
 
 /// The supervisor; [`Supervisor::run`] is its task.
 pub struct Supervisor {
-    setup: Setup,
+    pub(super) setup: Setup,
     context: WatchContext,
     inbox: mpsc::UnboundedReceiver<SupervisorCommand>,
     orders: mpsc::UnboundedSender<SupervisorCommand>,
     definitions: Definitions,
     health: DefinitionsWatch,
-    kinds: BTreeMap<RequestedKind, WatchTask>,
-    capabilities: Vec<TrackedCapability>,
-    optional: Optional,
+    pub(super) kinds: BTreeMap<RequestedKind, WatchTask>,
+    pub(super) capabilities: Vec<TrackedCapability>,
+    pub(super) optional: Optional,
     epochs: u64,
-    snapshot: watch::Sender<Arc<CapabilitySnapshot>>,
-    watches: watch::Sender<Arc<Watches>>,
+    pub(super) snapshot: watch::Sender<Arc<CapabilitySnapshot>>,
+    pub(super) watches: watch::Sender<Arc<Watches>>,
 }
 
 impl Supervisor {
@@ -356,102 +354,11 @@ impl Supervisor {
         let capabilities = self.capabilities.iter().flat_map(|c| c.due(now));
         kinds.chain(capabilities).chain(self.health.due(now)).min()
     }
-
-    fn publish(&mut self, now: Instant) {
-        let required_kinds = self.watches_now(now);
-        let before = self.watches.borrow().clone();
-        let changed_kinds =
-            self.published_versions().filter(|(_, _, gvk)| required_kinds.get(gvk) != before.get(gvk));
-        let changed: Vec<(Gvk, Vec<KindRequester>)> = changed_kinds
-            .map(|(watched, version, gvk)| (gvk, watched.requesters(&version).cloned().collect()))
-            .collect();
-        self.watches.send_if_modified(|old| replace(old, Arc::new(required_kinds)));
-        let snapshot = Arc::new(self.snapshot_now(now));
-        for CapabilityStatus { name, state, .. } in &snapshot.capabilities {
-            self.setup.metrics.capability(
-                name,
-                &CapabilityPhase::NAMES,
-                state.name(),
-                state.epoch().map(|e| e.0),
-            );
-        }
-        for optional::OptionalKind { capability, kind, watch_state } in self.optional.step(&snapshot) {
-            self.setup.listener.kind_changed(capability, &kind, &watch_state);
-        }
-        self.snapshot.send_if_modified(|old| replace(old, snapshot));
-        for (kind, requesters) in changed {
-            if let Some(Watching { watch_state, .. }) = self.watches.borrow().get(&kind) {
-                let name = watch_state.name();
-                tracing::info!(%kind, to = name, why = %watch_state, "watch state changed");
-            }
-            self.setup.listener.changed(&kind, requesters);
-        }
-        for tracked in &self.capabilities {
-            tracked.work.send_if_modified(|old| replace(old, tracked.assignment));
-        }
-    }
-
-    /// Watched kinds that lookups may name, each at every such version.
-    fn published_versions(&self) -> impl Iterator<Item = (&WatchedKind, String, Gvk)> {
-        // Requesters on demand need all objects of a kind, or those that packages made.
-        self.kinds.iter().filter(|(requested, _)| requested.labelled.is_none()).flat_map(
-            |(requested, kind)| {
-                let versions = kind.watched.published_versions().into_iter();
-                versions.map(move |version| {
-                    let gvk = gvk(requested, &version);
-                    (&kind.watched, version, gvk)
-                })
-            },
-        )
-    }
-
-    fn watches_now(&self, now: Instant) -> Watches {
-        let each = |(watched, version, gvk): (&WatchedKind, String, Gvk)| {
-            let watching = Watching {
-                watch_state: watched.state_at(&version, now),
-                whole: watched.is_whole(&version),
-                terminating: watched.is_terminating(),
-            };
-            (gvk, watching)
-        };
-        self.published_versions().map(each).collect()
-    }
-
-    fn snapshot_now(&self, now: Instant) -> CapabilitySnapshot {
-        let status = |tracked: &TrackedCapability| {
-            let state = tracked.machine.state().clone();
-            let requester = KindRequester::Capability(tracked.declared.name);
-            let kinds = tracked.requested.iter().map(|(requested, kind, required)| {
-                let watched = self.kinds.get(requested).map(|kind| &kind.watched);
-                KindStatus {
-                    name: kind.name(),
-                    required: *required,
-                    terminating: watched.is_some_and(WatchedKind::is_terminating),
-                    watch_state: watched.map_or(WatchState::Listing, |w| w.state_for(&requester, now)),
-                }
-            });
-            CapabilityStatus {
-                name: tracked.declared.name,
-                answer: UnavailableAnswer::of(tracked.declared.name, &state, now - tracked.since),
-                state,
-                mode: tracked.mode,
-                since: tracked.since_wall,
-                kinds: kinds.collect(),
-            }
-        };
-        CapabilitySnapshot { capabilities: self.capabilities.iter().map(status).collect() }
-    }
 }
 
 /// The mode of a capability, once it is known.
 fn mode(settings: &str, modes: &Modes, declared: &Capability) -> Option<Mode> {
     if declared.name == settings { Some(Mode::Auto) } else { modes.of(declared.name) }
-}
-
-fn replace<T: PartialEq>(old: &mut T, new: T) -> bool {
-    let changed = *old != new;
-    *old = new;
-    changed
 }
 
 async fn sleep_until(at: Option<Instant>) {

@@ -15,6 +15,7 @@ mod handle;
 mod kind;
 mod machine;
 mod optional;
+mod publish;
 mod state;
 mod watch_request;
 mod watch_task;

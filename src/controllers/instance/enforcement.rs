@@ -84,7 +84,7 @@ fn all_dropped(ctx: &InstanceContext) -> bool {
 
 /// All present requests.
 fn all(ctx: &InstanceContext) -> impl Iterator<Item = RequestKey> {
-    ctx.store.restless().into_iter().filter_map(|key| match ctx.store.instance(&key) {
+    ctx.store.to_reconcile().into_iter().filter_map(|key| match ctx.store.instance(&key) {
         KeptInstance::Whole(object) => request(&key, &object),
         KeptInstance::AtRest { .. } | KeptInstance::Nothing => None,
     })

@@ -359,7 +359,7 @@ async fn retry_cleanup(
 
 /// No work is left; updates the conditions.
 async fn idle(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
-    ctx.store.trust(&subject.key);
+    ctx.store.mark_clean(&subject.key);
     let mut conditions: Vec<WantedCondition> = ready::condition(ctx, subject).await.into_iter().collect();
     let found = subject.conditions();
     let stalled = interlock_core::api::condition::find(&found, types::STALLED);

@@ -89,11 +89,11 @@ impl Controller for InstanceContext {
 
     fn begin(&self, _: InstanceTerm) {
         self.status_cache.clear();
-        self.store.looked_at(true);
+        self.store.set_reconciling(true);
     }
 
     fn keys(&self) -> Vec<(NamespacedName, Duration)> {
-        self.store.restless().into_iter().map(|key| (key, Duration::ZERO)).collect()
+        self.store.to_reconcile().into_iter().map(|key| (key, Duration::ZERO)).collect()
     }
 
     async fn beside(&self, term: Option<InstanceTerm>) {
@@ -123,7 +123,7 @@ impl Controller for InstanceContext {
     }
 
     fn end(&self) {
-        self.store.looked_at(false);
+        self.store.set_reconciling(false);
     }
 }
 
@@ -132,7 +132,7 @@ impl Controller for InstanceContext {
 async fn follow_references(ctx: &InstanceContext) {
     let mut policy = ctx.references.policy();
     while policy.changed().await.is_ok() {
-        ctx.store.restless().into_iter().for_each(|key| ctx.queue.add(key));
+        ctx.store.to_reconcile().into_iter().for_each(|key| ctx.queue.add(key));
     }
     std::future::pending().await
 }

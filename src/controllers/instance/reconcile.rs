@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::api::object::NamespacedName;
+use interlock_core::api::meta;
+use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::ApiFailure;
 use interlock_core::kinds::instance::change::next;
@@ -33,7 +34,7 @@ pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, leader_epoch
     let outcome = steps(ctx, key, leader_epoch).await;
     in_time(ctx, key);
     if outcome == Action::AwaitChange {
-        ctx.store.let_go(key);
+        ctx.store.unpin(key);
     }
     outcome
 }
@@ -93,7 +94,7 @@ async fn look(ctx: &InstanceContext, key: &NamespacedName) -> Result<Arc<Value>,
     let known = ctx.store.uid_of(key);
     match ctx.bookkeeping.instance(key).await {
         Ok(Some(object)) => {
-            ctx.store.hold(key, object.clone());
+            ctx.store.pin(key, object.clone());
             Ok(object)
         }
         Ok(None) => {
@@ -213,14 +214,19 @@ fn overdue_in(deleted_at: Timestamp, now: Timestamp) -> Duration {
 fn in_time(ctx: &InstanceContext, key: &NamespacedName) {
     if ctx.instances_leave()
         && let KeptInstance::Whole(object) = ctx.store.instance(key)
-        && let Ok(subject) = InstanceView::read(key, object)
-        && let Some(deleted_at) = subject.deleted_at().filter(|_| subject.has_finalizer())
+        && let Some(deleted_at) = cleanup_awaited_since(&object)
     {
-        ctx.queue.add_after(key.clone(), looked_at_in(deleted_at, Timestamp::now()));
+        ctx.queue.add_after(key.clone(), recheck_in(deleted_at, Timestamp::now()));
     }
 }
 
-fn looked_at_in(deleted_at: Timestamp, now: Timestamp) -> Duration {
+/// The deletion timestamp of an Instance that our finalizer keeps.
+fn cleanup_awaited_since(object: &Value) -> Option<Timestamp> {
+    let kept = object["metadata"]["finalizers"].as_array()?.iter().any(|name| name == meta::FINALIZER);
+    meta_str(object, "deletionTimestamp").filter(|_| kept)?.parse().ok()
+}
+
+fn recheck_in(deleted_at: Timestamp, now: Timestamp) -> Duration {
     let left = overdue_in(deleted_at, now);
     if left.is_zero() { OVERDUE_PAUSE } else { left }
 }
@@ -237,8 +243,8 @@ mod tests {
     #[case::over("2026-01-01T00:00:30Z", 5)]
     #[case::long_over("2026-01-02T00:00:00Z", 5)]
     #[case::by_another_clock("2025-12-31T23:59:50Z", 30)]
-    fn how_soon_a_deleted_one_is_looked_at_again(#[case] now: Timestamp, #[case] seconds: u64) {
+    fn a_deleted_instance_is_rechecked_in(#[case] now: Timestamp, #[case] seconds: u64) {
         let deleted_at = "2026-01-01T00:00:00Z".parse().unwrap();
-        assert_eq!(looked_at_in(deleted_at, now), Duration::from_secs(seconds));
+        assert_eq!(recheck_in(deleted_at, now), Duration::from_secs(seconds));
     }
 }

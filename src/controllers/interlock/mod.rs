@@ -84,7 +84,7 @@ impl SettingsContext {
         if rules || accounts || adoptions {
             tracing::info!(rules, accounts, adoptions, "the settings have changed");
             let queue = self.queue.iter();
-            queue.for_each(|queue| self.store.restless().into_iter().for_each(|key| queue.add(key)));
+            queue.for_each(|queue| self.store.to_reconcile().into_iter().for_each(|key| queue.add(key)));
         }
     }
 }
@@ -178,7 +178,7 @@ impl Reporter {
         let settable = capabilities::settable(&capabilities::of(self.store.kinds()));
         let managed = status::Managed {
             instances: self.store.instances().len(),
-            restless: self.store.restless().len(),
+            to_reconcile: self.store.to_reconcile().len(),
         };
         for seen in self.objects.all() {
             let object = seen.object();

@@ -36,7 +36,7 @@ pub struct Managed {
     /// Instances.
     pub instances: usize,
     /// Those of them that need reconciling.
-    pub restless: usize,
+    pub to_reconcile: usize,
 }
 
 /// Whether it is being deleted, and another's finalizer blocks that.
@@ -160,9 +160,9 @@ fn not_any_more() -> Wanted {
 }
 
 fn deleting(managed: Managed) -> Wanted {
-    let Managed { instances, restless } = managed;
+    let Managed { instances, to_reconcile } = managed;
     let text = format!(
-        "{instances} Instances are still managed, of which {restless} have something to do, and go on with the defaults: \
+        "{instances} Instances are still managed, of which {to_reconcile} have something to do, and go on with the defaults: \
          {DEFAULTS}"
     );
     wanted(

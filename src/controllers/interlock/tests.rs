@@ -50,7 +50,7 @@ fn told(snapshot: &CapabilitySnapshot, now: i64) -> StatusInput<'_> {
         instances: 3,
         problems: &[],
         lagging: None,
-        managed: Managed { instances: 3, restless: 1 },
+        managed: Managed { instances: 3, to_reconcile: 1 },
         now: at(now),
     }
 }
@@ -307,7 +307,7 @@ fn what_goes_on_without_a_deleted_object_is_told() {
     let text = message(&status, "Deleting");
     assert!(text.starts_with("3 Instances are still managed, of which 1 have something to do"), "{text}");
     assert!(text.contains("go on with the defaults: every rule denies again"), "{text}");
-    let told = StatusInput { managed: Managed { instances: 0, restless: 0 }, ..told(&snapshot, 2_000) };
+    let told = StatusInput { managed: Managed { instances: 0, to_reconcile: 0 }, ..told(&snapshot, 2_000) };
     let status = status::honoured(&object, &told).status;
     assert_eq!(said(&status)[3], "Deleting True NothingManaged");
 }

@@ -16,7 +16,8 @@ use serde::{Deserialize as _, Serialize};
 
 use super::instances::KeptInstance;
 use super::row::{is, is_well, name};
-use super::store::{Inner, Store};
+use super::store::Store;
+use super::tables::Tables;
 use crate::cluster::supervisor::{self, CapabilitySnapshot, CapabilityStatus};
 
 /// Maximum number of shown Instances, those with work first; the rest is counted.
@@ -114,17 +115,17 @@ struct Node {
 impl Document {
     /// The current graph.
     pub fn of(store: &Store, snapshot: &CapabilitySnapshot) -> Self {
-        let inner = store.read();
+        let tables = store.read();
         let mut all: Vec<(bool, NodeId)> =
-            inner.graph.rows(inner.kinds.instance).map(|row| (is(&row, fact::AT_REST), row.id())).collect();
+            tables.graph.rows(tables.kinds.instance).map(|row| (is(&row, fact::AT_REST), row.id())).collect();
         // Settled Instances come last.
         all.sort();
-        let resolver = all.iter().take(INSTANCES).filter_map(|(_, id)| Shown::of(&inner, id));
+        let resolver = all.iter().take(INSTANCES).filter_map(|(_, id)| Shown::of(&tables, id));
         let locked = |row: &ObjectRow<'_>| row.word(fact::LOCKED).is_some_and(|plan| !plan.is_empty());
         Self {
             capabilities: snapshot.capabilities.iter().map(Capability::of).collect(),
             total: all.len(),
-            running: inner.graph.rows(inner.kinds.instance).filter(locked).count(),
+            running: tables.graph.rows(tables.kinds.instance).filter(locked).count(),
             instances: resolver.collect(),
         }
     }
@@ -166,10 +167,10 @@ fn watch_state(watch_state: &supervisor::WatchState) -> String {
 }
 
 impl Shown {
-    fn of(inner: &Inner, id: &NodeId) -> Option<Self> {
+    fn of(tables: &Tables, id: &NodeId) -> Option<Self> {
         let key = name(id);
-        let row = inner.instance(&key)?;
-        let object = match inner.kept(&key) {
+        let row = tables.instance(&key)?;
+        let object = match tables.kept(&key) {
             KeptInstance::Whole(object) => Instance::deserialize(&*object).ok(),
             KeptInstance::AtRest { .. } | KeptInstance::Nothing => None,
         };
@@ -185,7 +186,7 @@ impl Shown {
             namespace: key.namespace,
             name: key.name,
         };
-        if let Some(picture) = inner.graph.snapshot_of(id) {
+        if let Some(picture) = tables.graph.snapshot_of(id) {
             resolver.draw(&picture, id);
         }
         Some(resolver)

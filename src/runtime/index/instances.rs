@@ -32,12 +32,12 @@ pub(super) struct Instances {
     /// budget of their namespace.
     whole: Shares<NamespacedName, Arc<Value>>,
     /// Those with only a row that are marked dirty or not settled.
-    doubted: HashSet<NamespacedName>,
+    dirty: HashSet<NamespacedName>,
 }
 
 impl Default for Instances {
     fn default() -> Self {
-        Self { whole: Shares::new(INSTANCES), doubted: HashSet::new() }
+        Self { whole: Shares::new(INSTANCES), dirty: HashSet::new() }
     }
 }
 
@@ -46,7 +46,7 @@ impl Instances {
     pub(super) fn kept(&self, key: &NamespacedName, row: Option<&ObjectRow<'_>>) -> KeptInstance {
         match (self.whole.get(key), row) {
             (Some(object), Some(_)) => KeptInstance::Whole(object.clone()),
-            (None, Some(row)) => KeptInstance::AtRest { well: is_well(row) && !self.doubted.contains(key) },
+            (None, Some(row)) => KeptInstance::AtRest { well: is_well(row) && !self.dirty.contains(key) },
             (_, None) => KeptInstance::Nothing,
         }
     }
@@ -55,11 +55,11 @@ impl Instances {
     pub(super) fn keep(&mut self, key: NamespacedName, object: Arc<Value>) {
         let bytes = weight(&object);
         if !self.whole.keep(key.clone(), &key.namespace, bytes, object) {
-            self.doubted.insert(key);
+            self.dirty.insert(key);
         }
     }
 
-    pub(super) fn let_go(&mut self, key: &NamespacedName) {
+    pub(super) fn unpin(&mut self, key: &NamespacedName) {
         self.whole.remove(key);
     }
 
@@ -68,18 +68,18 @@ impl Instances {
         self.whole.keys().cloned().collect()
     }
 
-    pub(super) fn doubt(&mut self, key: NamespacedName) {
-        self.doubted.insert(key);
+    pub(super) fn mark_dirty(&mut self, key: NamespacedName) {
+        self.dirty.insert(key);
     }
 
-    pub(super) fn trust(&mut self, key: &NamespacedName) {
-        self.doubted.remove(key);
+    pub(super) fn mark_clean(&mut self, key: &NamespacedName) {
+        self.dirty.remove(key);
     }
 
     /// The Instance is gone.
     pub(super) fn drop(&mut self, key: &NamespacedName) {
         self.whole.remove(key);
-        self.doubted.remove(key);
+        self.dirty.remove(key);
     }
 }
 
@@ -98,8 +98,8 @@ mod tests {
             instances.keep(key.clone(), large.clone());
         }
         let kept = keys.each_ref().map(|key| instances.whole.get(key).is_some());
-        assert_eq!((kept, instances.doubted.contains(&keys[1])), ([true, false], true));
-        instances.let_go(&keys[0]);
+        assert_eq!((kept, instances.dirty.contains(&keys[1])), ([true, false], true));
+        instances.unpin(&keys[0]);
         instances.keep(keys[1].clone(), large);
         assert!(instances.whole.get(&keys[1]).is_some());
     }

@@ -28,9 +28,9 @@ impl PackageLister for Store {
     }
 
     fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
-        let inner = self.read();
+        let tables = self.read();
         let mut users = PackageUsers::default();
-        for row in inner.users(operator_version) {
+        for row in tables.users(operator_version) {
             users.total += 1;
             let locked = row.word(fact::LOCKED).filter(|plan| !plan.is_empty());
             users.locked.extend(locked.map(|plan| (name(&row.id()), plan.to_owned())));
@@ -42,8 +42,8 @@ impl PackageLister for Store {
 
 impl NamespaceLister for Store {
     fn namespace_terminating(&self, namespace: &str) -> bool {
-        let inner = self.read();
-        let row = inner.graph.row(inner.kinds.namespace, "", namespace);
+        let tables = self.read();
+        let row = tables.graph.row(tables.kinds.namespace, "", namespace);
         row.is_some_and(|row| is(&row, fact::TERMINATING))
     }
 }
@@ -71,11 +71,11 @@ impl GatewayLister for Store {
 impl Store {
     /// The actions of the rules in a namespace; they deny if its labels are unknown.
     pub fn actions(&self, namespace: &str) -> Actions {
-        let inner = self.read();
-        if inner.rules.is_empty() {
+        let tables = self.read();
+        if tables.rules.is_empty() {
             return Actions::default();
         }
-        inner.rules.within(inner.labels.get(namespace))
+        tables.rules.within(tables.labels.get(namespace))
     }
 }
 

@@ -12,6 +12,7 @@ pub mod reread;
 mod row;
 mod size_budget;
 pub mod store;
+mod tables;
 pub mod watches;
 
 pub use self::object_bytes::Child;

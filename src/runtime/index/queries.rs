@@ -23,9 +23,9 @@ use super::store::Store;
 impl Store {
     /// The objects of a kind.
     pub fn objects_of(&self, group: &str, kind: &str) -> Vec<NamespacedName> {
-        let inner = self.read();
-        let Some(kind) = inner.graph.find_kind(group, kind) else { return Vec::new() };
-        inner.graph.rows(kind).map(|row| name(&row.id())).collect()
+        let tables = self.read();
+        let Some(kind) = tables.graph.find_kind(group, kind) else { return Vec::new() };
+        tables.graph.rows(kind).map(|row| name(&row.id())).collect()
     }
 
     /// The sources of the gateways' flavors; of these, the unlabelled ones (Secrets, which have no watch,
@@ -34,12 +34,12 @@ impl Store {
         &self,
         known: &BTreeSet<FlavorSource>,
     ) -> (BTreeSet<FlavorSource>, Vec<FlavorSource>, Vec<FlavorSource>) {
-        let inner = self.read();
-        let wanted = inner.flavors.referenced_sources();
+        let tables = self.read();
+        let wanted = tables.flavors.referenced_sources();
         let labelled =
-            |source: &FlavorSource| inner.flavors.sources().holds(source) || known.contains(source);
+            |source: &FlavorSource| tables.flavors.sources().holds(source) || known.contains(source);
         let due = wanted.iter().filter(|source| !labelled(source)).cloned().collect();
-        let unused = inner.flavors.our_sources().difference(&wanted).cloned().collect();
+        let unused = tables.flavors.our_sources().difference(&wanted).cloned().collect();
         (wanted, due, unused)
     }
 
@@ -50,9 +50,10 @@ impl Store {
 
     /// Every gateway.
     pub fn gateways(&self) -> Vec<GatewayRef> {
-        let inner = self.read();
-        let kinds = [DATA_PLANE, GUARDED_DEPLOYMENT].map(|kind| inner.graph.find_kind(kind.group, kind.kind));
-        let rows = kinds.into_iter().flatten().flat_map(|kind| inner.graph.rows(kind));
+        let tables = self.read();
+        let kinds =
+            [DATA_PLANE, GUARDED_DEPLOYMENT].map(|kind| tables.graph.find_kind(kind.group, kind.kind));
+        let rows = kinds.into_iter().flatten().flat_map(|kind| tables.graph.rows(kind));
         gateways(&rows.map(|row| row.id()).collect::<Vec<_>>())
     }
 
@@ -69,8 +70,8 @@ impl Store {
     /// Whether plans write objects that no Instance made in a namespace; `None` while its labels matter and
     /// are not known.
     pub fn adoption(&self, namespace: &str) -> Option<Adoption> {
-        let inner = self.read();
-        inner.adoptions.within(inner.labels.get(namespace))
+        let tables = self.read();
+        tables.adoptions.within(tables.labels.get(namespace))
     }
 
     /// The cached Instance.
@@ -90,35 +91,35 @@ impl Store {
 
     /// Every Instance.
     pub fn instances(&self) -> Vec<NamespacedName> {
-        let inner = self.read();
-        inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id())).collect()
+        let tables = self.read();
+        tables.graph.rows(tables.kinds.instance).map(|row| name(&row.id())).collect()
     }
 
     /// Number of cached Instances.
     pub fn count_instances(&self) -> usize {
-        let inner = self.read();
-        inner.graph.rows(inner.kinds.instance).count()
+        let tables = self.read();
+        tables.graph.rows(tables.kinds.instance).count()
     }
 
     /// Every Instance that needs reconciling.
-    pub fn restless(&self) -> Vec<NamespacedName> {
-        let inner = self.read();
-        let keys = inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id()));
-        keys.filter(|key| !matches!(inner.kept(key), KeptInstance::AtRest { well: true })).collect()
+    pub fn to_reconcile(&self) -> Vec<NamespacedName> {
+        let tables = self.read();
+        let keys = tables.graph.rows(tables.kinds.instance).map(|row| name(&row.id()));
+        keys.filter(|key| !matches!(tables.kept(key), KeptInstance::AtRest { well: true })).collect()
     }
 
     /// The Instances that refer to an OperatorVersion.
     pub fn instances_of(&self, operator_version: &NamespacedName) -> Vec<NamespacedName> {
-        let inner = self.read();
-        let mut users: Vec<_> = inner.users(operator_version).map(|row| name(&row.id())).collect();
+        let tables = self.read();
+        let mut users: Vec<_> = tables.users(operator_version).map(|row| name(&row.id())).collect();
         users.sort();
         users
     }
 
     /// The OperatorVersion that an Instance refers to, even if it does not exist.
     pub fn package_of(&self, instance: &NamespacedName) -> Option<NamespacedName> {
-        let inner = self.read();
-        let row = inner.instance(instance)?;
+        let tables = self.read();
+        let row = tables.instance(instance)?;
         row.along(Side::Parent, link::OPERATOR_VERSION).next().map(|row| name(&row.id()))
     }
 
@@ -133,20 +134,20 @@ impl Store {
     }
 
     /// Whether an Instance needs reconciling, or is marked dirty.
-    pub fn is_restless(&self, key: &NamespacedName) -> bool {
+    pub fn needs_reconcile(&self, key: &NamespacedName) -> bool {
         !matches!(self.instance(key), KeptInstance::AtRest { well: true })
     }
 
     /// An object of a package, as last seen.
     pub fn get_child(&self, key: &ObjectKey) -> Child {
         let body = {
-            let inner = self.read();
+            let tables = self.read();
             let namespace = key.namespace.as_deref().unwrap_or_default();
-            let kind = inner.graph.find_kind(&key.gvk.group, &key.gvk.kind);
-            let Some(row) = kind.and_then(|kind| inner.graph.row(kind, namespace, &key.name)) else {
+            let kind = tables.graph.find_kind(&key.gvk.group, &key.gvk.kind);
+            let Some(row) = kind.and_then(|kind| tables.graph.row(kind, namespace, &key.name)) else {
                 return Child::Absent;
             };
-            inner.bodies.get(&row.id()).cloned()
+            tables.bodies.get(&row.id()).cloned()
         };
         // Decodes without the lock, as others wait for it.
         body.as_ref().and_then(ObjectBody::open).map_or(Child::Unread, Child::Kept)
@@ -156,15 +157,15 @@ impl Store {
     /// names of unhealthy ones.
     pub fn children_of(&self, instance: &NamespacedName, kinds: &[&str]) -> (Vec<Arc<Value>>, Vec<String>) {
         let (kept, sick) = {
-            let inner = self.read();
-            let Some(row) = inner.instance(instance) else { return Default::default() };
+            let tables = self.read();
+            let Some(row) = tables.instance(instance) else { return Default::default() };
             let made = row.along(Side::Child, link::MADE_BY);
             let mut made: Vec<_> =
                 made.map(|row| (row.id(), row)).filter(|(id, _)| kinds.contains(&&*id.kind.kind)).collect();
             made.sort_by(|(one, _), (other, _)| one.cmp(other));
             let (mut kept, mut sick) = (Vec::new(), Vec::new());
             for (id, row) in made {
-                match inner.bodies.get(&id) {
+                match tables.bodies.get(&id) {
                     Some(body) => kept.push(body.clone()),
                     None if is(&row, fact::HEALTHY) => {}
                     None => sick.push(format!("{} {}", id.kind.kind, id.name)),

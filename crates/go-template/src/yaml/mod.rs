@@ -3,9 +3,11 @@
 
 mod compose;
 mod error;
+mod key_order;
 mod made;
 mod read;
 mod scalar;
+mod style;
 mod write;
 
 pub use error::{Aliases, MAX_DEPTH, MAX_MADE, YamlError, YamlProblem};

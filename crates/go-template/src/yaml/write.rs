@@ -1,11 +1,10 @@
 //! Values to the bytes of `gopkg.in/yaml.v2` 2.3: keys in its order, two spaces, sequences not indented
 //! under their key, no folding of long lines.
 
-use std::cmp::Ordering;
-
 use serde_json::Value;
 
-use super::scalar::{Scalar, resolve};
+use super::key_order::sorted;
+use super::style::{Style, is_break, is_printable, style, style_of_base64};
 use crate::go::float::shortest;
 
 /// A value to write; numbers keep their Go type.
@@ -264,133 +263,6 @@ impl<C> Emitter<C> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
-    Plain,
-    Single,
-    Double,
-    Literal,
-}
-
-/// `stringv` of the encoder and `select_scalar_style` of the emitter.
-fn style(text: &str, simple_key: bool) -> Style {
-    let analysis = Analysis::of(text);
-    let wanted = if text.contains('\n') {
-        Style::Literal
-    } else if resolve(text) == Scalar::Text && !looks_like_time(text) && !is_base60(text) {
-        Style::Plain
-    } else {
-        Style::Double
-    };
-    match wanted {
-        Style::Plain if simple_key && analysis.multiline => Style::Double,
-        Style::Plain if analysis.plain && !(text.is_empty() && simple_key) => Style::Plain,
-        Style::Plain if analysis.single_quoted => Style::Single,
-        Style::Literal if analysis.block && !simple_key => Style::Literal,
-        _ => Style::Double,
-    }
-}
-
-fn style_of_base64(text: &str) -> Style {
-    if Analysis::of(text).plain { Style::Plain } else { Style::Single }
-}
-
-/// A timestamp resolves to a tag of its own, so it is quoted.
-fn looks_like_time(text: &str) -> bool {
-    super::scalar::is_timestamp(text)
-}
-
-/// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: YAML 1.1 numbers that yaml.v2 does not read, but
-/// quotes for other parsers.
-fn is_base60(text: &str) -> bool {
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (body, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let mut parts = body.split(':');
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
-    let first =
-        parts.next().is_some_and(|part| part.starts_with(|c: char| c.is_ascii_digit()) && digits(part));
-    let rest: Vec<&str> = parts.collect();
-    let in_range = |part: &&str| match part.as_bytes() {
-        [ones] => ones.is_ascii_digit(),
-        [tens, ones] => (b'0'..=b'5').contains(tens) && ones.is_ascii_digit(),
-        _ => false,
-    };
-    first && !rest.is_empty() && rest.iter().all(in_range) && digits(fraction)
-}
-
-/// The styles that the emitter may use for a scalar: `analyze_scalar`.
-struct Analysis {
-    multiline: bool,
-    plain: bool,
-    single_quoted: bool,
-    block: bool,
-}
-
-impl Analysis {
-    fn of(text: &str) -> Self {
-        if text.is_empty() {
-            return Self { multiline: false, plain: true, single_quoted: true, block: false };
-        }
-        let chars: Vec<char> = text.chars().collect();
-        let mut indicators = text.starts_with("---") || text.starts_with("...");
-        let (mut special, mut breaks, mut break_space, mut space_break) = (false, false, false, false);
-        let (mut after_space, mut after_break, mut preceded) = (false, false, true);
-        for (i, &c) in chars.iter().enumerate() {
-            let followed = chars.get(i + 1).is_none_or(|&next| is_blank(next));
-            indicators |= is_indicator(c, i == 0, preceded, followed);
-            special |= !is_printable(c);
-            let (space, line_break) = (c == ' ', is_break(c));
-            breaks |= line_break;
-            break_space |= space && after_break;
-            space_break |= line_break && after_space;
-            (after_space, after_break) = (space, line_break);
-            preceded = is_blank(c) || line_break;
-        }
-        let edge = |c: Option<&char>| c.is_some_and(|&c| c == ' ' || is_break(c));
-        let edges = edge(chars.first()) || edge(chars.last());
-        Self {
-            multiline: breaks,
-            plain: !(indicators || edges || break_space || space_break || special || breaks),
-            single_quoted: !(break_space || space_break || special),
-            block: !(chars.last() == Some(&' ') || space_break || special || chars.iter().any(is_separator)),
-        }
-    }
-}
-
-/// Whether a character in this position is an indicator in block context.
-fn is_indicator(c: char, first: bool, preceded: bool, followed: bool) -> bool {
-    match c {
-        '#' if !first => preceded,
-        ':' => followed,
-        '?' | '-' if first => followed,
-        c => first && "#,[]{}&*!|>'\"%@`".contains(c),
-    }
-}
-
-fn is_blank(c: char) -> bool {
-    c == ' ' || c == '\t'
-}
-
-fn is_break(c: char) -> bool {
-    matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
-/// Yaml.v2 writes these into a block unchanged and indents the next text, as they end a line of YAML 1.1.
-/// For YAML 1.2, which reads it here, they are text, and the indentation would become part of it.
-fn is_separator(c: &char) -> bool {
-    matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-/// Characters that the emitter writes unescaped: no controls (except line feed), no byte order mark.
-fn is_printable(c: char) -> bool {
-    match c {
-        '\n' | ' '..='~' => true,
-        '\u{a0}'..='\u{d7ff}' => true,
-        '\u{e000}'..='\u{fffd}' => c != '\u{feff}',
-        _ => false,
-    }
-}
-
 fn base64_lines(bytes: &[u8]) -> String {
     use base64::Engine as _;
     const LINE: usize = 70;
@@ -407,61 +279,4 @@ fn base64_lines(bytes: &[u8]) -> String {
     }
     out.push('\n');
     out
-}
-
-/// Entries in the order of their keys. Yaml.v2's order is not transitive for some keys with leading zeros,
-/// on which the standard library's sort may panic; a merge does not.
-fn sorted(mut entries: Vec<&(Vec<u8>, Doc)>) -> Vec<&(Vec<u8>, Doc)> {
-    if entries.len() < 2 {
-        return entries;
-    }
-    let right = sorted(entries.split_off(entries.len() / 2));
-    let mut left = sorted(entries).into_iter().peekable();
-    let mut right = right.into_iter().peekable();
-    let mut merged = Vec::with_capacity(left.len() + right.len());
-    while let (Some((a, _)), Some((b, _))) = (left.peek(), right.peek()) {
-        let order = key_order(&String::from_utf8_lossy(a), &String::from_utf8_lossy(b));
-        merged.extend(if order == Ordering::Greater { right.next() } else { left.next() });
-    }
-    merged.extend(left);
-    merged.extend(right);
-    merged
-}
-
-/// `keyList.Less`: letters after everything else, numbers within texts by their value.
-fn key_order(a: &str, b: &str) -> Ordering {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    for i in 0..a.len().min(b.len()) {
-        if a[i] == b[i] {
-            continue;
-        }
-        let (a_letter, b_letter) = (a[i].is_alphabetic(), b[i].is_alphabetic());
-        if a_letter && b_letter {
-            return a[i].cmp(&b[i]);
-        }
-        if a_letter || b_letter {
-            return if b_letter { Ordering::Less } else { Ordering::Greater };
-        }
-        let leading = (a[i] == '0' || b[i] == '0') && follows_number(&a[..i]);
-        let (a_value, a_end) = number_at(&a, i, leading);
-        let (b_value, b_end) = number_at(&b, i, leading);
-        return a_value.cmp(&b_value).then(a_end.cmp(&b_end)).then(a[i].cmp(&b[i]));
-    }
-    a.len().cmp(&b.len())
-}
-
-/// Whether one of the preceding digits is not zero.
-fn follows_number(before: &[char]) -> bool {
-    before.iter().rev().take_while(|c| c.is_numeric()).any(|&c| c != '0')
-}
-
-fn number_at(chars: &[char], start: usize, leading: bool) -> (i64, usize) {
-    let mut value = i64::from(leading);
-    let mut end = start;
-    while let Some(digit) = chars.get(end).filter(|c| c.is_numeric()) {
-        let digit = i64::from(u32::from(*digit)) - i64::from(u32::from('0'));
-        value = value.wrapping_mul(10).wrapping_add(digit);
-        end += 1;
-    }
-    (value, end)
 }

@@ -6,6 +6,7 @@
 use thiserror::Error;
 
 use super::endpoint::BadReview;
+use super::kind::GuardedKind;
 use super::review::{Annotations, Review, ReviewKind, ReviewMetadata, ReviewObject, UserInfo};
 use super::string_map::StringMap;
 use crate::api::json::{JsonError, Raw, Scanner, SeenMembers};
@@ -65,8 +66,11 @@ impl ReviewVersion {
     }
 }
 
-/// Reads a body.
-pub fn decode(body: &[u8]) -> Result<(ReviewVersion, Review<'_>), MalformedReview> {
+/// Reads a body; of its annotations, those that rules of `kinds` read.
+pub fn decode<'a>(
+    body: &'a [u8],
+    kinds: &[&'static GuardedKind],
+) -> Result<(ReviewVersion, Review<'a>), MalformedReview> {
     let text = std::str::from_utf8(body).map_err(|e| MalformedReview::Encoding(e.valid_up_to()))?;
     let (mut api_version, mut kind) = (Text::default(), Text::default());
     let (mut review, mut requested) = (Review::default(), false);
@@ -76,7 +80,7 @@ pub fn decode(body: &[u8]) -> Result<(ReviewVersion, Review<'_>), MalformedRevie
         "apiVersion" => seen.once(0, s).and_then(|()| s.text()).map(|text| api_version = text),
         "kind" => seen.once(1, s).and_then(|()| s.text()).map(|text| kind = text),
         "request" => {
-            seen.once(2, s).and_then(|()| read_request(s, &mut review)).map(|found| requested = found)
+            seen.once(2, s).and_then(|()| read_request(s, &mut review, kinds)).map(|found| requested = found)
         }
         _ => s.value().map(drop),
     })?;
@@ -103,7 +107,11 @@ fn string<'a>(s: &mut Scanner<'a>) -> Scanned<Text<'a>> {
 }
 
 /// Reads a request; whether there was one instead of null.
-fn read_request<'a>(s: &mut Scanner<'a>, review: &mut Review<'a>) -> Scanned<bool> {
+fn read_request<'a>(
+    s: &mut Scanner<'a>,
+    review: &mut Review<'a>,
+    kinds: &[&'static GuardedKind],
+) -> Scanned<bool> {
     let mut seen = SeenMembers::default();
     let there = s.optional_members(|name, s| {
         let number = match name.as_str() {
@@ -130,10 +138,10 @@ fn read_request<'a>(s: &mut Scanner<'a>, review: &mut Review<'a>) -> Scanned<boo
             6 => review.user_info = read_user(s)?,
             7 => {
                 let before = s.position();
-                read_object(s, &mut review.object, None)?;
+                read_object(s, &mut review.object, None, kinds)?;
                 review.object_size = s.position() - before;
             }
-            8 => read_object(s, &mut review.old_object, review.object.as_ref())?,
+            8 => read_object(s, &mut review.old_object, review.object.as_ref(), kinds)?,
             _ => review.dry_run = s.optional_bool()?,
         }
         Ok(())
@@ -168,6 +176,7 @@ fn read_object<'a>(
     s: &mut Scanner<'a>,
     place: &mut Option<ReviewObject<'a>>,
     like: Option<&ReviewObject<'a>>,
+    kinds: &[&'static GuardedKind],
 ) -> Scanned<()> {
     if s.null()? {
         return Ok(());
@@ -177,7 +186,7 @@ fn read_object<'a>(
     s.members(|name, s| match name.as_str() {
         "metadata" => {
             seen.once(0, s)?;
-            read_metadata(s, &mut object.metadata, like.map(|like| &like.metadata))
+            read_metadata(s, &mut object.metadata, like.map(|like| &like.metadata), kinds)
         }
         "spec" => seen.once(1, s).and_then(|()| read_spec(s, object, like)),
         "status" => {
@@ -229,6 +238,7 @@ fn read_metadata<'a>(
     s: &mut Scanner<'a>,
     metadata: &mut ReviewMetadata<'a>,
     like: Option<&ReviewMetadata<'a>>,
+    kinds: &[&'static GuardedKind],
 ) -> Scanned<()> {
     let mut seen = SeenMembers::default();
     s.optional_members(|name, s| {
@@ -247,7 +257,7 @@ fn read_metadata<'a>(
             "annotations" => {
                 seen.once(7, s)?;
                 let stamp = like.and_then(|like| like.annotations.stamp);
-                return read_annotations(s, &mut metadata.annotations, stamp);
+                return read_annotations(s, &mut metadata.annotations, stamp, kinds);
             }
             "managedFields" => {
                 seen.once(8, s)?;
@@ -289,6 +299,7 @@ fn read_annotations<'a>(
     s: &mut Scanner<'a>,
     annotations: &mut Annotations<'a>,
     like: Option<Raw<'a>>,
+    kinds: &[&'static GuardedKind],
 ) -> Scanned<()> {
     let mut seen = SeenMembers::default();
     annotations.present = s.optional_members(|name, s| {
@@ -304,12 +315,18 @@ fn read_annotations<'a>(
             meta::HISTORY => annotations.history += size,
             _ => annotations.others += size,
         }
-        if let Some(key) = meta::READ_BY_RULES.into_iter().find(|key| *key == name.as_str()) {
+        if let Some(key) = read_by_rules(kinds, name.as_str()) {
             annotations.keep(key, value);
         }
         Ok(())
     })?;
     Ok(())
+}
+
+/// The annotation of that name, where a rule reads it. A review may carry many thousands of others, of which
+/// only the size counts.
+fn read_by_rules(kinds: &[&'static GuardedKind], name: &str) -> Option<&'static str> {
+    kinds.iter().flat_map(|kind| kind.annotations).copied().find(|key| *key == name)
 }
 
 /// From this length on, the length of a string is counted without its escapes: a large annotation is

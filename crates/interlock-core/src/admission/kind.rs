@@ -19,6 +19,8 @@ pub struct GuardedKind {
     /// The capability whose cache its rules need; without one, they decide by the object alone, or know
     /// themselves what is missing.
     pub capability: Option<&'static str>,
+    /// The annotations whose values its rules read, beside the last-applied one.
+    pub annotations: &'static [&'static str],
     /// Decides on the object.
     pub decide: Decide,
     /// Completes the object while no rule can be evaluated: restores the fields that Interlock owns.

@@ -40,7 +40,7 @@ pub fn answer<'a>(
     config: &Config,
     wait: CacheWait,
 ) -> Result<AdmissionAnswer<'a>, BadReview> {
-    let (version, review) = decode::decode(body)?;
+    let (version, review) = decode::decode(body, kinds)?;
     let context = RuleContext { endpoint, lister, config, wait, partial: None };
     let handled = Handler::of(&review, kinds).and_then(|handler| Ok((handler, Request::read(&review)?)));
     let verdict = match handled {

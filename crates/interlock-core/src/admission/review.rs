@@ -110,7 +110,7 @@ pub struct Annotations<'a> {
     /// Bytes of the keys and of the JSON of the values of all others: at least as many as the API
     /// server counts.
     pub others: usize,
-    /// Those that rules read ([`crate::api::meta::READ_BY_RULES`]), as received; in `history` or among the others.
+    /// Those that rules read ([`super::kind::GuardedKind::annotations`]), as received; in `history` or among the others.
     own: Vec<(&'static str, Raw<'a>)>,
 }
 

@@ -15,11 +15,6 @@ pub const INTERLOCK_GROUP: &str = "interlock.dev";
 /// `apiVersion` of the kind Interlock.
 pub const INTERLOCK_API_VERSION: &str = "interlock.dev/v1alpha1";
 
-/// The annotations whose values rules read, beside the last-applied one. A review may carry many thousands of
-/// others, of which only the size counts.
-pub const READ_BY_RULES: [&str; 7] =
-    [HISTORY, REQUEST, REASON, REQUESTED_BY, ALLOW_FLAVOR, STEP_DEADLINE, CLEANUP_PATIENCE];
-
 /// Finalizer on Instances whose OperatorVersion has a `cleanup` plan.
 pub const FINALIZER: &str = "kudo.dev.instance.cleanup";
 

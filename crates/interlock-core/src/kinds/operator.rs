@@ -15,6 +15,7 @@ pub static KIND: Kind = Kind {
     admission: Some(&GuardedKind {
         resource: RESOURCE,
         capability: None,
+        annotations: &[],
         decide: allow,
         restore: allow,
         sub_resources: &[SubResource { name: "status", decide: allow }],

@@ -217,8 +217,8 @@ impl Observer {
     /// Enqueues Instances, except settled healthy ones.
     fn enqueue(&self, instances: impl IntoIterator<Item = NamespacedName>) {
         if let Some(queue) = &self.queue {
-            let restless = instances.into_iter().filter(|instance| self.store.is_restless(instance));
-            restless.for_each(|instance| queue.add(instance));
+            let to_reconcile = instances.into_iter().filter(|instance| self.store.needs_reconcile(instance));
+            to_reconcile.for_each(|instance| queue.add(instance));
         }
     }
 
@@ -252,7 +252,7 @@ impl Observer {
                 let users = self.store.instances_of(&package);
                 if self.absence(kind).is_some() {
                     self.demand().bereft.insert(package);
-                    users.iter().for_each(|instance| self.store.doubt(instance));
+                    users.iter().for_each(|instance| self.store.mark_dirty(instance));
                 } else {
                     self.look_at_lack(&package);
                 }
@@ -287,7 +287,7 @@ impl Observer {
     fn look_at_bereft(&self, object: &Value) {
         let (Some(package), Some(key)) = (package_of(object), key_of(object)) else { return };
         if self.demand().bereft.contains(&package) {
-            self.store.doubt(&key);
+            self.store.mark_dirty(&key);
             self.enqueue([key]);
         }
     }

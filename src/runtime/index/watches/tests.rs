@@ -26,7 +26,7 @@ impl World {
     fn new() -> Self {
         let (store, queue, passes) =
             (Store::new(interlock_core::kinds::ALL, true), Arc::<Queue<_>>::default(), Arc::default());
-        store.looked_at(true);
+        store.set_reconciling(true);
         let metrics = Arc::new(Metrics::new());
         let observer = Observer::new(store.clone(), Arc::default(), Some(queue.clone()), metrics);
         let begun: Arc<Mutex<Vec<Instant>>> = Arc::clone(&passes);
@@ -35,7 +35,7 @@ impl World {
                 let key = queue.next().await;
                 begun.lock().unwrap().push(Instant::now());
                 tokio::time::sleep(PASS).await;
-                store.let_go(&key);
+                store.unpin(&key);
                 queue.done(&key);
             }
         });

@@ -33,6 +33,7 @@ pub static DATA_PLANE: Kind = Kind {
     admission: Some(&GuardedKind {
         resource: DATA_PLANES,
         capability: None,
+        annotations: &[meta::ALLOW_FLAVOR],
         decide: rules::decide_data_plane,
         restore: allow,
         sub_resources: &[],
@@ -77,6 +78,7 @@ pub static DEPLOYMENT: Kind = Kind {
     admission: Some(&GuardedKind {
         resource: DEPLOYMENTS,
         capability: None,
+        annotations: &[meta::ALLOW_FLAVOR],
         decide: rules::decide_deployment,
         restore: allow,
         sub_resources: &[],

@@ -24,6 +24,7 @@ pub static CONFIG_MAP: Kind = Kind {
     admission: Some(&GuardedKind {
         resource: CONFIG_MAPS,
         capability: None,
+        annotations: &[meta::ALLOW_FLAVOR],
         decide: rules::decide_config_map,
         restore: allow,
         sub_resources: &[],
@@ -56,6 +57,7 @@ pub static SECRET: Kind = Kind {
     admission: Some(&GuardedKind {
         resource: SECRETS,
         capability: None,
+        annotations: &[meta::ALLOW_FLAVOR],
         decide: rules::decide_secret,
         restore: allow,
         sub_resources: &[],

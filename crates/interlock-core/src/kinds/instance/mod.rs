@@ -14,7 +14,7 @@ use super::descriptor::{
     Kind, MatchCondition, MatchedObjects, OnFailure, READ, Right, Role, WRITE, Watch, WebhookEntry, cel,
 };
 use crate::admission::kind::{GuardedKind, SubResource};
-use crate::api::meta::{KUDO_GROUP, KUDO_VERSION};
+use crate::api::meta::{self, KUDO_GROUP, KUDO_VERSION};
 use crate::api::resource::Resource;
 
 const RESOURCE: Resource = Resource::custom(KUDO_GROUP, &[KUDO_VERSION], "Instance", "instances");
@@ -35,6 +35,14 @@ pub static KIND: Kind = Kind {
     admission: Some(&GuardedKind {
         resource: RESOURCE,
         capability: Some(INSTANCES.name),
+        annotations: &[
+            meta::HISTORY,
+            meta::REQUEST,
+            meta::REASON,
+            meta::REQUESTED_BY,
+            meta::STEP_DEADLINE,
+            meta::CLEANUP_PATIENCE,
+        ],
         decide: rules::decide,
         restore: rules::restore,
         sub_resources: &[SubResource { name: "status", decide: rules::status::decide }],

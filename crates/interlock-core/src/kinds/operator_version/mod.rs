@@ -13,7 +13,7 @@ use super::descriptor::{
 };
 use crate::admission::kind::SubResource;
 use crate::admission::kind::{GuardedKind, allow};
-use crate::api::meta::{KUDO_GROUP, KUDO_VERSION};
+use crate::api::meta::{self, KUDO_GROUP, KUDO_VERSION};
 use crate::api::resource::Resource;
 
 const RESOURCE: Resource =
@@ -26,6 +26,7 @@ pub static KIND: Kind = Kind {
     admission: Some(&GuardedKind {
         resource: RESOURCE,
         capability: Some(INSTANCES.name),
+        annotations: &[meta::STEP_DEADLINE, meta::CLEANUP_PATIENCE],
         decide: rules::decide,
         restore: allow,
         sub_resources: &[SubResource { name: "status", decide: allow }],

@@ -162,9 +162,9 @@ impl GatewayInventory {
     }
 
     /// Deployments with a rollout under way whose previous template is unknown.
-    pub fn untold(&self) -> Vec<NamespacedName> {
-        let untold = self.rolled_out.iter().filter(|(_, template)| template.is_err());
-        untold.map(|(subject, _)| subject.name.clone()).collect()
+    pub fn unresolved(&self) -> Vec<NamespacedName> {
+        let unresolved = self.rolled_out.iter().filter(|(_, template)| template.is_err());
+        unresolved.map(|(subject, _)| subject.name.clone()).collect()
     }
 
     /// Records the result for such a Deployment: the template of its pods, that there are none, or why

@@ -57,11 +57,11 @@ pub(super) fn problems(
     match value(PORT_MAPS) {
         Ok(Some(maps)) if !lead_to(&mapped(maps)) => deny(findings, PORT_MAPS),
         Ok(_) => {}
-        Err(unknown) => untold(findings, unknown),
+        Err(unknown) => unknown_port(findings, unknown),
     }
     let (proxies, streams) = match (value(PROXY_LISTEN), value(STREAM_LISTEN)) {
         (Ok(proxies), Ok(streams)) => (proxies, streams),
-        (Err(unknown), _) | (_, Err(unknown)) => return untold(findings, unknown),
+        (Err(unknown), _) | (_, Err(unknown)) => return unknown_port(findings, unknown),
     };
     let mut open: BTreeSet<i64> = proxies.map_or_else(|| DEFAULT_LISTEN.into(), listened);
     open.extend(streams.into_iter().flat_map(listened));
@@ -79,7 +79,7 @@ fn deny(findings: &mut Findings, variable: &str) {
     );
 }
 
-fn untold(findings: &mut Findings, (variable, why): (&str, &Unknown)) {
+fn unknown_port(findings: &mut Findings, (variable, why): (&str, &Unknown)) {
     findings.warn(
         Rule::DATA_PLANE_PORTS,
         format!(

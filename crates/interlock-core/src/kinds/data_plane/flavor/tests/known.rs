@@ -129,13 +129,13 @@ fn a_rollout_that_nobody_saw_begin_is_told_of(
     let of = |flavor: &str, ready| deployment("edge", proxy("kong:3.9", Some(flavor)), ready);
     let mut known = known(&[of("traditional_compatible", 1)]);
     assert!(matches!(known.context_of(&edge).rolled_out, RolledOut::Untold(_)));
-    assert_eq!(known.untold(), std::slice::from_ref(&edge.name));
+    assert_eq!(known.unresolved(), std::slice::from_ref(&edge.name));
     let template = |flavor: &str| of(flavor, 3)["spec"]["template"].clone();
     let found = found.map(|found| found.map(template)).map_err(str::to_owned);
     known.tell(&edge.name, found.as_ref().map(Option::as_ref).map_err(String::clone));
     let reading = |flavor| super::world::read(&of(flavor, 3), &[]).spec.reading;
     assert_eq!(known.context_of(&edge).rolled_out, then(reading("traditional")));
-    assert_eq!(known.untold().is_empty(), found.is_ok());
+    assert_eq!(known.unresolved().is_empty(), found.is_ok());
     // The end of a rollout takes precedence over ReplicaSets.
     known.take(&of("traditional_compatible", 3), "");
     known.tell(&edge.name, Ok(None));

@@ -25,7 +25,7 @@ pub fn judge(change: &FlavorChange<'_>) -> Findings {
     slips(change, &mut findings);
     match &change.new.reading.effective {
         Effective::Invalid(_) | Effective::Exclusive => broken(change, &mut findings),
-        Effective::Unknown(_) => untold(change, &mut findings),
+        Effective::Unknown(_) => unknown_flavor(change, &mut findings),
         Effective::Known(to) => known(change, *to, &mut findings),
         // The router before 3.0 behaves like `traditional`.
         Effective::Legacy => known(change, Flavor::Traditional, &mut findings),
@@ -83,7 +83,7 @@ fn broken(change: &FlavorChange<'_>, findings: &mut Findings) {
 }
 
 /// RF10: the flavor is unknown.
-fn untold(change: &FlavorChange<'_>, findings: &mut Findings) {
+fn unknown_flavor(change: &FlavorChange<'_>, findings: &mut Findings) {
     let Effective::Unknown(why) = &change.new.reading.effective else { return };
     let before = stored(change).map(|stored| &stored.effective);
     if before == Some(&change.new.reading.effective) {
