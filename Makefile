@@ -20,6 +20,7 @@ testbed: tools
 .PHONY: peers
 peers: testbed
 	@tests/peers/kudo/build >/dev/null
+	@tests/peers/kstatus/build >/dev/null
 
 .PHONY: tools
 tools:

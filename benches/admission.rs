@@ -149,9 +149,10 @@ fn instance(parameters: &[(String, String)]) -> Value {
         "spec": spec,
         "status": {
             "planStatus": {"deploy": status("deploy", "COMPLETE"), "update": status("update", "NEVER_RUN")},
-            "conditions": [{"type": "SpecStamped", "status": "True", "reason": "Stamped",
-                "message": Baseline::new(&applied, Default::default()).message(),
-                "lastTransitionTime": "2026-01-02T03:04:05Z"}]
+            "lastApplied": Baseline::new(&applied, Default::default()),
+            "observedGeneration": 4,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ResourcesReady", "message": "",
+                "observedGeneration": 4, "lastTransitionTime": "2026-01-02T03:04:05Z"}]
         }
     })
 }

@@ -112,8 +112,9 @@ fn instance(parameters: usize) -> Value {
                 },
                 "cleanup": {"name": "cleanup", "status": "NEVER_RUN"}
             },
-            "conditions": [{"type": "SpecStamped", "status": "True", "reason": "Stamped",
-                            "message": basis.message(), "lastTransitionTime": time}]
+            "lastApplied": basis,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ResourcesReady",
+                            "message": "", "lastTransitionTime": time}]
         }
     })
 }

@@ -43,6 +43,45 @@ pub struct CrdNames {
 pub struct CrdVersion {
     pub name: String,
     pub served: bool,
+    #[serde(deserialize_with = "or_default", skip_serializing)]
+    pub schema: CrdSchema,
+}
+
+/// The part of a version's schema that is decoded: the names of the fields of `status`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+#[expect(missing_docs, reason = "names of the API")]
+pub struct CrdSchema {
+    #[serde(rename = "openAPIV3Schema", deserialize_with = "or_default")]
+    pub root: SchemaOf<StatusProperty>,
+}
+
+/// A schema whose properties are decoded as `P`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "names of the API")]
+pub struct SchemaOf<P: Default> {
+    pub properties: Option<P>,
+    #[serde(rename = "x-kubernetes-preserve-unknown-fields")]
+    pub preserves_unknown_fields: Option<bool>,
+}
+
+/// `properties` of the schema of an object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "names of the API")]
+pub struct StatusProperty {
+    pub status: Option<SchemaOf<BTreeMap<String, serde::de::IgnoredAny>>>,
+}
+
+impl CrdSchema {
+    /// The fields of `status` that are stored; `None` where all are.
+    fn status_fields(self) -> Option<BTreeSet<String>> {
+        let preserves = |schema: Option<bool>| schema == Some(true);
+        let status = self.root.properties.unwrap_or_default().status.unwrap_or_default();
+        let all = preserves(self.root.preserves_unknown_fields) || preserves(status.preserves_unknown_fields);
+        (!all).then(|| status.properties.unwrap_or_default().into_keys().collect())
+    }
 }
 
 /// `status` of a definition.
@@ -113,6 +152,9 @@ pub struct Identity {
     pub uid: String,
     /// The version in use.
     pub version: String,
+    /// Those of the fields of `status` that Interlock writes and that the definition lacks. A watch that was opened
+    /// before it got them goes on to leave them out.
+    pub dropped: Vec<&'static str>,
 }
 
 /// A kind that can be used.
@@ -129,6 +171,19 @@ pub struct Usable {
     /// Whether its definition is being deleted: until the last object is gone, objects can be read, changed
     /// and deleted, but not created.
     pub terminating: bool,
+    /// The fields of `status` that the API server stores at the version in use; `None` where it stores all.
+    pub status_fields: Option<BTreeSet<String>>,
+}
+
+impl Usable {
+    /// The same, for objects in whose `status` Interlock writes these fields.
+    #[must_use]
+    pub fn with_status_of(mut self, fields: &[&'static str]) -> Self {
+        if let Some(stored) = &self.status_fields {
+            self.identity.dropped = fields.iter().copied().filter(|field| !stored.contains(*field)).collect();
+        }
+        self
+    }
 }
 
 /// One definition.
@@ -140,6 +195,8 @@ struct Row {
     plural: String,
     namespaced: bool,
     served: Vec<String>,
+    /// By served version: the fields of `status` that are stored, `None` for all.
+    status_fields: BTreeMap<String, Option<BTreeSet<String>>>,
     /// `None` while it can be used; else the API server's message.
     unestablished: Option<String>,
     terminating: bool,
@@ -163,7 +220,12 @@ impl Row {
             kind: names.kind,
             plural: names.plural,
             namespaced: scope == "Namespaced",
-            served: versions.into_iter().filter(|v| v.served).map(|v| v.name).collect(),
+            served: versions.iter().filter(|v| v.served).map(|v| v.name.clone()).collect(),
+            status_fields: versions
+                .into_iter()
+                .filter(|v| v.served)
+                .map(|v| (v.name, v.schema.status_fields()))
+                .collect(),
             unestablished,
             terminating: definition.metadata.deletion_timestamp.is_some() || holds("Terminating"),
         }
@@ -182,11 +244,12 @@ impl Row {
             .find(|v| self.served.contains(v))
             .ok_or_else(|| Absence::NotServed { wanted: versions.to_vec(), served: self.served.clone() })?;
         Ok(Usable {
-            identity: Identity { uid: self.uid.clone(), version: version.clone() },
+            identity: Identity { uid: self.uid.clone(), version: version.clone(), dropped: Vec::new() },
             plural: self.plural.clone(),
             namespaced: self.namespaced,
             served: self.served.clone(),
             terminating: self.terminating,
+            status_fields: self.status_fields.get(version).cloned().flatten(),
         })
     }
 }

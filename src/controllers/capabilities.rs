@@ -37,7 +37,7 @@ pub fn of(kinds: Kinds) -> Vec<CapabilityKinds> {
             all.len() - 1
         });
         let of = if watch.required { &mut all[at].required } else { &mut all[at].optional };
-        of.push(CapabilityKind { resource, labelled: watch.labelled });
+        of.push(CapabilityKind { resource, labelled: watch.labelled, status_fields: watch.status_fields });
     }
     all
 }

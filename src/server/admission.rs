@@ -51,6 +51,7 @@ impl CurrentGateways {
             match status.state {
                 CapabilityPhase::Running(_)
                 | CapabilityPhase::Degraded(..)
+                | CapabilityPhase::Outdated(..)
                 | CapabilityPhase::Draining(_)
                 | CapabilityPhase::Unknown(Some(_)) => {
                     let hidden = status.kinds.iter().filter(|kind| !is_cached(&kind.watch_state));

@@ -150,6 +150,9 @@ fn status_edits() -> Vec<Value> {
         json!({"conditions": [condition("Mine", "True")]}),
         json!({"conditions": [condition("Mine", "True"), condition("Ready", "True")]}),
         json!({"conditions": [condition("SpecStamped", "True")]}),
+        json!({"lastApplied": {"hash": "sha256:0"}}),
+        json!({"progress": {"uid": "x"}}),
+        json!({"observedGeneration": 99}),
         json!({"conditions": null}),
         json!({}),
     ]

@@ -11,6 +11,7 @@ mod at_rest;
 mod budgets;
 mod bypass;
 mod certificate_secret;
+mod conditions;
 mod drift;
 mod existing;
 mod flavor;

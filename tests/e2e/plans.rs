@@ -107,11 +107,18 @@ fn a_plan_that_fails_is_reported_and_a_correction_deploys() {
     user.apply(&instance(&json!({ "GREETING": "{ not: [yaml" })));
     let found = await_plan(&user, "deploy", "FATAL_ERROR");
     assert_eq!(condition(&found, "SpecDrift")["reason"], "PlanOwed", "{found:#}");
-    assert_ne!(condition(&found, "Ready")["status"], "True");
+    for (type_, status) in [("Ready", "False"), ("Stalled", "True"), ("Reconciling", "")] {
+        assert_eq!(
+            condition(&found, type_)["status"].as_str().unwrap_or_default(),
+            status,
+            "{type_}: {found:#}"
+        );
+    }
     user.apply(&instance(&json!({ "GREETING": "mended" })));
     let found = await_plan(&user, "deploy", "COMPLETE");
     assert_eq!(condition(&found, "Ready")["status"], "True", "{found:#}");
-    assert_eq!(condition(&found, "SpecDrift")["status"], "False");
+    assert_eq!(condition(&found, "SpecDrift"), &Value::Null);
+    assert_eq!(condition(&found, "Stalled"), &Value::Null);
 }
 
 #[test]
@@ -131,7 +138,7 @@ fn a_right_that_is_missing_stalls_the_step_with_the_servers_text() {
     assert!(text.contains("exceeded quota"), "{text}");
     ns.allow("secrets");
     let found = await_plan(&user, "deploy", "COMPLETE");
-    assert_eq!(condition(&found, "Stalled")["status"], "False");
+    assert_eq!(condition(&found, "Stalled"), &Value::Null);
 }
 
 /// What is not labelled as ours is not watched: the run looks again by itself.
@@ -147,7 +154,7 @@ fn a_run_sees_that_an_object_of_others_is_gone() {
     ground.user.delete(&path).ok();
     ground.create("demo", "sweep-0.1.0", &json!({}));
     ground.await_that("demo", "it waits for the object to be gone", |found| {
-        let said = condition(found, "Stalled")["message"].as_str().unwrap_or_default();
+        let said = condition(found, "Reconciling")["message"].as_str().unwrap_or_default();
         status_of(found, "deploy") == "IN_PROGRESS" && said.contains("/foreign is being deleted")
     });
     ground.user.merge_patch(&path, &json!({"metadata": {"finalizers": null}})).ok();

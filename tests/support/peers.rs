@@ -1,12 +1,19 @@
 //! Programs of others that tests and benchmarks run beside ours, built on first use.
 
+use std::io::Write;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
+
+use serde_json::Value;
 
 use super::process;
 
 /// Folder with KUDO's client and manager.
 static KUDO: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/kudo/build"));
+
+/// Folder with kstatus.
+static KSTATUS: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/kstatus/build"));
 
 /// KUDO's own client, v0.19.0.
 pub fn kubectl_kudo() -> PathBuf {
@@ -16,4 +23,18 @@ pub fn kubectl_kudo() -> PathBuf {
 /// KUDO's own manager, v0.19.0: controllers and webhook.
 pub fn kudo_manager() -> PathBuf {
     KUDO.join("kudo-manager")
+}
+
+/// What kstatus reads from an object's conditions, which is what Flux, Argo CD and `helm --wait` wait for.
+#[track_caller]
+pub fn kstatus(object: &Value) -> String {
+    let mut child = Command::new(KSTATUS.join("kstatus"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("kstatus starts");
+    writeln!(child.stdin.take().expect("it has a stdin"), "{object}").expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    said.split('\t').next().unwrap_or_default().to_owned()
 }

@@ -59,7 +59,8 @@ pub(super) async fn run(subject: &InstanceRef, flags: &OutputFlags) -> anyhow::R
 impl Report {
     fn of(instance: &Instance) -> Self {
         let conditions = instance.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
-        let told = [types::READY, types::STALLED, types::SPEC_DRIFT, types::VERBS_UNAVAILABLE];
+        let told =
+            [types::READY, types::RECONCILING, types::STALLED, types::SPEC_DRIFT, types::VERBS_UNAVAILABLE];
         let api_message = told.iter().filter_map(|type_| condition::find(&conditions, type_)).map(|found| {
             ConditionMessage {
                 type_: found.type_.clone(),
@@ -77,7 +78,7 @@ impl Report {
             plans: entries(instance)
                 .map(|(plan, entry)| PlanStatus { name: plan.clone(), ..entry.clone() })
                 .collect(),
-            owed: Baseline::read(&conditions).map(|basis| basis.pending).unwrap_or_default(),
+            owed: instance.status.as_ref().and_then(Baseline::read).map(|it| it.pending).unwrap_or_default(),
             conditions: api_message.collect(),
             request: annotation(instance, meta::REQUEST).map(str::to_owned),
         }
@@ -159,8 +160,6 @@ mod tests {
             json!({"type": type_, "status": status, "reason": reason, "message": message,
                 "lastTransitionTime": "2026-01-02T03:04:05Z"})
         };
-        let basis =
-            json!({"hash": "sha256:0", "owed": {"update": "failed", "backup": "aborted"}}).to_string();
         let instance: Instance = serde_json::from_value(json!({
             "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
             "metadata": {"name": "demo", "namespace": "team", "annotations": {meta::REQUEST: "abort/u1/nonce-01"}},
@@ -174,10 +173,9 @@ mod tests {
                 },
                 "conditions": [
                     api_message("Ready", "Unknown", "PlanInProgress", "plan deploy runs"),
-                    api_message("Stalled", "False", "Waiting", "Service team/demo-gate: service demo-gate has no address"),
-                    api_message("SpecDrift", "False", "CarriedOut", ""),
-                    api_message("SpecStamped", "True", "Stamped", &basis),
+                    api_message("Reconciling", "True", "Waiting", "Service team/demo-gate: service demo-gate has no address"),
                 ],
+                "lastApplied": {"hash": "sha256:0", "owed": {"update": "failed", "backup": "aborted"}},
             },
         }))
         .unwrap();
@@ -193,7 +191,7 @@ mod tests {
              plan backup was aborted and is owed\n\
              plan update failed and is owed\n\
              Ready Unknown (PlanInProgress): plan deploy runs\n\
-             Stalled False (Waiting): Service team/demo-gate: service demo-gate has no address\n\
+             Reconciling True (Waiting): Service team/demo-gate: service demo-gate has no address\n\
              request abort/u1/nonce-01 waits to be carried out\n"
         );
         assert_eq!(json!(report)["current"], json!({"plan": "deploy", "run": "u1"}));

@@ -33,6 +33,8 @@ pub struct CapabilityKind {
     pub resource: Resource,
     /// Reads only these labelled objects; `None` for all.
     pub labelled: Option<&'static Labelled>,
+    /// The fields of `status` that its controller writes: its definition must have them.
+    pub status_fields: &'static [&'static str],
 }
 
 impl Deref for CapabilityKind {

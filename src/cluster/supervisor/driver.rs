@@ -261,11 +261,12 @@ impl Supervisor {
         let (version, plural, namespaced) =
             all.find(|(version, ..)| versions.iter().any(|v| v == version))?;
         Some(Usable {
-            identity: Identity { uid: String::new(), version: version.to_owned() },
+            identity: Identity { uid: String::new(), version: version.to_owned(), dropped: Vec::new() },
             plural: plural.to_owned(),
             namespaced,
             served: vec![version.to_owned()],
             terminating: false,
+            status_fields: None,
         })
     }
 
@@ -280,7 +281,16 @@ impl Supervisor {
             return Some(Ok(usable));
         }
         let known = self.health.is_known(now);
-        self.definitions.read(|crds| crds.find(&requested.group, &requested.kind, versions)).filter(|_| known)
+        let found = self.definitions.read(|crds| crds.find(&requested.group, &requested.kind, versions));
+        let fields = self.status_fields(requested);
+        found.filter(|_| known).map(|found| found.map(|usable| usable.with_status_of(fields)))
+    }
+
+    /// The fields of `status` that Interlock writes in objects of a kind.
+    fn status_fields(&self, requested: &RequestedKind) -> &'static [&'static str] {
+        let mut kinds = self.setup.capabilities.iter().flat_map(CapabilityKinds::all);
+        let of = kinds.find(|kind| kind.group == requested.group && kind.kind == requested.kind);
+        of.map_or(&[], |kind| kind.status_fields)
     }
 
     fn step_kinds(&mut self, now: Instant) {
@@ -342,6 +352,7 @@ impl Supervisor {
                     finalized: tracked.declared.finalizes == Some(kind.kind),
                     watch_state: watched.map_or(WatchState::Listing, |w| w.state_for(&requester, now)),
                     terminating: watched.is_some_and(WatchedKind::is_terminating),
+                    dropped: watched.map(WatchedKind::dropped).unwrap_or_default(),
                     crd_identity: watched.map(WatchedKind::crd_identity).unwrap_or_default(),
                 }
             })

@@ -86,6 +86,8 @@ pub enum CapabilityPhase {
     Running(Epoch),
     /// Its cache may be stale; the reason.
     Degraded(Epoch, String),
+    /// A definition lacks fields that its controller writes, so that nothing is carried out; what lacks.
+    Outdated(Epoch, String),
     /// It accepts no new work, and finishes the work in progress.
     Draining(Epoch),
     /// The definitions cannot be watched; running work continues.
@@ -99,6 +101,7 @@ impl CapabilityPhase {
             Self::Starting(epoch)
             | Self::Running(epoch)
             | Self::Degraded(epoch, _)
+            | Self::Outdated(epoch, _)
             | Self::Draining(epoch)
             | Self::Unknown(Some(epoch)) => Some(*epoch),
             Self::Disabled | Self::Waiting(_) | Self::Forbidden(_) | Self::Unknown(None) => None,
@@ -113,7 +116,7 @@ impl CapabilityPhase {
             Self::Forbidden(_) => "Forbidden",
             Self::Starting(_) => "Starting",
             Self::Running(_) => "Running",
-            Self::Degraded(..) => "Degraded",
+            Self::Degraded(..) | Self::Outdated(..) => "Degraded",
             Self::Draining(_) => "Draining",
             Self::Unknown(_) => "Unknown",
         }
@@ -141,6 +144,7 @@ impl CapabilityPhase {
             Self::Starting(_) => "Syncing",
             Self::Running(_) => "Running",
             Self::Degraded(..) => "SyncTimeout",
+            Self::Outdated(..) => "DefinitionOutdated",
             Self::Draining(_) => "Draining",
             Self::Unknown(_) => "DiscoveryUnknown",
         }
@@ -157,7 +161,7 @@ impl CapabilityPhase {
             ),
             Self::Starting(_) => "its kinds are being listed".to_owned(),
             Self::Running(_) => String::new(),
-            Self::Degraded(_, why) => why.clone(),
+            Self::Degraded(_, why) | Self::Outdated(_, why) => why.clone(),
             Self::Draining(_) => "the work in progress is being finished".to_owned(),
             Self::Unknown(_) => {
                 "CustomResourceDefinitions cannot be watched, so running capabilities continue; this process \
@@ -204,6 +208,7 @@ impl UnavailableAnswer {
         let unchecked = || format!("Interlock does not check this now: {name}: {}", state.message());
         match state {
             CapabilityPhase::Running(_)
+            | CapabilityPhase::Outdated(..)
             | CapabilityPhase::Draining(_)
             | CapabilityPhase::Unknown(Some(_)) => Self::Judge,
             CapabilityPhase::Disabled | CapabilityPhase::Waiting(_) => Self::Allow(unchecked()),

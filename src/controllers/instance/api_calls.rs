@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use interlock_core::api::condition::{ConditionStatus, WantedCondition};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note, Severity};
 use interlock_core::kinds::instance::change::uid;
@@ -41,18 +40,19 @@ pub(super) async fn patch_status(
     Ok(true)
 }
 
-/// Writes the status and caches it.
+/// Writes the status and caches it; returns the version of the answer.
 pub(super) async fn write_status(
     ctx: &InstanceContext,
     subject: &InstanceView,
     status: serde_json::Value,
-) -> Result<(), ApiFailure> {
+) -> Result<Option<String>, ApiFailure> {
     let object = send_status(ctx, subject, status).await?;
     ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
     if let Ok(written) = InstanceView::read(&subject.key, object) {
         ctx.status_cache.record_write(&written);
+        return Ok(Some(written.resource_version().to_owned()));
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Sends a change of the status, on the version that was read; returns the new Instance.
@@ -113,15 +113,6 @@ pub(super) async fn clear(ctx: &InstanceContext, subject: &InstanceView) -> Resu
         }
     }
     Ok(Flow::Again)
-}
-
-pub(super) fn wanted(
-    type_: &'static str,
-    status: ConditionStatus,
-    reason: &str,
-    message: String,
-) -> WantedCondition {
-    WantedCondition { type_, status, reason: reason.to_owned(), message }
 }
 
 pub(super) async fn note(

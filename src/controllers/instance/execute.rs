@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use interlock_core::api::condition::{ConditionStatus, WantedCondition};
+use interlock_core::api::condition;
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{self, condition as types, event};
 use interlock_core::api::object::NamespacedName;
@@ -11,19 +11,21 @@ use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
 use interlock_core::engine::lookup::PlanState;
 use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_core::kinds::instance::change::conditions;
 use interlock_core::kinds::instance::change::creation;
 use interlock_core::kinds::instance::change::creation::Creation;
+use interlock_core::kinds::instance::change::drift;
 use interlock_core::kinds::instance::change::next::{DriftRefusal, Next, SpecSource};
 use interlock_core::kinds::operator_version::PackageLister as _;
 use jiff::Timestamp;
-use tracing::info;
+use tracing::{info, warn};
 
-use super::api_calls::{clear, fresh_uid, note, patch, patch_status, schedule_as, wanted};
+use super::api_calls::{clear, fresh_uid, note, patch, patch_status, schedule_as};
 use super::context::InstanceContext;
 use super::executor::{Begin, Ended, Pass};
 use super::flow::Flow;
 use super::patches;
-use super::patches::{InstanceChange, StatusChange};
+use super::patches::{InstanceChange, ProgressChange, StatusChange};
 use super::view::InstanceView;
 use super::{plan_request, ready, spec_archive, spec_migration};
 use crate::cluster::watch::WatchChange;
@@ -135,27 +137,18 @@ async fn end(
         let Some(entry) = found.get(plan) else { continue };
         let state = PlanState { status: entry.clone(), ..PlanState::default() }.end(message);
         change.entries.insert(plan.clone(), state.status);
-        owed = interlock_core::kinds::instance::change::drift::pending_at_end(
-            &owed,
-            plan,
-            interlock_core::kinds::instance::change::drift::RunEnd::Failed,
-        );
+        owed = drift::pending_at_end(&owed, plan, drift::RunEnd::Failed);
         ctx.metrics.plan_ended(ExecutionStatus::FatalError.as_str());
     }
-    if let Some(basis) = &subject.basis {
-        let basis = basis.with_pending(owed);
-        change.conditions.push(wanted(
-            types::SPEC_STAMPED,
-            ConditionStatus::True,
-            "Stamped",
-            basis.message(),
-        ));
-    }
-    let names: Vec<_> = ended.keys().cloned().collect();
-    let message = format!("plan {} ended by Interlock", names.join(", "));
-    change.conditions.push(wanted(types::PLAN_RUNNING, ConditionStatus::False, "PlanFinished", message));
+    change.baseline = subject.basis.as_ref().map(|baseline| baseline.with_pending(owed));
+    let owed = change.baseline.as_ref().map(drift::failed).unwrap_or_default();
+    change.progress = ProgressChange::Remove;
+    let texts: Vec<String> =
+        ended.iter().map(|(plan, message)| format!("plan {plan} ended in FATAL_ERROR: {message}")).collect();
+    change.conditions = conditions::failed(&texts.join("; "), &owed);
     patch_status(ctx, subject, change).await?;
     for (plan, message) in ended {
+        warn!(instance = %subject.key, plan, why = message, "a plan failed");
         let text = format!("Execution of plan {plan} finished with status FATAL_ERROR: {message}");
         note(ctx, subject, Severity::Warning, event::PLAN_FINISHED, text).await;
     }
@@ -229,11 +222,12 @@ async fn adopt(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, Ap
     let owed = subject.basis.as_ref().map(|b| b.pending.clone()).unwrap_or_default();
     let previous = subject.basis.as_ref().and_then(|basis| basis.previous.clone());
     let basis = Baseline { previous, ..Baseline::new(&subject.spec, owed) };
-    let mut conditions = vec![wanted(types::SPEC_STAMPED, ConditionStatus::True, "Stamped", basis.message())];
-    if interlock_core::api::condition::is_true(&subject.conditions(), types::SPEC_DRIFT) {
-        conditions.push(wanted(types::SPEC_DRIFT, ConditionStatus::False, "CarriedOut", String::new()));
+    let mut changes = Vec::new();
+    if condition::is_true(&subject.conditions(), types::SPEC_DRIFT) {
+        changes = conditions::settled(None);
     }
-    patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
+    let change = StatusChange { conditions: changes, baseline: Some(basis), ..StatusChange::default() };
+    patch_status(ctx, subject, change).await?;
     Ok(Flow::Again)
 }
 
@@ -270,10 +264,8 @@ async fn report(
              `interlock plan abort`, or delete the Instance and create it again"
         ),
     };
-    let change = StatusChange {
-        conditions: vec![wanted(types::SPEC_DRIFT, ConditionStatus::True, &reason, message.clone())],
-        ..StatusChange::default()
-    };
+    let change =
+        StatusChange { conditions: conditions::drifted(&reason, &message), ..StatusChange::default() };
     if patch_status(ctx, subject, change).await? {
         note(ctx, subject, Severity::Warning, &reason, message).await;
     }
@@ -317,8 +309,8 @@ async fn stall(
     reason: &str,
     message: String,
 ) -> Result<(), ApiFailure> {
-    let stalled = wanted(types::STALLED, ConditionStatus::True, reason, message.clone());
-    let change = StatusChange { conditions: vec![stalled], ..StatusChange::default() };
+    let conditions = conditions::stalled(reason, message.as_str());
+    let change = StatusChange { conditions, ..StatusChange::default() };
     if patch_status(ctx, subject, change).await? {
         note(ctx, subject, Severity::Warning, reason, message).await;
     }
@@ -357,19 +349,18 @@ async fn retry_cleanup(
     schedule(ctx, subject, stamped, meta::plan::CLEANUP, source).await
 }
 
-/// No work is left; updates the conditions.
+/// No work is left; updates the conditions. A failed plan stays reported until one completes.
 async fn idle(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     ctx.store.mark_clean(&subject.key);
-    let mut conditions: Vec<WantedCondition> = ready::condition(ctx, subject).await.into_iter().collect();
     let found = subject.conditions();
-    let stalled = interlock_core::api::condition::find(&found, types::STALLED);
-    if stalled.is_some_and(|c| c.status == "True") {
-        conditions.push(wanted(types::STALLED, ConditionStatus::False, "GoingOn", String::new()));
-    }
-    let drift = interlock_core::api::condition::find(&found, types::SPEC_DRIFT);
-    if drift.is_some_and(|c| c.status == "True" && c.reason != "PlanOwed") {
-        conditions.push(wanted(types::SPEC_DRIFT, ConditionStatus::False, "CarriedOut", String::new()));
-    }
+    let ready = condition::find(&found, types::READY);
+    let failed = ready.filter(|ready| ready.reason == types::PLAN_IN_FATAL_ERROR);
+    let owed = subject.basis.as_ref().map(drift::failed).unwrap_or_default();
+    let conditions = match (failed, owed.as_slice()) {
+        (Some(failed), owed) => conditions::failed(&failed.message, owed),
+        (None, []) => conditions::settled(ready::condition(ctx, subject).await),
+        (None, owed) => conditions::owed(owed),
+    };
     patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
     Ok(Flow::End(Action::AwaitChange))
 }

@@ -4,7 +4,7 @@
 //! `planExecution`, a retry after the status write that starts it. Until then every reconcile finds it
 //! again, so that a process may die between any two writes.
 
-use interlock_core::api::condition::{self, ConditionStatus};
+use interlock_core::api::condition::{self, ConditionChange, ConditionStatus};
 use interlock_core::api::kudo::{OperatorVersionSpec, PlanStatus};
 use interlock_core::api::meta::{self, condition as types, event};
 use interlock_core::api::object::{NamespacedName, annotation};
@@ -19,7 +19,7 @@ use interlock_core::package::Package;
 use jiff::Timestamp;
 
 use super::api_calls;
-use super::api_calls::{fresh_uid, note, patch, patch_status, wanted};
+use super::api_calls::{fresh_uid, note, patch, patch_status};
 use super::context::InstanceContext;
 use super::flow::Flow;
 use super::patches;
@@ -53,18 +53,19 @@ pub(super) async fn look(ctx: &InstanceContext, subject: &InstanceView) -> Resul
     };
     let said = condition::is_true(&subject.conditions(), types::VERBS_UNAVAILABLE);
     let wanted = match &broken {
-        Some(why) => wanted(
+        Some(why) => ConditionChange::set(
             types::VERBS_UNAVAILABLE,
             ConditionStatus::True,
             "PolicyNotIntact",
             format!("the request in {} is not carried out: {why}; then ask again", meta::REQUEST),
         ),
-        None if said => {
-            wanted(types::VERBS_UNAVAILABLE, ConditionStatus::False, "PolicyIntact", String::new())
-        }
+        None if said => ConditionChange::Remove(types::VERBS_UNAVAILABLE),
         None => return Ok(None),
     };
-    let message = wanted.message.clone();
+    let message = match &wanted {
+        ConditionChange::Set(condition) => condition.message.clone(),
+        ConditionChange::Remove(_) => String::new(),
+    };
     let change = StatusChange { conditions: vec![wanted], ..StatusChange::default() };
     if !patch_status(ctx, subject, change).await? {
         return Ok(None);

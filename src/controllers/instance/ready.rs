@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use interlock_core::api::condition::{self, ConditionStatus, WantedCondition};
+use interlock_core::api::condition::{ConditionStatus, WantedCondition};
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{condition as types, plan};
 use interlock_core::api::object::{Gvk, NamespacedName};
@@ -12,7 +12,6 @@ use interlock_core::engine::errors::TaskError;
 use interlock_core::engine::health;
 use interlock_core::engine::health::Health;
 use interlock_core::engine::rendered_kinds;
-use interlock_core::kinds::instance::change::drift;
 
 use super::context::InstanceContext;
 use super::engine::Engine;
@@ -28,26 +27,12 @@ const LASTING: [&str; 3] = [plan::DEPLOY, plan::UPGRADE, plan::UPDATE];
 /// Pause before an Instance is reconciled again for which no thread was free.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The wanted condition; `None` where it stays: a failed plan stays reported until one completes, and an
-/// Instance that never ran has none.
+/// The wanted condition where no plan has failed; `None` where it stays: an Instance that never ran has none.
 pub async fn condition(ctx: &InstanceContext, subject: &InstanceView) -> Option<WantedCondition> {
-    let conditions = subject.conditions();
-    let found = condition::find(&conditions, types::READY);
-    if found.is_some_and(|c| c.reason == "PlanInFatalError") {
-        return None;
-    }
-    let basis = subject.basis.as_ref()?;
+    subject.basis.as_ref()?;
     let wanted = |status, reason: &str, message: String| {
         Some(WantedCondition { type_: types::READY, status, reason: reason.to_owned(), message })
     };
-    let failed = drift::failed(basis);
-    if !failed.is_empty() {
-        return wanted(
-            ConditionStatus::False,
-            "PlanOwed",
-            format!("these plans failed: {}", failed.join(", ")),
-        );
-    }
     // Without a watch health is unknown; the watch enqueues the Instance when it is open again.
     if !ctx.sees(subject, |kind| kind.group == "apps" && SPEAKING.contains(&kind.kind.as_str())) {
         return None;

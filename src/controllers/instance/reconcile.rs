@@ -29,6 +29,9 @@ use crate::runtime::index::KeptInstance;
 /// Steps of one reconcile; each ends in a write or ends the reconcile.
 const STEPS: usize = 64;
 
+/// Pause before an Instance is looked at again that its watch shows otherwise than the API server has it.
+const STALE_WATCH: Duration = Duration::from_secs(5);
+
 /// Reconciles one Instance, while the leader epoch lasts.
 pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> Action {
     let outcome = steps(ctx, key, leader_epoch).await;
@@ -129,10 +132,8 @@ async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure
 }
 
 async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiFailure> {
-    if let Some(status) = ctx.status_cache.restoration(&subject) {
-        warn!(instance = %subject.key, "status was written by somebody else and is restored");
-        api_calls::write_status(ctx, &subject, status).await?;
-        return Ok(Flow::Again);
+    if let Some(flow) = restore(ctx, &subject).await? {
+        return Ok(flow);
     }
     if let Some(flow) = plan_request::look(ctx, &subject).await? {
         return Ok(flow);
@@ -144,6 +145,16 @@ async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiF
     let next = decide(ctx, &subject, stamped.as_ref());
     debug!(instance = %subject.key, ?next, "next");
     execute::act(ctx, subject, stamped, next).await
+}
+
+/// Restores the status where others have written it.
+async fn restore(ctx: &InstanceContext, subject: &InstanceView) -> Result<Option<Flow>, ApiFailure> {
+    let Some(status) = ctx.status_cache.restoration(subject) else { return Ok(None) };
+    warn!(instance = %subject.key, "the status was written by another user and is restored");
+    let written = api_calls::write_status(ctx, subject, status).await?;
+    // What the API server has is right, and the watch shows it without fields that its definition got since.
+    let stale = written.as_deref() == Some(subject.resource_version());
+    Ok(Some(if stale { Flow::End(Action::Requeue(STALE_WATCH)) } else { Flow::Again }))
 }
 
 /// The stamp's spec, wherever it is stored.

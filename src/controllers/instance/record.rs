@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::condition::{ConditionStatus, WantedCondition};
+use interlock_core::api::condition::{ConditionChange, ConditionStatus, WantedCondition};
 use interlock_core::api::kudo::{ExecutionStatus, PlanStatus};
 use interlock_core::api::meta::{condition as types, event, plan as plans};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{Note, Severity};
-use interlock_core::engine::lookup::{Fatal, PlanState};
+use interlock_core::engine::lookup::{Fatal, PlanState, TaskFailure};
 use interlock_core::engine::progress::Progress;
 use interlock_core::engine::state;
 use interlock_core::kinds::instance::change::baseline::{Baseline, CarriedOutRun};
+use interlock_core::kinds::instance::change::conditions;
 use interlock_core::kinds::instance::change::drift;
 use interlock_core::kinds::instance::change::drift::RunEnd;
 use interlock_core::kinds::instance::change::validate::ChangedPackages;
@@ -18,7 +19,7 @@ use interlock_core::package::Package;
 use jiff::Timestamp;
 
 use super::not_served;
-use super::patches::StatusChange;
+use super::patches::{ProgressChange, StatusChange};
 use super::view::InstanceView;
 
 /// The phase of a run in a record.
@@ -28,8 +29,8 @@ pub enum RecordPhase {
     Running,
     /// It waits, perhaps to retry after this error.
     Waiting {
-        /// The first retriable error.
-        stalled: Option<String>,
+        /// The first error after which it is tried again.
+        failure: Option<TaskFailure>,
         /// What blocks it for ever without action by a person.
         held: Option<String>,
         /// What it waits for.
@@ -70,25 +71,25 @@ pub fn change(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> St
         entries = state::all_plans(&view.subject.entries(), view.package);
     }
     entries.insert(plan.clone(), view.state.status.clone());
-    let mut conditions = vec![running(view, phase, now)];
-    conditions.extend(stalled(view, phase));
-    if let Some(basis) = basis(view, phase, now) {
-        if let RecordPhase::Over { fatal, .. } = phase {
-            conditions.push(ready_at_end(view, &basis, fatal.is_none()));
-            conditions.extend(owed(view, &basis));
-        } else if !view.started && [plans::DEPLOY, plans::UPDATE, plans::UPGRADE].contains(&plan.as_str()) {
-            conditions.push(in_progress(plan));
-        }
-        conditions.push(wanted(types::SPEC_STAMPED, ConditionStatus::True, "Stamped", basis.message()));
-    }
-    if !matches!(phase, RecordPhase::Over { .. }) && not_served::says(&view.subject.conditions()) {
+    let baseline = basis(view, phase, now);
+    let mut conditions = match phase {
+        RecordPhase::Over { fatal, .. } => ended(view, baseline.as_ref(), fatal.as_ref()),
+        RecordPhase::Running | RecordPhase::Waiting { .. } => going_on(view, phase, now),
+    };
+    let over = matches!(phase, RecordPhase::Over { .. });
+    let deploys = [plans::DEPLOY, plans::UPDATE, plans::UPGRADE].contains(&plan.as_str());
+    let begins = baseline.is_some() && !view.started && deploys;
+    if !over && (begins || not_served::says(&view.subject.conditions())) {
         conditions.push(in_progress(plan));
     }
-    StatusChange { entries, conditions }
+    let progress =
+        if over { ProgressChange::Remove } else { ProgressChange::Set(progress(view, phase, now)) };
+    StatusChange { entries, conditions, baseline, progress, conditions_only: false }
 }
 
-fn in_progress(plan: &str) -> WantedCondition {
-    wanted(types::READY, ConditionStatus::Unknown, "PlanInProgress", format!("plan {plan} runs"))
+fn in_progress(plan: &str) -> ConditionChange {
+    let message = format!("plan {plan} runs");
+    ConditionChange::set(types::READY, ConditionStatus::Unknown, types::PLAN_IN_PROGRESS, message)
 }
 
 /// The wanted baseline; `None` while the run only continues.
@@ -133,48 +134,48 @@ pub fn cleanup_failures(subject: &InstanceView) -> usize {
     run.filter(|run| run.uid == entry.uid).map_or(1, |run| run.attempt.max(1))
 }
 
-fn wanted(type_: &'static str, status: ConditionStatus, reason: &str, message: String) -> WantedCondition {
-    WantedCondition { type_, status, reason: reason.to_owned(), message }
-}
-
-fn running(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> WantedCondition {
+/// The progress of a run.
+fn progress(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Progress {
     let PlanState { status, done, begun, unsaved: _ } = view.state;
-    if let RecordPhase::Over { .. } = phase {
-        let message = format!("plan {} finished with status {}", status.name, status.status);
-        return wanted(types::PLAN_RUNNING, ConditionStatus::False, "PlanFinished", message);
-    }
     let recorded = view.subject.progress.as_ref().filter(|p| p.uid == status.uid);
-    let progress = Progress {
+    Progress {
         plan: status.name.clone(),
         uid: status.uid.clone(),
         package: recorded.map_or_else(|| view.package.hash.clone(), |p| p.package.clone()),
         started: recorded.map_or(now, |p| p.started),
+        retrying_since: retrying_since(view, phase, now),
         done: done.clone(),
         begun: begun.clone(),
-    };
-    wanted(types::PLAN_RUNNING, ConditionStatus::True, "PlanStarted", progress.message())
+    }
 }
 
-/// `Stalled` names what a run waits for: True with a retriable error, or with what needs action by a
-/// person; else False with the objects that are not healthy yet. It is cleared when the run continues.
-fn stalled(view: &RecordInput<'_>, phase: &RecordPhase) -> Option<WantedCondition> {
-    let conditions = view.subject.conditions();
-    let found = interlock_core::api::condition::find(&conditions, types::STALLED);
-    let (status, reason, text) = match phase {
-        RecordPhase::Waiting { stalled: Some(error), .. } => {
-            (ConditionStatus::True, "TransientError", error.clone())
+/// Since when every attempt has failed; an attempt that is about to be made leaves it.
+fn retrying_since(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Option<Timestamp> {
+    let recorded = view.subject.progress.as_ref().filter(|p| p.uid == view.state.status.uid);
+    let since = recorded.and_then(|progress| progress.retrying_since);
+    match phase {
+        RecordPhase::Waiting { failure: Some(_), .. } => Some(since.unwrap_or(now)),
+        RecordPhase::Running => since,
+        RecordPhase::Waiting { .. } | RecordPhase::Over { .. } => None,
+    }
+}
+
+/// The conditions of a run that goes on: what it waits for, is retried, or needs a person.
+fn going_on(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Vec<ConditionChange> {
+    let plan = &view.state.status.name;
+    match phase {
+        RecordPhase::Waiting { failure: Some(failure), .. } => {
+            let failure = TaskFailure { message: shortened(failure.message.clone()), ..failure.clone() };
+            conditions::retrying(&failure, retrying_since(view, phase, now).unwrap_or(now), now)
         }
-        RecordPhase::Waiting { held: Some(held), .. } => (ConditionStatus::True, "NeverDone", held.clone()),
+        RecordPhase::Waiting { held: Some(held), .. } => {
+            conditions::stalled("NeverDone", shortened(held.clone()))
+        }
         RecordPhase::Waiting { waits, .. } if !waits.is_empty() => {
-            (ConditionStatus::False, "Waiting", waits.join("; "))
+            conditions::reconciling(types::WAITING, shortened(waits.join("; ")))
         }
-        RecordPhase::Running if found.is_some_and(|c| c.status != "True") => return None,
-        _ => {
-            let says = found.is_some_and(|c| c.status == "True" || !c.message.is_empty());
-            return says.then(|| wanted(types::STALLED, ConditionStatus::False, "GoingOn", String::new()));
-        }
-    };
-    Some(wanted(types::STALLED, status, reason, shortened(text)))
+        _ => conditions::reconciling(types::PLAN_IN_PROGRESS, format!("plan {plan} runs")),
+    }
 }
 
 /// A message of a condition is limited to 32,768 bytes.
@@ -183,44 +184,37 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-fn ready_at_end(view: &RecordInput<'_>, basis: &Baseline, complete: bool) -> WantedCondition {
-    let plan = &view.state.status.name;
-    let failed = drift::failed(basis);
-    match (complete, failed.as_slice()) {
-        (false, _) => wanted(
-            types::READY,
-            ConditionStatus::Unknown,
-            "PlanInFatalError",
-            format!("plan {plan} ended in FATAL_ERROR"),
-        ),
-        (true, []) => wanted(types::READY, ConditionStatus::True, "ResourcesReady", String::new()),
-        (true, owed) => wanted(types::READY, ConditionStatus::False, "PlanOwed", owed_text(owed)),
+/// The conditions at the end of a run.
+fn ended(view: &RecordInput<'_>, baseline: Option<&Baseline>, fatal: Option<&Fatal>) -> Vec<ConditionChange> {
+    let PlanStatus { name, status, .. } = &view.state.status;
+    let owed = baseline.map(drift::failed).unwrap_or_default();
+    if *status != ExecutionStatus::Complete {
+        let why = fatal.map(|fatal| format!(": {}", fatal.message)).unwrap_or_default();
+        return conditions::failed(&shortened(format!("plan {name} ended in {status}{why}")), &owed);
     }
-}
-
-/// `SpecDrift` names failed plans that are pending; it is cleared without any.
-fn owed(view: &RecordInput<'_>, basis: &Baseline) -> Option<WantedCondition> {
-    let failed = drift::failed(basis);
-    if !failed.is_empty() {
-        return Some(wanted(types::SPEC_DRIFT, ConditionStatus::True, "PlanOwed", owed_text(&failed)));
+    if !owed.is_empty() {
+        return conditions::owed(&owed);
     }
-    let conditions = view.subject.conditions();
-    let was = interlock_core::api::condition::is_true(&conditions, types::SPEC_DRIFT);
-    (was && view.subject.hash == basis.hash)
-        .then(|| wanted(types::SPEC_DRIFT, ConditionStatus::False, "CarriedOut", String::new()))
+    let mut changes = conditions::settled(Some(WantedCondition {
+        type_: types::READY,
+        status: ConditionStatus::True,
+        reason: "ResourcesReady".to_owned(),
+        message: String::new(),
+    }));
+    // An edit that came meanwhile is judged next.
+    if baseline.is_none_or(|baseline| view.subject.hash != baseline.hash) {
+        changes.retain(|change| *change != ConditionChange::Remove(types::SPEC_DRIFT));
+    }
+    changes
 }
 
-fn owed_text(plans: &[String]) -> String {
-    format!(
-        "these plans failed and have not completed since: {}; mend the cause and trigger them again",
-        plans.join(", ")
-    )
-}
-
-/// The Event of a run that continues after its first pass. One that ends in it has only the Event of its
-/// end, which also names the plan: one request less where most plans are short.
+/// The Event of a run that begins.
 pub fn started(state: &PlanState) -> Note {
-    normal(event::PLAN_STARTED, format!("Execution of plan {} started", state.status.name))
+    Note {
+        severity: Severity::Normal,
+        reason: event::PLAN_STARTED.to_owned(),
+        message: format!("Execution of plan {} started", state.status.name),
+    }
 }
 
 /// The Events of a record.
@@ -232,12 +226,13 @@ pub fn notes(state: &PlanState, phase: &RecordPhase) -> Vec<Note> {
         message: message.clone(),
     };
     let PlanStatus { name, status, .. } = &state.status;
-    let text = format!("Execution of plan {name} finished with status {status}");
-    fatal.iter().map(warning).chain([normal(event::PLAN_FINISHED, text)]).collect()
-}
-
-fn normal(reason: &str, message: String) -> Note {
-    Note { severity: Severity::Normal, reason: reason.to_owned(), message }
+    let severity = match status {
+        ExecutionStatus::Complete => Severity::Normal,
+        _ => Severity::Warning,
+    };
+    let message = format!("Execution of plan {name} finished with status {status}");
+    let finished = Note { severity, reason: event::PLAN_FINISHED.to_owned(), message };
+    fatal.iter().map(warning).chain([finished]).collect()
 }
 
 #[cfg(test)]
@@ -255,15 +250,12 @@ mod tests {
 
     /// An Instance whose cleanup `c` has failed, with the run `run` in its baseline.
     fn failed(run: Value) -> Value {
-        let basis = json!({"hash": HASH, "run": run}).to_string();
-        let stamped = json!({"type": types::SPEC_STAMPED, "status": "True", "reason": "Stamped", "message": basis,
-            "lastTransitionTime": "2026-01-01T00:00:00Z"});
         json!({
             "metadata": {"name": "i", "namespace": "ns", "deletionTimestamp": "2026-01-01T00:00:00Z"},
             "spec": {"planExecution": {"planName": "cleanup", "uid": "c"}},
             "status": {
                 "planStatus": {"cleanup": {"name": "cleanup", "uid": "c", "status": "FATAL_ERROR"}},
-                "conditions": [stamped],
+                "lastApplied": {"hash": HASH, "run": run},
             },
         })
     }

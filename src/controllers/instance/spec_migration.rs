@@ -1,11 +1,11 @@
 //! Handles specs that cannot be archived, and those that an older version stored elsewhere.
 
-use interlock_core::api::condition::ConditionStatus;
 use interlock_core::api::meta::{self, condition as types};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::{ApiFailure, Severity};
+use interlock_core::kinds::instance::change::conditions;
 
-use super::api_calls::{note, patch, patch_status, wanted};
+use super::api_calls::{note, patch, patch_status};
 use super::context::InstanceContext;
 use super::flow::Flow;
 use super::patches;
@@ -102,7 +102,7 @@ async fn stall(
     reason: &str,
     message: String,
 ) -> Result<Flow, ApiFailure> {
-    let conditions = vec![wanted(types::STALLED, ConditionStatus::True, reason, message.clone())];
+    let conditions = conditions::stalled(reason, message.as_str());
     if patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await? {
         note(ctx, subject, Severity::Warning, reason, message).await;
     }

@@ -10,18 +10,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use interlock_core::api::condition::Condition;
-use interlock_core::api::kudo::PlanStatus;
-use interlock_core::api::meta::condition::{PLAN_RUNNING, SPEC_STAMPED};
+use interlock_core::api::kudo::{Baseline, PlanStatus, Progress};
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::SpecHash;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::view::InstanceView;
-
-/// Conditions that decisions depend on.
-const DECISIVE: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
 
 /// The status cache of all Instances.
 #[derive(Default)]
@@ -43,14 +38,14 @@ struct WrittenStatus {
 #[derive(Serialize, Deserialize)]
 struct GuardedStatus {
     entries: BTreeMap<String, PlanStatus>,
-    decisive: Vec<Condition>,
+    last_applied: Option<Baseline>,
+    progress: Option<Progress>,
 }
 
 impl GuardedStatus {
     fn of(instance: &InstanceView) -> Self {
-        let decisive =
-            instance.conditions().into_iter().filter(|c| DECISIVE.contains(&c.type_.as_str())).collect();
-        Self { entries: instance.entries().into_owned(), decisive }
+        let status = instance.instance.status.clone().unwrap_or_default();
+        Self { entries: status.plan_status, last_applied: status.last_applied, progress: status.progress }
     }
 
     /// Maps with string keys always serialise.
@@ -135,11 +130,11 @@ impl StatusCache {
             }
             patch.insert("planStatus".to_owned(), Value::Object(entries));
         }
-        if known.decisive != found.decisive {
-            let mut conditions = instance.conditions();
-            conditions.retain(|c| !DECISIVE.contains(&c.type_.as_str()));
-            conditions.extend(known.decisive.iter().cloned());
-            patch.insert("conditions".to_owned(), json!(conditions));
+        if known.last_applied != found.last_applied {
+            patch.insert("lastApplied".to_owned(), json!(known.last_applied));
+        }
+        if known.progress != found.progress {
+            patch.insert("progress".to_owned(), json!(known.progress));
         }
         (!patch.is_empty()).then_some(Value::Object(patch))
     }

@@ -4,14 +4,15 @@
 
 use std::time::Duration;
 
-use interlock_core::api::condition::{self, ConditionStatus};
+use interlock_core::api::condition::{self, ConditionChange, ConditionStatus};
 use interlock_core::api::interlock::DEFAULT;
 use interlock_core::api::meta::condition as types;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::instance::change::conditions;
 use interlock_core::kinds::instance::change::lock;
 use jiff::Timestamp;
 
-use super::api_calls::{patch_status, wanted};
+use super::api_calls::patch_status;
 use super::context::InstanceContext;
 use super::not_served::MISSING_DEPENDENCY;
 use super::patches::StatusChange;
@@ -32,7 +33,7 @@ fn lack(status: &Standing, waited: Duration) -> Option<String> {
     let why = match &status.state {
         CapabilityPhase::Waiting(missing) => waits_for(missing).or_else(stays)?,
         CapabilityPhase::Draining(_) => stays()?,
-        CapabilityPhase::Forbidden(_) => status.state.message(),
+        CapabilityPhase::Forbidden(_) | CapabilityPhase::Outdated(..) => status.state.message(),
         CapabilityPhase::Disabled => format!(
             "{INSTANCES} is switched off: set spec.capabilities.{INSTANCES}.mode of Interlock {DEFAULT} to auto"
         ),
@@ -121,16 +122,18 @@ pub async fn say(ctx: &InstanceContext, key: &NamespacedName) -> Action {
         Ok(subject) => subject,
         Err(outcome) => return outcome,
     };
-    let found = subject.conditions();
     let mut conditions = Vec::new();
     if lock::of(&subject.instance).is_some() {
-        conditions.push(wanted(types::STALLED, ConditionStatus::True, MISSING_DEPENDENCY, message.clone()));
+        conditions = conditions::stalled(MISSING_DEPENDENCY, message.as_str());
     }
     // A failed plan stays reported until one completes.
-    if condition::find(&found, types::READY).is_none_or(|ready| ready.reason != "PlanInFatalError") {
-        conditions.push(wanted(types::READY, ConditionStatus::Unknown, MISSING_DEPENDENCY, message));
+    let found = subject.conditions();
+    if condition::find(&found, types::READY).is_none_or(|ready| ready.reason != types::PLAN_IN_FATAL_ERROR) {
+        let unknown = ConditionStatus::Unknown;
+        conditions.push(ConditionChange::set(types::READY, unknown, MISSING_DEPENDENCY, message));
     }
-    let change = StatusChange { conditions, ..StatusChange::default() };
+    // Records could not be stored where the definition lacks their fields.
+    let change = StatusChange { conditions, conditions_only: true, ..StatusChange::default() };
     match patch_status(ctx, &subject, change).await {
         Ok(_) => Action::AwaitChange,
         Err(failure) => {

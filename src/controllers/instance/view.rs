@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use interlock_core::api::condition::Condition;
+use interlock_core::api::condition::{self, Condition};
 use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
-use interlock_core::api::meta;
+use interlock_core::api::meta::{self, condition as types};
 use interlock_core::api::object::{NamespacedName, annotation};
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash};
 use interlock_core::engine::progress::Progress;
@@ -63,9 +63,8 @@ impl InstanceView {
             .and_then(Envelope::parse)
             .filter(|stamp| stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own))
             .map(Envelope::into_owned);
-        let conditions: &[Condition] = instance.status.as_ref().map_or(&[], |s| &s.conditions);
-        let basis = Baseline::read(conditions);
-        let progress = Progress::read(conditions);
+        let basis = instance.status.as_ref().and_then(Baseline::read);
+        let progress = instance.status.as_ref().and_then(Progress::read);
         let hash = spec.hash();
         Ok(Self { key: key.clone(), instance, spec, hash, stamp, basis, progress, object })
     }
@@ -111,6 +110,14 @@ impl InstanceView {
     /// `status.conditions`.
     pub fn conditions(&self) -> Vec<Condition> {
         self.instance.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default()
+    }
+
+    /// Whether its run reports an error, after which it is tried again.
+    pub fn reports_error(&self) -> bool {
+        let conditions = self.conditions();
+        let retries =
+            condition::find(&conditions, types::RECONCILING).is_some_and(|c| c.reason == types::RETRYING);
+        retries || condition::is_true(&conditions, types::STALLED)
     }
 
     /// Whether it has our finalizer.

@@ -216,6 +216,7 @@ fn capability(
         | CapabilityPhase::Waiting(_)
         | CapabilityPhase::Forbidden(_)
         | CapabilityPhase::Degraded(..)
+        | CapabilityPhase::Outdated(..)
         | CapabilityPhase::Draining(_) => ConditionStatus::False,
     };
     let message = match state {

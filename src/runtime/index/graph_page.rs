@@ -264,12 +264,14 @@ fn trouble(instance: &Instance) -> Vec<Trouble> {
     [types::STALLED, types::SPEC_DRIFT, types::READY]
         .iter()
         .filter_map(|type_| condition::find(conditions, type_).filter(|found| is_trouble(found)))
-        .map(|found| Trouble {
-            type_: found.type_.clone(),
-            reason: found.reason.clone(),
-            message: found.message.clone(),
+        .fold(Vec::new(), |mut troubles: Vec<Trouble>, found| {
+            // Several conditions may report one problem.
+            if troubles.iter().all(|known| known.message != found.message) {
+                let Condition { type_, reason, message, .. } = found.clone();
+                troubles.push(Trouble { type_, reason, message });
+            }
+            troubles
         })
-        .collect()
 }
 
 #[cfg(test)]

@@ -117,8 +117,11 @@ fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies, Layers::S
         forger.json_patch(&path, &json!([{"op": "remove", "path": "/status/planStatus/deploy"}])),
         forger.put(&path, &whole),
         forger.server_side_apply(&format!("{path}?fieldManager=x&force=true"), &apply),
+        forger.merge_patch(&path, &json!({"status": {"lastApplied": {"hash": "sha256:0"}}})),
+        forger.merge_patch(&path, &json!({"status": {"lastApplied": null}})),
+        forger.merge_patch(&path, &json!({"status": {"progress": {"plan": "other"}}})),
         forger.merge_patch(&path, &condition("SpecStamped")),
-        forger.merge_patch(&path, &condition("PlanRunning")),
+        forger.merge_patch(&path, &condition("Reconciling")),
         forger.merge_patch(&path, &condition("Ready")),
     ];
     for answer in forged {

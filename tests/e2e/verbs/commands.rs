@@ -44,13 +44,13 @@ fn a_plan_is_looked_at_ended_and_retried() {
     let held = ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
     let run = run_of(&held, "deploy");
     ground.await_that("demo", "what it waits for is told", |found| {
-        text(&super::condition(found, "Stalled")["message"]).contains("demo-gate")
+        text(&super::condition(found, "Reconciling")["message"]).contains("demo-gate")
     });
     let status = ask(&["status", "--instance", "demo"]).ok();
     for line in [
         format!("plan deploy (run {run}): IN_PROGRESS"),
         "    step gate: IN_PROGRESS".to_owned(),
-        format!("Stalled False (Waiting): Service {}/demo-gate: ", ground.ns.name()),
+        format!("Reconciling True (Waiting): Service {}/demo-gate: ", ground.ns.name()),
     ] {
         assert!(status.contains(&line), "want {line:?} in:\n{status}");
     }

@@ -37,6 +37,27 @@ pub struct WantedCondition {
     pub message: String,
 }
 
+/// A change of the conditions of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConditionChange {
+    /// Sets it.
+    Set(WantedCondition),
+    /// Removes it.
+    Remove(&'static str),
+}
+
+impl ConditionChange {
+    /// Sets a condition.
+    pub fn set(
+        type_: &'static str,
+        status: ConditionStatus,
+        reason: &str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self::Set(WantedCondition { type_, status, reason: reason.to_owned(), message: message.into() })
+    }
+}
+
 /// Finds a condition by type.
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)

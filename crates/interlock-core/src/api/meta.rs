@@ -147,14 +147,26 @@ pub mod plan {
 pub mod condition {
     /// Summary: everything that the Instance asks for is there.
     pub const READY: &str = "Ready";
-    /// A plan runs; its message carries the progress of the run as JSON.
-    pub const PLAN_RUNNING: &str = "PlanRunning";
-    /// Why a plan waits: True where it needs human intervention.
+    /// A plan is scheduled or runs; absent otherwise. kstatus reads it as `InProgress`.
+    pub const RECONCILING: &str = "Reconciling";
+    /// Only a person can help; absent otherwise, and never beside [`RECONCILING`]. kstatus reads it as `Failed`.
     pub const STALLED: &str = "Stalled";
-    /// The spec differs from what was carried out.
+    /// The spec differs from what was carried out; absent otherwise.
     pub const SPEC_DRIFT: &str = "SpecDrift";
-    /// The baseline: hash, short hashes and pending plans, as JSON in the message.
+    /// Of Interlock 0.1: the progress of a run, as JSON in the message. Read, and replaced by `status.progress`.
+    pub const PLAN_RUNNING: &str = "PlanRunning";
+    /// Of Interlock 0.1: the baseline, as JSON in the message. Read, and replaced by `status.lastApplied`.
     pub const SPEC_STAMPED: &str = "SpecStamped";
+    /// Reason of [`RECONCILING`]: the run goes on.
+    pub const PLAN_IN_PROGRESS: &str = "PlanInProgress";
+    /// Reason of [`RECONCILING`]: the run waits for objects.
+    pub const WAITING: &str = "Waiting";
+    /// Reason of [`RECONCILING`]: a request failed and is sent again.
+    pub const RETRYING: &str = "Retrying";
+    /// Reason of [`READY`] and [`STALLED`]: the last plan failed (KUDO's).
+    pub const PLAN_IN_FATAL_ERROR: &str = "PlanInFatalError";
+    /// Reason of [`READY`], [`STALLED`] and [`SPEC_DRIFT`]: plans failed that a change of the spec needs.
+    pub const PLAN_OWED: &str = "PlanOwed";
     /// Reason of [`STALLED`]: the process lacks a right that an overlay grants.
     pub const MISSING_RIGHT: &str = "MissingRight";
     /// Reason of [`STALLED`]: a spec could not be stored, so that its plan does not begin.
@@ -164,7 +176,10 @@ pub mod condition {
     /// Of DataPlanes: the pods behind one Service run with one router flavor.
     pub const ROUTER_FLAVOR_CONSISTENT: &str = "RouterFlavorConsistent";
     /// All of ours on Instances: only the bookkeeping user writes them.
-    pub const OURS: [&str; 6] = [READY, PLAN_RUNNING, STALLED, SPEC_DRIFT, SPEC_STAMPED, VERBS_UNAVAILABLE];
+    pub const OURS: [&str; 7] =
+        [READY, RECONCILING, STALLED, SPEC_DRIFT, VERBS_UNAVAILABLE, PLAN_RUNNING, SPEC_STAMPED];
+    /// Those of Interlock 0.1 that fields of the status replace.
+    pub const LEGACY: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
 }
 
 /// Reasons of Events.

@@ -68,6 +68,8 @@ impl InvalidTask {
 pub enum TaskError {
     /// A transient error: the engine retries the task.
     Transient(String),
+    /// A refusal that only a person can remedy, such as a missing right: the engine retries the task, too.
+    Refused(String),
     /// The definition of the task is invalid.
     Build(InvalidTask),
     /// A fatal error: it ends the run.
@@ -90,6 +92,7 @@ impl TaskError {
         let cause = request.text(key, failure);
         match classify(failure, transient) {
             FailureClass::Transient => Self::Transient(cause),
+            FailureClass::Refused => Self::Refused(cause),
             FailureClass::Permanent => Self::fatal(reason::REFUSED, cause),
             FailureClass::NamespaceTerminating => Self::fatal(reason::NAMESPACE_TERMINATING, cause),
         }
@@ -146,8 +149,10 @@ fn status_text(failure: &ApiFailure) -> String {
     }
 }
 
+#[derive(Debug, PartialEq)]
 enum FailureClass {
     Transient,
+    Refused,
     Permanent,
     NamespaceTerminating,
 }
@@ -155,12 +160,15 @@ enum FailureClass {
 /// A retry cannot mend 405 (the kind does not support it), 413 (too large), 415 (no such patch
 /// type) and 422 (invalid or immutable field). Permissions (401, 403), version skew (400) and load
 /// can change during a run, and so can denials by our own rules: a template that writes a locked
-/// Instance is denied like any user, and its step waits.
+/// Instance is denied like any user, and its step waits. Permissions and version skew change only where a
+/// person changes them.
 fn classify(failure: &ApiFailure, transient: &[Rule]) -> FailureClass {
     match failure.code {
         422 if transient.iter().any(|rule| denied_by(failure, *rule)) => FailureClass::Transient,
         405 | 413 | 415 | 422 => FailureClass::Permanent,
         403 if failure.namespace_terminating => FailureClass::NamespaceTerminating,
+        403 if transient.iter().any(|rule| denied_by(failure, *rule)) => FailureClass::Transient,
+        400 | 401 | 403 => FailureClass::Refused,
         _ => FailureClass::Transient,
     }
 }

@@ -148,14 +148,56 @@ pub struct EngineStep {
     pub wake: Option<Timestamp>,
     /// Why the first task that is blocked cannot progress without human intervention.
     pub held: Option<String>,
-    /// The first transient error of a task, for people.
-    pub stalled: Option<String>,
+    /// The first error of a task that is tried again; one that only a person can remedy comes first.
+    pub failure: Option<TaskFailure>,
     /// Kinds that tasks wait for, which are not served.
     pub absent: BTreeSet<Gvk>,
     /// The task error that ended the run: Event reason and text.
     pub fatal: Option<Fatal>,
     /// Events about decisions, such as an object that is kept; reported once.
     pub notes: Vec<Note>,
+}
+
+impl EngineStep {
+    /// Records an error of a task that is tried again.
+    pub(super) fn failed(&mut self, failure: TaskFailure) {
+        let known =
+            self.failure.as_ref().is_some_and(|known| known.stalls().is_some() || failure.stalls().is_none());
+        if !known {
+            self.failure = Some(failure);
+        }
+    }
+}
+
+/// An error of a task that is tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskFailure {
+    /// Whether it may pass by itself.
+    pub kind: FailureKind,
+    /// For people.
+    pub message: String,
+}
+
+/// Whether an error may pass by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// It may.
+    Transient,
+    /// The API server refused the request (400, 401, 403): only a person can help.
+    Refused,
+    /// A kind is not served: only a person can help.
+    MissingDefinition,
+}
+
+impl TaskFailure {
+    /// The reason of `Stalled` where only a person can help.
+    pub fn stalls(&self) -> Option<&'static str> {
+        match self.kind {
+            FailureKind::Transient => None,
+            FailureKind::Refused => Some("RequestRefused"),
+            FailureKind::MissingDefinition => Some("MissingDependency"),
+        }
+    }
 }
 
 /// An error that ended a run.

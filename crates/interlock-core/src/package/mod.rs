@@ -17,25 +17,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use go_template::{ParseError, Template};
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use self::time_limits::Words;
+pub use crate::api::kudo::PackageHash;
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Task};
 use crate::api::object::NamespacedName;
-use crate::api::stamp::hex;
-
-/// SHA-256 of an OperatorVersion's spec; a run records the one it started with.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct PackageHash(String);
-
-impl PackageHash {
-    /// `sha256:` and 64 hexadecimal digits.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 /// Whether validation can reject some value of a parameter, or its absence.
 pub(super) fn constrained(parameter: &Parameter) -> bool {
@@ -82,7 +68,7 @@ impl Package {
     pub fn new(key: NamespacedName, spec: OperatorVersionSpec) -> Self {
         // A struct of strings, maps with string keys and lists always serialises.
         let text = serde_json::to_vec(&spec).unwrap_or_default();
-        let hash = PackageHash(format!("sha256:{}", hex(&Sha256::digest(&text))));
+        let hash = PackageHash::of(&text);
         let by_name = |names: Vec<Option<&String>>| {
             let mut map = BTreeMap::new();
             for (i, name) in names.into_iter().enumerate() {

@@ -167,6 +167,11 @@ impl WatchedKind {
         self.found.as_ref().is_ok_and(|usable| usable.terminating)
     }
 
+    /// Those of the fields of `status` that Interlock writes and that the API server would drop.
+    pub fn dropped(&self) -> Vec<&'static str> {
+        self.found.as_ref().map(|usable| usable.identity.dropped.clone()).unwrap_or_default()
+    }
+
     /// Its identity, as a number.
     pub fn crd_identity(&self) -> Epoch {
         self.crd_identity

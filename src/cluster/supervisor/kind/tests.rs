@@ -15,11 +15,12 @@ struct Course {
 
 fn usable(uid: &str, version: &str) -> Usable {
     Usable {
-        identity: Identity { uid: uid.to_owned(), version: version.to_owned() },
+        identity: Identity { uid: uid.to_owned(), version: version.to_owned(), dropped: Vec::new() },
         plural: "filters".to_owned(),
         namespaced: true,
         served: vec![version.to_owned()],
         terminating: false,
+        status_fields: None,
     }
 }
 

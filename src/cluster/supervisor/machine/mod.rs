@@ -10,6 +10,7 @@
 //!        │                                            └──────► Degraded(e) ◄─────┤
 //!        └──── nothing of e runs any more ── Draining(e) ◄── missing, leaving, refused, off,
 //!                                                            another CRD identity
+//! Starting(e) ──a definition lacks fields that we write──► Outdated(e) ──► Running(e)
 //! ```
 
 use std::time::Duration;
@@ -45,6 +46,8 @@ pub struct RequiredKind {
     pub watch_state: WatchState,
     /// Whether its definition is being deleted.
     pub terminating: bool,
+    /// The fields of `status` that we write and that its definition lacks.
+    pub dropped: Vec<&'static str>,
     /// Changes with the definition's uid and the version in use.
     pub crd_identity: Epoch,
 }
@@ -120,6 +123,8 @@ enum Availability {
     Refused(RefusedKind),
     Listing,
     Broken(String),
+    /// A definition lacks fields that we write.
+    Outdated(String),
     Whole,
 }
 
@@ -199,7 +204,8 @@ impl Machine {
                 _ => None,
             })
         };
-        refused.or_else(broken).or_else(listing).unwrap_or(Availability::Whole)
+        let outdated = || of(|kind| outdated(kind).map(Availability::Outdated));
+        refused.or_else(broken).or_else(listing).or_else(outdated).unwrap_or(Availability::Whole)
     }
 
     fn next(&self, availability: &Availability, facts: &CapabilityFacts) -> CapabilityPhase {
@@ -212,6 +218,7 @@ impl Machine {
             CapabilityPhase::Starting(epoch) => self.starting(epoch, availability, facts),
             CapabilityPhase::Running(epoch)
             | CapabilityPhase::Degraded(epoch, _)
+            | CapabilityPhase::Outdated(epoch, _)
             | CapabilityPhase::Unknown(Some(epoch)) => self.running(epoch, availability, facts),
             CapabilityPhase::Disabled
             | CapabilityPhase::Waiting(_)
@@ -232,6 +239,7 @@ impl Machine {
             Availability::Unknown => CapabilityPhase::Starting(epoch),
             _ if self.crd_identities != crd_identities(facts) => idle(availability, facts),
             Availability::Whole => CapabilityPhase::Running(epoch),
+            Availability::Outdated(why) => CapabilityPhase::Outdated(epoch, why.clone()),
             Availability::Broken(why) if late => CapabilityPhase::Degraded(epoch, why.clone()),
             Availability::Listing if late => {
                 let why = format!("not every kind was listed within {} s", START_DEADLINE.as_secs());
@@ -249,6 +257,9 @@ impl Machine {
             Availability::Unknown if self.started => CapabilityPhase::Unknown(Some(epoch)),
             Availability::Whole if same_identities => CapabilityPhase::Running(epoch),
             Availability::Broken(why) if same_identities => CapabilityPhase::Degraded(epoch, why.clone()),
+            Availability::Outdated(why) if same_identities && !self.started => {
+                CapabilityPhase::Outdated(epoch, why.clone())
+            }
             // A listed kind stays known under the same CRD identity.
             Availability::Listing if same_identities => self.state.clone(),
             _ if self.started => CapabilityPhase::Draining(epoch),
@@ -276,6 +287,7 @@ impl Machine {
             CapabilityPhase::Waiting(_)
             | CapabilityPhase::Forbidden(_)
             | CapabilityPhase::Disabled
+            | CapabilityPhase::Outdated(..)
             | CapabilityPhase::Degraded(..) => Work::StatusOnly,
             _ => Work::None,
         }
@@ -297,7 +309,7 @@ fn idle(availability: &Availability, facts: &CapabilityFacts) -> CapabilityPhase
             }
         }
         Availability::Refused(refused) => CapabilityPhase::Forbidden(refused.clone()),
-        Availability::Listing | Availability::Broken(_) | Availability::Whole => {
+        Availability::Listing | Availability::Broken(_) | Availability::Outdated(_) | Availability::Whole => {
             CapabilityPhase::Starting(facts.next_epoch)
         }
     }
@@ -320,6 +332,20 @@ fn absent(kind: &RequiredKind) -> Option<NotReadyReason> {
         WatchState::Absent(absence) => Some(NotReadyReason::Absent(absence.clone())),
         _ => None,
     }
+}
+
+/// What a definition lacks, and the remedy.
+fn outdated(kind: &RequiredKind) -> Option<String> {
+    let fields: Vec<String> = kind.dropped.iter().map(|field| format!("status.{field}")).collect();
+    (!fields.is_empty()).then(|| {
+        format!(
+            "CustomResourceDefinition {} lacks {}, so that the API server would drop what is recorded there: \
+             apply the definitions of this version (`interlock render crds | kubectl apply --server-side \
+             --force-conflicts -f -`)",
+            kind.name,
+            fields.join(", ")
+        )
+    })
 }
 
 fn terminating(kind: &RequiredKind) -> Option<NotReadyReason> {

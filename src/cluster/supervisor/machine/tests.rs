@@ -13,6 +13,7 @@ fn kind(name: &str, finalized: bool) -> RequiredKind {
         finalized,
         watch_state: WatchState::Synced,
         terminating: false,
+        dropped: Vec::new(),
         crd_identity: Epoch(1),
     }
 }
@@ -366,4 +367,29 @@ proptest! {
             }
         }
     }
+}
+
+/// Without the fields that the controller writes nothing is carried out; admission goes on, and so does the work
+/// once the definition has them.
+#[test]
+fn a_definition_without_our_fields_stops_the_work() {
+    let mut facts = with(|facts| facts.required[0].dropped = vec!["lastApplied"]);
+    let mut machine = Machine::default();
+    let (state, work, _) = run_until_stable(&mut machine, &mut facts);
+    assert!(
+        matches!(&state, CapabilityPhase::Outdated(_, why) if why.contains("lacks status.lastApplied")),
+        "{state:?}"
+    );
+    assert_eq!((state.reason(), work), ("DefinitionOutdated", Work::StatusOnly));
+    assert_eq!(UnavailableAnswer::of("instances", &state, SECOND), UnavailableAnswer::Judge);
+    facts.required[0].dropped.clear();
+    let (state, work, turns) = run_until_stable(&mut machine, &mut facts);
+    assert!(matches!(state, CapabilityPhase::Running(_)), "{state:?}");
+    assert_eq!((work, turns.as_slice()), (Work::Full, [CapabilityTransition::Started].as_slice()));
+
+    // A definition that is replaced under a running controller.
+    facts.required[0].dropped = vec!["progress"];
+    let (state, work, turns) = run_until_stable(&mut machine, &mut facts);
+    assert!(matches!(state, CapabilityPhase::Outdated(..)), "{state:?}");
+    assert_eq!((work, turns.as_slice()), (Work::StatusOnly, [CapabilityTransition::Stopped].as_slice()));
 }

@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::api::condition;
 use interlock_core::api::interlock::Adoption;
-use interlock_core::api::meta::{condition as types, plan};
+use interlock_core::api::kudo::ExecutionStatus;
+use interlock_core::api::meta::plan;
 use interlock_core::api::object::Gvk;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note};
 use interlock_core::engine::advance::advance;
-use interlock_core::engine::lookup::{EngineStep, Observed, PlanState};
+use interlock_core::engine::lookup::{EngineStep, FailureKind, Observed, PlanState, TaskFailure};
 use interlock_core::package::Package;
 use interlock_core::package::time_limits::{Cleanup, RunLimits, Words};
 use jiff::Timestamp;
@@ -85,8 +85,6 @@ pub struct Pass<'a> {
     state: PlanState,
     /// Whether the run's start is recorded in status.
     started: bool,
-    /// Whether an Event announced the start.
-    announced: bool,
     watch_state: ReadSet<'a>,
     /// Whether a task failed with a retriable error.
     tried_again: bool,
@@ -159,7 +157,6 @@ impl<'a> Pass<'a> {
             uid,
             state,
             started,
-            announced: started,
             watch_state,
             tried_again: false,
             wake: None,
@@ -219,10 +216,10 @@ impl<'a> Pass<'a> {
             return Ok(Some(RecordPhase::Over { fatal: step.fatal, aborted: false }));
         }
         if step.effects.is_empty() {
-            self.tried_again = step.stalled.is_some();
+            self.tried_again = step.failure.is_some();
             self.wake = step.wake;
-            let stalled = step.stalled.or_else(|| self.absent(&step.absent));
-            return Ok(Some(RecordPhase::Waiting { stalled, held: step.held, waits: step.waiting }));
+            let failure = step.failure.or_else(|| self.absent(&step.absent));
+            return Ok(Some(RecordPhase::Waiting { failure, held: step.held, waits: step.waiting }));
         }
         let covered = self.started && self.watch_state.covers(&step.effects);
         if !covered {
@@ -270,9 +267,6 @@ impl<'a> Pass<'a> {
             let left = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
             self.ctx.queue.add_after(self.subject.key.clone(), left);
         }
-        if !self.announced && !matches!(ended, Ended::Finished) {
-            self.publish(record::started(&self.state)).await;
-        }
         Ok(ended)
     }
 
@@ -298,10 +292,10 @@ impl<'a> Pass<'a> {
     }
 
     /// Proves that the run is current: by recording its phase if that has changed, else by reading the
-    /// Instance. The report of a stalled run stays until a retry succeeds, unless something must be saved
+    /// Instance. The report of an error stays until a retry succeeds, unless something must be saved
     /// before the write.
     async fn prove(&mut self, save: bool) -> Result<(), Stop> {
-        let keeps = !save && self.started && condition::is_true(&self.subject.conditions(), types::STALLED);
+        let keeps = !save && self.started && self.subject.reports_error();
         if !keeps && self.record(RecordPhase::Running).await? {
             return Ok(());
         }
@@ -376,29 +370,37 @@ impl<'a> Pass<'a> {
             self.ctx.status_cache.record_write(&subject);
             self.subject = subject;
         }
-        self.started = true;
+        if !std::mem::replace(&mut self.started, true) {
+            self.publish(record::started(&self.state)).await;
+        }
         self.state.unsaved.clear();
         self.watch_state.proved();
         for note in record::notes(&self.state, phase) {
             self.publish(note).await;
         }
-        if let RecordPhase::Over { .. } = phase {
-            self.ctx.metrics.plan_ended(self.state.status.status.as_str());
+        if let RecordPhase::Over { fatal, .. } = phase {
+            let status = &self.state.status.status;
+            self.ctx.metrics.plan_ended(status.as_str());
+            if *status != ExecutionStatus::Complete {
+                let why = fatal.as_ref().map_or("", |fatal| fatal.message.as_str());
+                warn!(instance = %self.subject.key, plan = %self.plan, uid = %self.uid, why, "a plan failed");
+            }
         }
     }
 
     /// The message while kinds are not served.
-    fn absent(&self, kinds: &BTreeSet<Gvk>) -> Option<String> {
+    fn absent(&self, kinds: &BTreeSet<Gvk>) -> Option<TaskFailure> {
         let named = |kind: &Gvk| match self.ctx.watches.absence(kind) {
             Some(why) => format!("{kind}, which {why}"),
             None => kind.to_string(),
         };
         let names: Vec<String> = kinds.iter().map(named).collect();
         (!names.is_empty()).then(|| {
-            format!(
+            let message = format!(
                 "waiting for the CustomResourceDefinition of {}; see to it, or abort the plan",
                 names.join(" and of ")
-            )
+            );
+            TaskFailure { kind: FailureKind::MissingDefinition, message }
         })
     }
 
@@ -410,7 +412,7 @@ impl<'a> Pass<'a> {
 /// The limits of the run that `planExecution` names.
 fn limits(subject: &InstanceView, package: &Package, started: bool) -> RunLimits {
     let deleted_at = subject.deleted_at().filter(|_| subject.plan() == plan::CLEANUP);
-    let failing = started && condition::is_true(&subject.conditions(), types::STALLED);
+    let failing = started && subject.reports_error();
     let cleanup = deleted_at.map(|since| Cleanup { since, failing });
     RunLimits::new(&Words::of(&subject.object), &package.limits, cleanup, Timestamp::now())
 }

@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::execution_status::ExecutionStatus;
+use super::record;
+use super::record::{Baseline, Progress};
 use super::reference::ObjectReference;
 
 /// A deployment of an OperatorVersion.
@@ -29,9 +31,9 @@ use super::reference::ObjectReference;
     printcolumn = r#"{"name": "Plan", "type": "string", "description": "The plan that is scheduled or runs now.", "jsonPath": ".spec.planExecution.planName"}"#,
     printcolumn = r#"{"name": "Status", "type": "string", "description": "Why it is ready or not, among it how its plan stands.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name": "Ready", "type": "string", "description": "Whether everything that the Instance asks for is there.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
-    printcolumn = r#"{"name": "Running", "type": "string", "description": "Whether a plan runs.", "jsonPath": ".status.conditions[?(@.type==\"PlanRunning\")].status", "priority": 1}"#,
+    printcolumn = r#"{"name": "Reconciling", "type": "string", "description": "Whether a plan is scheduled or runs.", "jsonPath": ".status.conditions[?(@.type==\"Reconciling\")].status", "priority": 1}"#,
     printcolumn = r#"{"name": "Drift", "type": "string", "description": "Whether the spec differs from what was carried out.", "jsonPath": ".status.conditions[?(@.type==\"SpecDrift\")].status", "priority": 1}"#,
-    printcolumn = r#"{"name": "Stalled", "type": "string", "description": "Whether an error keeps a plan from going on.", "jsonPath": ".status.conditions[?(@.type==\"Stalled\")].status", "priority": 1}"#,
+    printcolumn = r#"{"name": "Stalled", "type": "string", "description": "Whether only a person can help.", "jsonPath": ".status.conditions[?(@.type==\"Stalled\")].status", "priority": 1}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -78,9 +80,19 @@ impl PlanExecution {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceStatus {
-    /// Conditions `Ready`, `PlanRunning`, `Stalled`, `SpecDrift`, `SpecStamped`.
+    /// The generation of the Instance that the status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Conditions: `Ready`; while a plan runs `Reconciling`; where only a person can help `Stalled`; where the
+    /// spec differs from what was carried out `SpecDrift`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// The spec that is being, or was last, carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "record::record")]
+    pub last_applied: Option<Baseline>,
+    /// The progress of the run, while there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "record::record")]
+    pub progress: Option<Progress>,
     /// Last execution of each plan of the OperatorVersion, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plan_status: BTreeMap<String, PlanStatus>,

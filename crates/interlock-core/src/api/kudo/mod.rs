@@ -8,6 +8,7 @@ mod execution_status;
 mod instance;
 mod operator;
 mod operator_version;
+mod record;
 mod reference;
 
 pub use execution_status::ExecutionStatus;
@@ -18,4 +19,5 @@ pub use operator::{Maintainer, Operator, OperatorSpec};
 pub use operator_version::{
     OperatorVersion, OperatorVersionSpec, Parameter, Phase, PipeSpec, Plan, Step, Task, TaskSpec,
 };
+pub use record::{Baseline, CarriedOutRun, Detail, Earlier, PackageHash, PendingPlan, Progress, ShortHash};
 pub use reference::ObjectReference;

@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::errors::{InvalidTask, TaskError, reason};
-use super::lookup::{EngineStep, Fatal, Observed, PlanState, TaskObject, TaskProgress};
+use super::lookup::{
+    EngineStep, FailureKind, Fatal, Observed, PlanState, TaskFailure, TaskObject, TaskProgress,
+};
 use super::ownership::TaskOwners;
 use super::render::TaskContext;
 use super::run::Run;
@@ -74,7 +76,7 @@ fn patience(step: &EngineStep, observed: &Observed) -> Patience {
     let Some(patience) = observed.limits.patience else { return Patience::Endless };
     let under_way = !step.needs.is_empty() || !step.effects.is_empty() || step.may_pass;
     let absent = step.absent.first().map(|gvk| format!("waiting for the CustomResourceDefinition of {gvk}"));
-    let error = step.stalled.as_ref();
+    let error = step.failure.as_ref().map(|failure| &failure.message);
     let Some(why) = error.or(absent.as_ref()).or(step.held.as_ref()).filter(|_| !under_way) else {
         return Patience::Endless;
     };
@@ -266,7 +268,7 @@ impl Walk<'_> {
                     }
                     gather(progress, unsaved, out);
                 }
-                Err(TaskEnd::Retry(error)) => {
+                Err(TaskEnd::Retry(kind, error)) => {
                     let message = format!(
                         "A transient error when executing task {}. Will retry. {error}",
                         context.path()
@@ -274,7 +276,7 @@ impl Walk<'_> {
                     change(Level::Step, &mut status.status, StateEvent::Failed);
                     status.message = Some(message.clone());
                     waits.push(message.clone());
-                    out.stalled.get_or_insert(message);
+                    out.failed(TaskFailure { kind, message });
                 }
                 Err(TaskEnd::Over(end)) => return Err(end),
             }
@@ -322,7 +324,8 @@ impl Walk<'_> {
         })?;
         let task = tasks::build(definition).map_err(|error| build(&error))?;
         task.advance(context, self.observed, &mut self.owners).map_err(|error| match error {
-            TaskError::Transient(error) => TaskEnd::Retry(error),
+            TaskError::Transient(error) => TaskEnd::Retry(FailureKind::Transient, error),
+            TaskError::Refused(error) => TaskEnd::Retry(FailureKind::Refused, error),
             TaskError::Build(error) => build(&error),
             TaskError::Fatal { reason, cause } => {
                 let instance = self.run.instance;
@@ -344,7 +347,7 @@ struct Record<'s> {
 }
 
 enum TaskEnd {
-    Retry(String),
+    Retry(FailureKind, String),
     Over(End),
 }
 

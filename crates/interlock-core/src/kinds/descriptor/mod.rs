@@ -68,22 +68,31 @@ pub struct Watch {
     pub required: bool,
     /// Only these labelled objects; `None` for all.
     pub labelled: Option<&'static Labelled>,
+    /// The fields of `status` that Interlock writes: while its definition lacks one, the capability carries
+    /// nothing out.
+    pub status_fields: &'static [&'static str],
 }
 
 impl Watch {
     /// A kind without which the capability does not run.
     pub const fn required(capability: &'static Capability) -> Self {
-        Self { capability, required: true, labelled: None }
+        Self { capability, required: true, labelled: None, status_fields: &[] }
     }
 
     /// A kind that the capability reads where it exists.
     pub const fn optional(capability: &'static Capability) -> Self {
-        Self { capability, required: false, labelled: None }
+        Self { capability, required: false, labelled: None, status_fields: &[] }
     }
 
     /// Only these labelled objects.
     #[must_use]
     pub const fn labelled(self, labelled: &'static Labelled) -> Self {
         Self { labelled: Some(labelled), ..self }
+    }
+
+    /// The fields of `status` that Interlock writes.
+    #[must_use]
+    pub const fn status_fields(self, status_fields: &'static [&'static str]) -> Self {
+        Self { status_fields, ..self }
     }
 }

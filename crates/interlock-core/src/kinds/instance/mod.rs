@@ -30,7 +30,11 @@ const CHANGES: &[MatchCondition] = &[
 
 /// Everything that is known of Instances.
 pub static KIND: Kind = Kind {
-    watch: Some(Watch::required(&INSTANCES)),
+    watch: Some(Watch::required(&INSTANCES).status_fields(&[
+        "observedGeneration",
+        "lastApplied",
+        "progress",
+    ])),
     schema: Some(&links::INSTANCE),
     admission: Some(&GuardedKind {
         resource: RESOURCE,

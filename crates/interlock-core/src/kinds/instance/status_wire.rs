@@ -41,8 +41,29 @@ fn entry<'a>(plan: Text<'a>, s: &mut Scanner<'a>) -> Result<Option<StatusEntry<'
     Ok(there.then(|| StatusEntry { plan, uid: uid.unwrap_or_default(), status, raw: s.since(from) }))
 }
 
-/// The message of the condition that holds the baseline, from `conditions`.
-pub fn basis<'a>(s: &mut Scanner<'a>) -> Result<Option<Raw<'a>>, JsonError> {
+/// The hash of a baseline, and whether plans are pending; nothing else of it is decoded.
+pub fn baseline_head(json: &str) -> Result<(Option<Text<'_>>, bool), JsonError> {
+    let (mut hash, mut owes) = (None, false);
+    let mut seen = SeenMembers::default();
+    let mut scanner = Scanner::new(json);
+    scanner.members(|name, s| match name.as_str() {
+        "hash" => seen.once(0, s).and_then(|()| s.optional_text()).map(|text| hash = text),
+        "owed" => {
+            seen.once(1, s)?;
+            s.optional_members(|_, s| {
+                owes = true;
+                s.value().map(drop)
+            })
+            .map(drop)
+        }
+        _ => s.value().map(drop),
+    })?;
+    scanner.end()?;
+    Ok((hash, owes))
+}
+
+/// The message of the condition in which Interlock 0.1 kept the baseline, from `conditions`.
+pub fn legacy_baseline<'a>(s: &mut Scanner<'a>) -> Result<Option<Raw<'a>>, JsonError> {
     let mut basis = None;
     s.elements(|s| {
         let (mut type_, mut message) = (None, None);

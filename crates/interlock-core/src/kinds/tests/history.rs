@@ -52,7 +52,7 @@ fn a_history_beside_an_edit(#[case] history: bool, #[case] annotations: bool) {
     }
     if !annotations {
         old["metadata"].as_object_mut().unwrap().remove("annotations");
-        old["status"]["conditions"] = json!([]);
+        old["status"]["lastApplied"] = Value::Null;
     }
     let edit = json!({"metadata": {"annotations": {KEY: forged()}}, "spec": {"parameters": {"NODES": "5"}}});
     let said = World::strict().merge(&old, edit);

@@ -352,7 +352,9 @@ pub fn idle(parameters: Value) -> Value {
                                    "steps": [{"name": "apply", "status": "COMPLETE"}]}]},
             "update": {"name": "update", "status": "NEVER_RUN"}
         },
-        "conditions": [condition(&basis_of(&spec, &[]))]
+        "lastApplied": basis_of(&spec, &[]),
+        "observedGeneration": 3,
+        "conditions": [ready()]
     });
     object
 }
@@ -361,8 +363,14 @@ pub fn basis_of(spec: &Value, owed: &[(&str, PendingPlan)]) -> Baseline {
     Baseline::new(&applied(spec), owed.iter().map(|(plan, state)| ((*plan).to_owned(), *state)).collect())
 }
 
-pub fn condition(basis: &Baseline) -> Value {
-    json!({"type": "SpecStamped", "status": "True", "reason": "Stamped", "message": basis.message(),
+fn ready() -> Value {
+    json!({"type": "Ready", "status": "True", "reason": "ResourcesReady", "message": "", "observedGeneration": 3,
+           "lastTransitionTime": "2026-01-02T03:10:00Z"})
+}
+
+/// The condition in which Interlock 0.1 kept the baseline.
+pub fn legacy_condition(basis: &Baseline) -> Value {
+    json!({"type": "SpecStamped", "status": "True", "reason": "Stamped", "message": json!(basis).to_string(),
            "lastTransitionTime": "2026-01-02T03:10:00Z"})
 }
 

@@ -89,7 +89,7 @@ pub(super) fn before() -> impl Strategy<Value = Value> {
         |(mut old, gone, bare, unseen)| {
             if bare {
                 old["metadata"].as_object_mut().unwrap().remove("annotations");
-                old["status"]["conditions"] = json!([]);
+                old["status"]["lastApplied"] = Value::Null;
             }
             if let Some(parameters) = unseen.filter(|_| !bare) {
                 old["spec"]["parameters"] = parameters;

@@ -4,8 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{
-    World, basis_of, condition, ended, hash_of, idle, kafka, manifest, ours, review, running, scheduled,
-    stamp_of,
+    World, basis_of, ended, hash_of, idle, kafka, manifest, ours, review, running, scheduled, stamp_of,
 };
 use crate::admission::WebhookEndpoint;
 use crate::admission::size_budget::{ANNOTATIONS_LIMIT, OBJECT_LIMIT, SPEC_LIMIT};
@@ -93,7 +92,7 @@ fn previous(#[case] owed: &[(&str, PendingPlan)], #[case] before: Option<&str>, 
         stamp["previous"] = json!({"hash": hash_of(&spec(name)), "spec": super::applied(&spec(name))});
     }
     old["metadata"]["annotations"][KEY] = json!(stamp.to_string());
-    old["status"]["conditions"] = json!([condition(&basis_of(&old["spec"], owed))]);
+    old["status"]["lastApplied"] = json!(basis_of(&old["spec"], owed));
     let said = World::strict().merge(&old, json!({"spec": {"parameters": {"NODES": "5"}}}));
     said.assert_allowed();
     let want = after.map_or(Value::Null, |name| json!(hash_of(&spec(name))));
@@ -114,12 +113,24 @@ fn previous_survives_a_restart_before_the_start() {
     assert_eq!(second.stamp()["previous"]["hash"], json!(hash_of(&old["spec"])));
 }
 
+/// The baseline that Interlock 0.1 kept in a condition counts as the typed one does.
+#[test]
+fn the_baseline_in_a_condition_counts() {
+    let edit = json!({"spec": {"parameters": {"NODES": "5"}}});
+    let typed = World::strict().merge(&base(), edit.clone()).stamp();
+    let mut old = base();
+    old["status"]["lastApplied"] = Value::Null;
+    old["status"]["conditions"] = json!([super::legacy_condition(&basis_of(&base()["spec"], &[]))]);
+    assert_eq!(World::strict().merge(&old, edit).stamp(), typed);
+    assert_eq!(typed["previous"]["hash"], json!(hash_of(&base()["spec"])));
+}
+
 /// A first annotation, on an Instance created by KUDO.
 #[test]
 fn what_was_never_stamped_has_no_previous() {
     let mut old = base();
     old["metadata"].as_object_mut().unwrap().remove("annotations");
-    old["status"]["conditions"] = json!([]);
+    old["status"]["lastApplied"] = Value::Null;
     let said = World::strict().merge(&old, json!({"spec": {"parameters": {"NODES": "5"}}}));
     said.assert_allowed();
     assert_eq!(said.stamp()["hash"], json!(hash_of(&said.object["spec"])));
@@ -411,7 +422,7 @@ fn a_drifted_spec_with_a_bare_hash() {
     let mut old = drifted(json!({"MEMORY": "9Gi"}), false);
     let mut basis = basis_of(&base()["spec"], &[]);
     basis.detail = None;
-    old["status"]["conditions"] = json!([condition(&basis)]);
+    old["status"]["lastApplied"] = json!(basis);
     let world = World::strict();
     let said = world.merge(&old, json!({"spec": {"parameters": {"NODES": "5"}}}));
     said.assert_allowed();

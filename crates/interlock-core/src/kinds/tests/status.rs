@@ -26,10 +26,14 @@ fn write(patch: Value, user: &str) -> super::Said {
 #[case::entry_added(json!({"planStatus": {"backup": {"status": "COMPLETE"}}}), "status.planStatus.backup")]
 #[case::all_removed(json!({"planStatus": null}), "status.planStatus.deploy")]
 #[case::message(json!({"planStatus": {"deploy": {"message": "x"}}}), "status.planStatus.deploy")]
-#[case::our_condition_removed(json!({"conditions": []}), "status.conditions[SpecStamped]")]
+#[case::our_condition_removed(json!({"conditions": []}), "status.conditions[Ready]")]
+#[case::last_applied(json!({"lastApplied": {"hash": "x"}}), "status.lastApplied")]
+#[case::last_applied_removed(json!({"lastApplied": null}), "status.lastApplied")]
+#[case::progress(json!({"progress": {"uid": "x"}}), "status.progress")]
+#[case::generation(json!({"observedGeneration": 9}), "status.observedGeneration")]
 #[case::our_condition_added(
-    json!({"conditions": [{"type": "Ready", "status": "True"}]}),
-    "status.conditions[Ready]"
+    json!({"conditions": [{"type": "Stalled", "status": "True"}, running("deploy")["status"]["conditions"][0]]}),
+    "status.conditions[Stalled]"
 )]
 fn what_is_ours_is_refused(#[case] status: Value, #[case] field: &str) {
     let said = write(json!({"status": status}), super::ALICE);

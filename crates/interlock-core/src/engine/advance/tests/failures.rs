@@ -31,12 +31,12 @@ fn transient_failures_are_tried_again(#[case] code: u16) {
     let step = process.pass(&mut server).unwrap();
     let message = "A transient error when executing task deploy.main.s0.apply-a. Will retry. no luck";
     assert_eq!(steps(&step.state), [(Error, message.to_owned()), (Complete, String::new())]);
-    assert_eq!(step.stalled.as_deref(), Some(message));
+    assert_eq!(step.failure.as_ref().map(|failure| failure.message.as_str()), Some(message));
     assert_eq!(step.state.status.status, InProgress);
     let step = process.pass(&mut server).unwrap();
     assert_eq!(step.state.status.status, Complete);
     assert!(steps(&step.state).iter().all(|s| *s == (Complete, String::new())));
-    assert_eq!(step.stalled, None);
+    assert_eq!(step.failure, None);
 }
 
 #[rstest]
@@ -82,7 +82,7 @@ fn a_failed_patch_names_the_object() {
     let step = Process::new(fixture.run(), fixture.start()).pass(&mut server).unwrap();
     let message = "A transient error when executing task deploy.main.s0.apply-a. Will retry. failed to patch a v1, \
                    Kind=ConfigMap ns/a: failed to execute patch: boom";
-    assert_eq!(step.stalled.as_deref(), Some(message));
+    assert_eq!(step.failure.as_ref().map(|failure| failure.message.as_str()), Some(message));
 }
 
 #[rstest]
@@ -98,7 +98,7 @@ fn a_stale_write_is_looked_at_again(#[case] code: u16) {
         observed.failures.insert(config_map("a"), failure(code, "stale"));
         let step = advance(&fixture.run(), fixture.start(), &observed);
         assert_eq!(step.needs.len(), 1);
-        assert_eq!((step.effects.len(), step.stalled), (0, None));
+        assert_eq!((step.effects.len(), step.failure), (0, None));
         step.state
     };
     let step = Process::new(fixture.run(), state).pass(&mut server).unwrap();
@@ -288,7 +288,7 @@ fn what_is_interrupted_is_tried_again(#[case] why: Interrupted) {
     let fixture = renders("\n{{ range 1000000000 }}{{ end }}");
     let run = Run { interrupt: &Now(why), ..fixture.run() };
     let step = advance(&run, fixture.start(), &Observed::default());
-    assert!(step.fatal.is_none() && step.stalled.is_some(), "{step:?}");
+    assert!(step.fatal.is_none() && step.failure.is_some(), "{step:?}");
     let (status, message) = steps(&step.state).remove(0);
     assert_eq!(status, Error);
     assert!(message.contains(&format!("template: broken.yaml:1:0: rendering {why}")), "{message}");

@@ -1,6 +1,7 @@
 //! A change of an Instance: what it leads to, for the webhook and the reconciler alike.
 
 pub mod baseline;
+pub mod conditions;
 pub mod creation;
 pub mod drift;
 pub mod history;

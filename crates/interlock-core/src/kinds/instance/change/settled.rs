@@ -16,7 +16,7 @@ use crate::api::object::annotation;
 use crate::api::stamp::{Envelope, SpecReference};
 
 /// Conditions that, if true, require a reconcile.
-const UNSETTLED: [&str; 3] = [types::STALLED, types::SPEC_DRIFT, types::PLAN_RUNNING];
+const UNSETTLED: [&str; 3] = [types::STALLED, types::SPEC_DRIFT, types::RECONCILING];
 
 /// Whether an object is a settled Instance.
 pub fn is_settled(object: &Value) -> bool {
@@ -24,15 +24,19 @@ pub fn is_settled(object: &Value) -> bool {
 }
 
 fn is_settled_instance(instance: &Instance, object: &Value) -> bool {
-    let conditions = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let Some(status) = &instance.status else { return false };
+    let conditions = &status.conditions;
     let execution = instance.spec.plan_execution.as_ref();
     let quiet = instance.metadata.deletion_timestamp.is_none()
         && execution.is_none_or(|execution| execution.plan().is_empty())
         && lock::of(instance).is_none()
         && annotation(object, meta::REQUEST).is_none()
+        && status.observed_generation == instance.metadata.generation
         && condition::is_true(conditions, types::READY)
         && !UNSETTLED.iter().any(|type_| condition::is_true(conditions, type_));
-    quiet && Baseline::read(conditions).is_some_and(|baseline| is_carried_out(instance, object, &baseline))
+    // A record in a condition has yet to be moved into the typed field.
+    let baseline = status.last_applied.as_ref();
+    quiet && baseline.is_some_and(|baseline| is_carried_out(instance, object, baseline))
 }
 
 /// Whether spec, last-applied spec and baseline agree, and no plan is pending.
@@ -70,10 +74,10 @@ mod tests {
                "lastTransitionTime": "2026-01-01T00:00:00Z"})
     }
 
-    fn with_pending() -> String {
+    fn with_pending() -> Value {
         let instance = Instance::deserialize(&settled()).unwrap();
         let pending = BTreeMap::from([("update".to_owned(), PendingPlan::Failed)]);
-        Baseline::new(&baseline::carried_out(&instance, "ns"), pending).message()
+        json!(Baseline::new(&baseline::carried_out(&instance, "ns"), pending))
     }
 
     #[test]
@@ -97,8 +101,13 @@ mod tests {
     #[case::with_a_request(json!({"metadata": {"annotations": {"plan.interlock.dev/request": "retry/x/1"}}}))]
     #[case::without_status(json!({"status": null}))]
     #[case::not_ready(json!({"status": {"conditions": [condition("Ready", "False", "")]}}))]
-    #[case::owing_a_plan(json!({"status": {"conditions": [
-        condition("SpecStamped", "True", &with_pending()), condition("Ready", "True", "")]}}))]
+    #[case::owing_a_plan(json!({"status": {"lastApplied": with_pending()}}))]
+    #[case::of_an_older_interlock(json!({"status": {"lastApplied": null, "conditions": [
+        condition("SpecStamped", "True", &settled()["status"]["lastApplied"].to_string()),
+        condition("Ready", "True", "")]}}))]
+    #[case::not_observed(json!({"status": {"observedGeneration": 2}}))]
+    #[case::reconciling(json!({"status": {"conditions": [
+        condition("Reconciling", "True", ""), condition("Ready", "True", "")]}}))]
     #[case::stalled(json!({"status": {"conditions": [condition("Stalled", "True", ""), condition("Ready", "True", "")]}}))]
     #[case::unreadable(json!({"spec": "x"}))]
     fn one_that_has_something_to_do_is_not(#[case] change: Value) {

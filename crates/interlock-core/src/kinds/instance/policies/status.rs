@@ -18,7 +18,17 @@ pub fn status(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let alone = "written by Interlock only";
     let leave = "write conditions of your own type, or leave the status alone";
     let conditions = format!("the conditions {}", meta::condition::OURS.join(", "));
+    let records = "status.observedGeneration, status.lastApplied and status.progress";
+    let kept = ["observedGeneration", "lastApplied", "progress"]
+        .map(|field| format!("object.?status[?'{field}'] == oldObject.?status[?'{field}']"))
+        .join(" && ");
     let validations = vec![
+        guard(
+            Rule::STATUS_OWNER,
+            &kept,
+            &format!("{records} are {alone}; {leave}"),
+            &format!("{records} are {alone}, and not by ' + request.userInfo.username + '; {leave}"),
+        ),
         guard(
             Rule::STATUS_OWNER,
             "object.?status.?planStatus.orValue({}) == oldObject.?status.?planStatus.orValue({})",

@@ -1,5 +1,5 @@
 //! `instances/status`: a forged COMPLETE would unlock, so only the bookkeeping user changes
-//! `planStatus` or our conditions.
+//! `planStatus`, the records of Interlock beside it, or our conditions.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +22,12 @@ struct Owned {
     plan_status: Option<BTreeMap<String, Value>>,
     #[serde(default)]
     conditions: Option<Vec<Value>>,
+    #[serde(default)]
+    observed_generation: Option<Value>,
+    #[serde(default)]
+    last_applied: Option<Value>,
+    #[serde(default)]
+    progress: Option<Value>,
 }
 
 impl Owned {
@@ -89,6 +95,14 @@ fn differences(new: &Owned, old: &Owned) -> Vec<ViolationField> {
         .filter(|(plan, entry)| after.and_then(|a| a.get(*plan)) != *entry)
         .map(|(plan, _)| forbidden(format!("status.planStatus.{plan}"), "records what the controller did"))
         .collect();
+    let records = [
+        ("observedGeneration", &new.observed_generation, &old.observed_generation),
+        ("lastApplied", &new.last_applied, &old.last_applied),
+        ("progress", &new.progress, &old.progress),
+    ];
+    for (name, _, _) in records.into_iter().filter(|(_, new, old)| new != old) {
+        fields.push(forbidden(format!("status.{name}"), "records what the controller did"));
+    }
     for type_ in condition::OURS {
         if new.ours(type_) != old.ours(type_) {
             fields.push(forbidden(format!("status.conditions[{type_}]"), "is Interlock's own"));
@@ -100,7 +114,7 @@ fn differences(new: &Owned, old: &Owned) -> Vec<ViolationField> {
 fn refusal(fields: Vec<ViolationField>) -> Denial {
     Denial::invalid(
         Rule::STATUS_OWNER,
-        "status.planStatus and Interlock's conditions are written by Interlock only",
+        "status.planStatus, its records and Interlock's conditions are written by Interlock only",
         fields,
     )
     .why("a forged COMPLETE would unlock the Instance")

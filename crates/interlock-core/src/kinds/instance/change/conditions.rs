@@ -1,0 +1,135 @@
+//! The conditions of an Instance in each of its states, as kstatus and `kubectl wait` read them.
+//!
+//! All well is `Ready` alone, as KUDO's clients compare the list as a whole. `Reconciling` and `Stalled` never
+//! stand together. Each condition but `Ready` is absent where it does not hold.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::api::condition::{ConditionChange, ConditionStatus, WantedCondition};
+use crate::api::meta::condition as types;
+use crate::engine::lookup::TaskFailure;
+
+/// How long attempts may fail with an error that may pass before a person is asked for help.
+pub const RETRY_LIMIT: SignedDuration = SignedDuration::from_mins(2);
+
+/// A plan is scheduled or runs.
+pub fn reconciling(reason: &str, message: impl Into<String>) -> Vec<ConditionChange> {
+    vec![
+        ConditionChange::set(types::RECONCILING, ConditionStatus::True, reason, message),
+        ConditionChange::Remove(types::STALLED),
+    ]
+}
+
+/// Only a person can help.
+pub fn stalled(reason: &str, message: impl Into<String>) -> Vec<ConditionChange> {
+    vec![
+        ConditionChange::set(types::STALLED, ConditionStatus::True, reason, message),
+        ConditionChange::Remove(types::RECONCILING),
+    ]
+}
+
+/// A task failed and is tried again, since a time.
+pub fn retrying(failure: &TaskFailure, since: Timestamp, now: Timestamp) -> Vec<ConditionChange> {
+    match failure.stalls() {
+        Some(reason) => stalled(reason, failure.message.as_str()),
+        None if now.duration_since(since) >= RETRY_LIMIT => {
+            stalled("TransientError", failure.message.as_str())
+        }
+        None => reconciling(types::RETRYING, failure.message.as_str()),
+    }
+}
+
+/// A plan has failed; these are owed.
+pub fn failed(message: &str, owed: &[String]) -> Vec<ConditionChange> {
+    let mut changes = stalled(types::PLAN_IN_FATAL_ERROR, message);
+    changes.push(not_ready(types::PLAN_IN_FATAL_ERROR, message));
+    if !owed.is_empty() {
+        let status = ConditionStatus::True;
+        changes.push(ConditionChange::set(types::SPEC_DRIFT, status, types::PLAN_OWED, owed_text(owed)));
+    }
+    changes
+}
+
+/// The spec differs from what was carried out, and that stays so until a person acts.
+pub fn drifted(reason: &str, message: &str) -> Vec<ConditionChange> {
+    let mut changes = stalled(reason, message);
+    changes.push(not_ready(reason, message));
+    changes.push(ConditionChange::set(types::SPEC_DRIFT, ConditionStatus::True, reason, message));
+    changes
+}
+
+/// Plans that a change of the spec needs have failed.
+pub fn owed(plans: &[String]) -> Vec<ConditionChange> {
+    drifted(types::PLAN_OWED, &owed_text(plans))
+}
+
+fn owed_text(plans: &[String]) -> String {
+    format!(
+        "these plans failed and have not completed since: {}; mend the cause and trigger them again",
+        plans.join(", ")
+    )
+}
+
+/// Nothing is to be done; `ready` is `None` where health is not known now.
+pub fn settled(ready: Option<WantedCondition>) -> Vec<ConditionChange> {
+    let absent = [types::RECONCILING, types::STALLED, types::SPEC_DRIFT];
+    ready.map(ConditionChange::Set).into_iter().chain(absent.map(ConditionChange::Remove)).collect()
+}
+
+/// `Ready` is False.
+fn not_ready(reason: &str, message: &str) -> ConditionChange {
+    ConditionChange::set(types::READY, ConditionStatus::False, reason, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::engine::lookup::FailureKind;
+
+    fn named<'c>(changes: &'c [ConditionChange], type_: &str) -> Option<&'c str> {
+        changes.iter().find_map(|change| match change {
+            ConditionChange::Set(wanted) if wanted.type_ == type_ => Some(wanted.reason.as_str()),
+            _ => None,
+        })
+    }
+
+    #[rstest]
+    #[case::just_now(FailureKind::Transient, 0, Some("Retrying"), None)]
+    #[case::not_for_long(FailureKind::Transient, 119, Some("Retrying"), None)]
+    #[case::for_two_minutes(FailureKind::Transient, 120, None, Some("TransientError"))]
+    #[case::refused(FailureKind::Refused, 0, None, Some("RequestRefused"))]
+    #[case::without_a_definition(FailureKind::MissingDefinition, 0, None, Some("MissingDependency"))]
+    fn an_error_is_retried_until_only_a_person_can_help(
+        #[case] kind: FailureKind,
+        #[case] seconds: i64,
+        #[case] reconciling: Option<&str>,
+        #[case] stalled: Option<&str>,
+    ) {
+        let failure = TaskFailure { kind, message: "no".to_owned() };
+        let since = Timestamp::UNIX_EPOCH;
+        let changes = retrying(&failure, since, since + SignedDuration::from_secs(seconds));
+        assert_eq!(named(&changes, types::RECONCILING), reconciling);
+        assert_eq!(named(&changes, types::STALLED), stalled);
+    }
+
+    #[rstest]
+    #[case(reconciling("R", ""))]
+    #[case(stalled("R", ""))]
+    #[case(failed("", &["deploy".to_owned()]))]
+    #[case(drifted("R", ""))]
+    #[case(owed(&["deploy".to_owned()]))]
+    #[case(settled(None))]
+    fn reconciling_and_stalled_never_stand_together(#[case] changes: Vec<ConditionChange>) {
+        let both = [types::RECONCILING, types::STALLED];
+        let set = both.iter().filter(|type_| named(&changes, type_).is_some()).count();
+        let all = |type_: &&str| {
+            changes.iter().any(|change| match change {
+                ConditionChange::Set(wanted) => wanted.type_ == *type_,
+                ConditionChange::Remove(removed) => removed == type_,
+            })
+        };
+        assert!(set <= 1 && both.iter().all(all), "{changes:?}");
+    }
+}
