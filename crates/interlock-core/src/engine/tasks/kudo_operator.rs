@@ -33,6 +33,10 @@ impl TaskKind for KudoOperator {
         Ok(Box::new(KudoOperatorTask))
     }
 
+    fn is_supported(&self) -> bool {
+        false
+    }
+
     fn templates<'a>(&self, spec: &'a TaskSpec) -> Vec<TemplateRef<'a>> {
         TemplateRef::one("parameterFile", spec.parameter_file.as_deref())
     }

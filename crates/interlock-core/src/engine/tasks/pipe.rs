@@ -36,6 +36,10 @@ impl TaskKind for Pipe {
         Ok(Box::new(PipeTask))
     }
 
+    fn is_supported(&self) -> bool {
+        false
+    }
+
     fn templates<'a>(&self, spec: &'a TaskSpec) -> Vec<TemplateRef<'a>> {
         TemplateRef::one("pod", spec.pod.as_deref())
     }

@@ -37,6 +37,11 @@ pub trait TaskKind: Sync {
         Vec::new()
     }
 
+    /// Whether the engine carries out tasks of this kind; a run that reaches one of another ends.
+    fn is_supported(&self) -> bool {
+        true
+    }
+
     /// Why `interlock package` does not install packages with a task of this kind.
     fn not_installable(&self) -> Option<&'static str> {
         None

@@ -19,6 +19,7 @@ use crate::api::interlock::Actions;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
+use crate::engine::tasks;
 use crate::engine::validate;
 use crate::engine::validate::{PackageProblem, Problems, Wrong};
 use crate::kinds::time_limits;
@@ -32,7 +33,7 @@ pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     let violations = Violations::new(context.lister.actions(&key.namespace), context);
     let mut verdict = Decision::allow();
     let decided = match &request.operation {
-        Operation::Create(object) => create(object, &key, &violations),
+        Operation::Create(object) => create(object, &key, &violations, &mut verdict),
         Operation::Update(change) => update(*change, &key, context, &violations, &mut verdict),
         Operation::Delete(_) => {
             delete(&key, context, &violations);
@@ -75,13 +76,37 @@ fn create(
     object: &ReviewObject<'_>,
     key: &NamespacedName,
     violations: &Violations<'_>,
+    verdict: &mut Decision,
 ) -> Result<(), Box<Denial>> {
     limits(key, object, None, violations);
-    let found = validate::problems(&read(object)?);
+    let spec = read(object)?;
+    warn_unsupported(&spec, verdict);
+    let found = validate::problems(&spec);
     if !found.first.is_empty() {
         violations.push(invalid(key, found));
     }
     Ok(())
+}
+
+/// Warns about tasks that the engine does not carry out yet.
+fn warn_unsupported(spec: &OperatorVersionSpec, verdict: &mut Decision) {
+    let tasks = spec.tasks.iter().flatten();
+    let unsupported = tasks.filter_map(|task| Some((task.name.as_deref()?, tasks::unsupported(task)?)));
+    let mut named: Vec<String> =
+        unsupported.take(NAMED + 1).map(|(name, kind)| format!("{name} ({kind})")).collect();
+    if named.len() > NAMED {
+        named[NAMED] = "and others".to_owned();
+    }
+    if !named.is_empty() {
+        verdict.warn(
+            Rule::TASK_UNSUPPORTED,
+            format!(
+                "this Interlock does not carry out these tasks: {}; a change of an Instance that schedules a plan \
+                 with one is refused",
+                named.join(", ")
+            ),
+        );
+    }
 }
 
 /// Hash of a problem without the numbers in its path, which shift when a list grows. There may be many
@@ -148,6 +173,7 @@ fn update(
     if new == old {
         return Ok(());
     }
+    warn_unsupported(&new, verdict);
     let users = packages(context).users_of(key);
     if !users.locked.is_empty() {
         if context.config.freeze == Freeze::Strict {

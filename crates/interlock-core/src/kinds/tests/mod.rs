@@ -16,6 +16,7 @@ mod softened;
 mod stamp;
 mod status;
 mod topology;
+mod unsupported;
 mod update;
 mod upgrade;
 mod verbs;
