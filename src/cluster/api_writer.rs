@@ -97,6 +97,19 @@ impl Bookkeeping {
         self.requests.send(None, Method::PATCH, &path, JSON_PATCH, Some(&body)).await.map(Arc::new)
     }
 
+    /// Creates an Interlock whose spec is empty, which sets nothing; succeeds if it exists.
+    pub async fn create_interlock(&self, name: &str) -> Result<(), ApiFailure> {
+        let object = json!({
+            "apiVersion": meta::INTERLOCK_API_VERSION, "kind": "Interlock",
+            "metadata": { "name": name }, "spec": {},
+        });
+        let path = path::of(meta::INTERLOCK_API_VERSION, None, "interlocks", &[])?;
+        match self.requests.send(None, Method::POST, &path, JSON, Some(&object)).await {
+            Err(failure) if failure.reason != "AlreadyExists" => Err(failure),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// Merge patch of the status of an Interlock, on exactly this version.
     pub async fn patch_interlock_status(
         &self,

@@ -246,11 +246,43 @@ fn an_object_that_is_being_deleted_tells_what_is_still_managed() {
     ground.user.delete(&ground.path()).ok();
     await_condition(&admin, "default", "Deleting", ("True", "NothingManaged"));
 
+    let told_uid = admin.read(&path).ok()["metadata"].get("uid").cloned();
     admin.merge_patch(&path, &json!({"metadata": {"finalizers": null}})).ok();
-    wait_until("the object is gone", CAP, || match admin.read(&path) {
-        answer if answer.code == 404 => Ok(()),
-        answer => Err(answer.to_string()),
+    await_another(&admin, told_uid.as_ref());
+}
+
+/// Waits until the leader has made the honoured object anew.
+#[track_caller]
+fn await_another(admin: &Client, deleted: Option<&Value>) {
+    wait_until("the object is made anew, with nothing set", CAP, || {
+        let found = admin.read(&format!("{INTERLOCKS}/default"));
+        let metadata = &found.body["metadata"];
+        let new = found.code == 200 && Some(&metadata["uid"]) != deleted && found.body["spec"] == json!({});
+        if new { Ok(()) } else { Err(found.to_string()) }
     });
+}
+
+/// What the installation page says works after an installation, and after somebody deletes the object. A
+/// start of the process makes nothing anew.
+#[test]
+fn the_object_is_there_after_an_installation() {
+    let cluster = Cluster::own(&[]);
+    let process = Interlock::install(&cluster, &[]);
+    let admin = cluster.admin();
+    admin.kubectl(&["wait", "--for=create", "interlock/default", "--timeout=60s"]).ok();
+    admin.kubectl(&["wait", "--for=condition=Ready", "interlock/default", "--timeout=60s"]).ok();
+    let uid = |admin: &Client| admin.read(&format!("{INTERLOCKS}/default")).ok()["metadata"]["uid"].clone();
+    let first = uid(&admin);
+    admin.apply(&manifest("default", r#"{rules: [{group: freeze, action: "Off"}]}"#));
+    await_condition(&admin, "default", "RulesApplied", ("True", "Applied"));
+    admin.kubectl(&["delete", "interlock", "default"]).ok();
+    await_another(&admin, Some(&first));
+    let second = uid(&admin);
+    process.kill();
+    process.start();
+    process.await_ready();
+    await_condition(&admin, "default", "Ready", ("True", "Running"));
+    assert_eq!(uid(&admin), second, "a start makes nothing anew");
 }
 
 /// Instances are guarded, and can be written, where the kind Interlock is not installed.

@@ -54,6 +54,7 @@ impl Interlock {
         process.start();
         process.await_ready();
         process.await_guarding(cluster);
+        process.await_settings(cluster);
         process
     }
 
@@ -221,6 +222,17 @@ impl Interlock {
                 }
             }
             Ok(())
+        });
+    }
+
+    /// Waits until the leader has made the settings: `kubectl apply` that finds none, and is overtaken by the
+    /// leader, fails.
+    #[track_caller]
+    pub fn await_settings(&self, cluster: &Cluster) {
+        let path = "/apis/interlock.dev/v1alpha1/interlocks/default";
+        wait_until("the settings are made", Duration::from_secs(60), || match cluster.admin().read(path) {
+            answer if answer.code == 200 => Ok(()),
+            answer => Err(answer.to_string()),
         });
     }
 

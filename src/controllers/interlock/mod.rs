@@ -3,6 +3,9 @@
 //! Event -> [`Interlocks`] -> modes of the capabilities, rules of the store (every replica, at once)
 //! -> status of the objects ([`status`]), binding of the freeze ([`policy_binding`]) (leader, when they
 //! differ from what is there).
+//!
+//! The leader creates the honoured object where none exists, as people wait for its conditions. Its spec is
+//! empty: a deletion brings the defaults back, and so does the object that replaces the deleted one.
 
 pub mod policy_binding;
 pub mod status;
@@ -98,6 +101,12 @@ fn are_known(snapshot: &CapabilitySnapshot) -> bool {
     })
 }
 
+/// Whether all objects are known, so that one that is not among them is absent.
+fn is_listed(snapshot: &CapabilitySnapshot) -> bool {
+    let standing = snapshot.get(capabilities::SETTINGS);
+    standing.is_some_and(|standing| matches!(standing.state, CapabilityPhase::Running(_)))
+}
+
 /// The settings of the honoured object; the defaults without one, or while it is being deleted: a deletion
 /// takes effect at once, whatever finalizers others hold.
 fn read(honoured: Option<&KnownInterlock>, kinds: Kinds) -> Settings {
@@ -143,6 +152,7 @@ impl Reporter {
         let (mut snapshot, mut binding) = (self.snapshot.clone(), self.binding.clone());
         let (mut leadership, mut instances) = (self.leadership.clone(), self.store.changes());
         let mut known: Option<KnownInterlock> = None;
+        let mut refused = None;
         loop {
             let leads = self.leadership.borrow().holds();
             let honoured = self.objects.honoured();
@@ -151,7 +161,12 @@ impl Reporter {
             }
             known = honoured;
             let counts = known.as_ref().is_some_and(|seen| status::is_deleting(seen.object()));
-            let again = if leads { self.write(began).await } else { None };
+            let again = if leads {
+                let created = self.create_default(&mut refused).await;
+                [created, self.write(began).await].into_iter().flatten().min()
+            } else {
+                None
+            };
             let timer = tokio::time::sleep(again.unwrap_or(Duration::MAX));
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -165,6 +180,27 @@ impl Reporter {
             }
             tokio::time::sleep(BURST).await;
         }
+    }
+
+    /// Creates the honoured object where none exists; returns when to try again. An object that was not
+    /// listed yet is not absent, and one whose kind is not served, or which may not be created, is left to
+    /// the next event. `refused` is the last refusal, which is logged once.
+    async fn create_default(&self, refused: &mut Option<String>) -> Option<Duration> {
+        if self.objects.honoured().is_some() || !is_listed(&self.snapshot.borrow()) {
+            return None;
+        }
+        let failure = self.bookkeeping.create_interlock(interlock::DEFAULT).await.err();
+        let Some(failure) = failure else {
+            tracing::info!(interlock = interlock::DEFAULT, "created, as none existed");
+            *refused = None;
+            return None;
+        };
+        let again = !matches!(failure.code, 400..=428);
+        if refused.as_ref() != Some(&failure.message) {
+            tracing::warn!(interlock = interlock::DEFAULT, error = failure.message, "it was not created");
+            *refused = Some(failure.message);
+        }
+        again.then_some(AFTER_FAILURE)
     }
 
     /// Writes changed statuses; returns when to check again, if nothing happens before.

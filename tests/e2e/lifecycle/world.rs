@@ -165,7 +165,9 @@ impl World {
         let text = format!(
             "apiVersion: interlock.dev/v1alpha1\nkind: Interlock\nmetadata: {{name: default}}\nspec: {spec}\n"
         );
-        self.cluster.admin().apply(&text);
+        // The leader may make the object at this very moment.
+        let arguments = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+        self.cluster.admin().kubectl_in(&arguments, &text).ok();
     }
 
     /// How many lines the process has logged.

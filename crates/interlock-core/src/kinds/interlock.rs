@@ -13,6 +13,8 @@ pub static KIND: Kind = Kind {
     schema: Some(&SCHEMA),
     rights: &[
         Right::new(Role::Controller, INTERLOCK_GROUP, "interlocks/status", &["patch"]),
+        // The leader creates the honoured object where none exists.
+        Right::new(Role::Controller, INTERLOCK_GROUP, "interlocks", &["create"]),
         // An editor of it decides what is guarded, which takes a separate right.
         Right::new(Role::Viewer, INTERLOCK_GROUP, "interlocks", READ),
     ],
