@@ -33,6 +33,7 @@ impl ValueEnum for RenderPart {
             Self::Part(Part::Policies),
             Self::Part(Part::Rbac),
             Self::Part(Part::Workload),
+            Self::Part(Part::Monitoring),
             Self::Part(Part::All),
             Self::Kustomize,
         ]

@@ -72,6 +72,11 @@ pub struct RunArguments {
     /// server who may read it.
     #[arg(long, env = "INTERLOCK_OPS_BIND_ADDRESS", default_value = "127.0.0.1:8080")]
     ops_bind_address: SocketAddr,
+    /// Address of the metrics for a Prometheus in the cluster, such as 0.0.0.0:8443, with health and without
+    /// the page; beyond loopback it speaks TLS, and /metrics asks the API server who may read it. Off by
+    /// default.
+    #[arg(long, env = "INTERLOCK_METRICS_BIND_ADDRESS")]
+    metrics_bind_address: Option<SocketAddr>,
     /// Where the serving certificate comes from; by default files where --cert-dir is given,
     /// else builtin.
     #[arg(long, env = "INTERLOCK_CERT_MODE", value_enum)]
@@ -258,6 +263,7 @@ fn options(arguments: RunArguments, kinds: Kinds) -> Result<RunOptions, String> 
         },
         webhook_address: SocketAddr::new(a.webhook_bind_address, a.webhook_port),
         ops_address: a.ops_bind_address,
+        metrics_address: a.metrics_bind_address,
         callers: CallerOptions {
             api_servers: Cidrs::union(a.api_server_cidr),
             authority: a.client_ca,

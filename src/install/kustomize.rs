@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::role::DeploymentRole;
 use super::{
-    CertificateIssuer, InstallOptions, Layout, Part, network, objects, rbac, webhooks, workload, yaml,
+    CertificateIssuer, InstallOptions, Layout, Part, dashboard, monitoring, network, objects, rbac, webhooks,
+    workload, yaml,
 };
 
 /// First line of every file.
@@ -71,6 +72,14 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
         &[kustomization(&["../../base", "webhook.yaml"], &["patches.yaml"])],
     )?;
 
+    let prometheus = "overlays/prometheus";
+    put(&format!("{prometheus}/monitoring.yaml"), &monitoring::all(&options))?;
+    put(
+        &format!("{prometheus}/kustomization.yaml"),
+        &[kustomization(&["../../base", "monitoring.yaml"], &[])],
+    )?;
+    put("monitoring/rules.yaml", &[monitoring::rules()])?;
+
     let managed = InstallOptions { certificates: CertificateIssuer::CertManager, ..options };
     put("overlays/cert-manager/certificate.yaml", &workload::cert_manager(&managed))?;
     put("overlays/cert-manager/patches.yaml", &cert_manager_patches(&managed))?;
@@ -78,6 +87,7 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
         "overlays/cert-manager/kustomization.yaml",
         &[kustomization(&["../../base", "certificate.yaml"], &["patches.yaml"])],
     )?;
+    files.insert("monitoring/dashboard.json".to_owned(), dashboard::json());
     Ok(files)
 }
 

@@ -8,9 +8,11 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 pub mod crds;
+pub mod dashboard;
 mod kind_rights;
 pub mod kustomize;
 mod metadata;
+pub mod monitoring;
 mod mounted;
 pub mod network;
 mod options;
@@ -37,7 +39,9 @@ pub enum Part {
     Rbac,
     /// Namespace, Service, Deployments and what belongs to them.
     Workload,
-    /// All of these but `kong-crds`, in an order that can be applied.
+    /// What monitors the process: ServiceMonitor, PrometheusRule and dashboard.
+    Monitoring,
+    /// All of these but `kong-crds` and `monitoring`, in an order that can be applied.
     All,
 }
 
@@ -50,6 +54,7 @@ pub fn objects(part: Part, options: &InstallOptions) -> Vec<Value> {
         Part::Policies => policies::all(options),
         Part::Rbac => rbac::all(options),
         Part::Workload => workload::all(options),
+        Part::Monitoring => monitoring::all(options),
         Part::All => {
             let mut workload = workload::all(options);
             let mut all = vec![workload.remove(0)];

@@ -18,7 +18,7 @@ const DNS: i32 = 53;
 const ADMIN: i32 = 8001;
 
 /// Ingress: the webhook, from the API servers where their addresses are known, else from anywhere, as an
-/// API server has no label. A node reaches its own pods whatever a policy is, so probes still work. Egress
+/// API server has no label; and the metrics, from anywhere, as the API server authorizes their readers. A node reaches its own pods whatever a policy is, so probes still work. Egress
 /// is not restricted: the ports differ between clusters, and a process that cannot reach the API server is
 /// never ready.
 pub(super) fn ingress(options: &InstallOptions) -> NetworkPolicy {
@@ -31,7 +31,11 @@ pub(super) fn ingress(options: &InstallOptions) -> NetworkPolicy {
         ports: Some(vec![port("TCP", i32::from(install::WEBHOOK_PORT))]),
         from: (!from.is_empty()).then_some(from),
     };
-    let spec = NetworkPolicySpec { ingress: Some(vec![rule]), ..of_our_pods("Ingress") };
+    let metrics = NetworkPolicyIngressRule {
+        ports: Some(vec![port("TCP", i32::from(install::METRICS_PORT))]),
+        from: None,
+    };
+    let spec = NetworkPolicySpec { ingress: Some(vec![rule, metrics]), ..of_our_pods("Ingress") };
     NetworkPolicy { metadata: namespaced(install::NAME, options), spec: Some(spec) }
 }
 

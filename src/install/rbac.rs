@@ -61,6 +61,7 @@ pub fn all(options: &InstallOptions) -> Vec<Value> {
     if options.layout == Layout::Split {
         all.extend(webhook(options));
     }
+    all.push(json!(metrics_reader()));
     all.extend(people(options.kinds));
     all
 }
@@ -88,7 +89,23 @@ pub fn webhook(options: &InstallOptions) -> Vec<Value> {
             install::WEBHOOK_NAME,
             own(install::WEBHOOK_NAME, options)
         )),
+        // It asks who may read its metrics: TokenReviews and SubjectAccessReviews, which store nothing.
+        json!(bind_cluster(
+            &format!("{}-auth-delegator", install::WEBHOOK_NAME),
+            "system:auth-delegator",
+            own(install::WEBHOOK_NAME, options)
+        )),
     ]
+}
+
+/// For the user of Prometheus, by a binding of its own.
+fn metrics_reader() -> ClusterRole {
+    let rule = PolicyRule {
+        non_resource_urls: Some(strings(["/metrics"])),
+        verbs: strings(["get"]),
+        ..PolicyRule::default()
+    };
+    cluster_role(install::METRICS_READER, vec![rule], Some(METRICS_READER_WHY))
 }
 
 /// The rights that KUDO gives its packages: everything. An overlay of its own, never part of the base.
@@ -189,6 +206,9 @@ const FLAVOR_SECRETS: &str = "interlock-flavor-secrets";
 const FLAVOR_SECRETS_WHY: &str = "Secrets that the router flavor of a gateway comes from are labelled, so that changes of \
      them are judged (--flavor-secrets). Their names are not known beforehand; their metadata is read and patched by name, \
      and nothing lists or watches Secrets.";
+
+const METRICS_READER_WHY: &str = "The port of the metrics asks the API server whether a caller may get /metrics: bind this \
+     to the service account of Prometheus.";
 
 const FLAVOR_SOURCES_WHY: &str = "ConfigMaps that the router flavor of a gateway comes from are labelled, so that changes \
      of them are judged. Their names are not known beforehand; their metadata is read and patched by name. Where no flavor \
@@ -350,9 +370,9 @@ mod tests {
     fn no_wildcards_and_no_way_to_more_rights() {
         let all = all(&InstallOptions { layout: Layout::Split, ..InstallOptions::default() });
         for (name, rule) in rules(&all) {
-            for list in ["apiGroups", "resources", "verbs"] {
+            for list in ["apiGroups", "resources", "nonResourceURLs", "verbs"] {
                 assert!(
-                    !rule[list].as_array().unwrap().iter().any(|i| i.as_str().unwrap().contains('*')),
+                    !rule[list].as_array().into_iter().flatten().any(|i| i.as_str().unwrap().contains('*')),
                     "{name}: {rule}"
                 );
             }

@@ -30,6 +30,8 @@ const PRIORITY_CLASS: &str = "system-cluster-critical";
 const MOST_CRITICAL_PODS: &str = "100";
 const COMPONENT: &str = "app.kubernetes.io/component";
 const USER: i64 = 65532;
+/// Name of the port of metrics, and component label of its Service.
+pub(super) const METRICS: &str = "metrics";
 
 /// The namespace first, then everything in it.
 pub fn all(options: &InstallOptions) -> Vec<Value> {
@@ -44,6 +46,7 @@ pub fn all(options: &InstallOptions) -> Vec<Value> {
     let serving = roles.iter().copied().find(|r| r.serves()).unwrap_or(DeploymentRole::All);
     all.push(json!(critical_pods(options)));
     all.push(json!(service(serving, options)));
+    all.push(json!(metrics_service(options)));
     all.extend(roles.iter().map(|&role| json!(deployment(role, options))));
     all.extend(roles.iter().map(|&role| json!(disruption_budget(role, options))));
     all.push(json!(network::ingress(options)));
@@ -88,6 +91,29 @@ pub(super) fn service(serving: DeploymentRole, options: &InstallOptions) -> Serv
                 port: 443,
                 protocol: Some("TCP".to_owned()),
                 target_port: Some(IntOrString::String("webhook".to_owned())),
+                ..ServicePort::default()
+            }]),
+            ..ServiceSpec::default()
+        }),
+        status: None,
+    }
+}
+
+/// Metrics of every replica, whatever its role.
+fn metrics_service(options: &InstallOptions) -> Service {
+    let mut metadata = namespaced(install::METRICS_SERVICE, options);
+    let component = (COMPONENT.to_owned(), METRICS.to_owned());
+    metadata.labels.get_or_insert_default().extend([component]);
+    let selected = [("app.kubernetes.io/name".to_owned(), install::NAME.to_owned())].into();
+    Service {
+        metadata,
+        spec: Some(ServiceSpec {
+            selector: Some(selected),
+            ports: Some(vec![ServicePort {
+                name: Some(METRICS.to_owned()),
+                port: i32::from(install::METRICS_PORT),
+                protocol: Some("TCP".to_owned()),
+                target_port: Some(IntOrString::String(METRICS.to_owned())),
                 ..ServicePort::default()
             }]),
             ..ServiceSpec::default()
@@ -160,7 +186,11 @@ fn pod(role: DeploymentRole, options: &InstallOptions) -> PodSpec {
 }
 
 pub(super) fn arguments(role: DeploymentRole, options: &InstallOptions) -> Vec<String> {
-    let mut arguments = vec!["run".to_owned(), format!("--role={}", role.as_str())];
+    let mut arguments = vec![
+        "run".to_owned(),
+        format!("--role={}", role.as_str()),
+        format!("--metrics-bind-address=0.0.0.0:{}", install::METRICS_PORT),
+    ];
     if role == DeploymentRole::Webhook || options.controller_user.is_some() {
         arguments.push(format!("--controller-user={}", options.controller_user()));
     }
@@ -187,8 +217,16 @@ pub(super) fn arguments(role: DeploymentRole, options: &InstallOptions) -> Vec<S
     arguments
 }
 
+fn container_port(name: &str, number: u16) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: i32::from(number),
+        protocol: Some("TCP".to_owned()),
+        ..ContainerPort::default()
+    }
+}
+
 fn container(role: DeploymentRole, options: &InstallOptions) -> Container {
-    let port = i32::from(install::WEBHOOK_PORT);
     let probe = |path: &str, period: i32| Probe {
         http_get: Some(HTTPGetAction {
             path: Some(path.to_owned()),
@@ -217,12 +255,10 @@ fn container(role: DeploymentRole, options: &InstallOptions) -> Container {
         image: Some(options.image.clone()),
         args: Some(arguments(role, options)),
         env: Some(vec![field("INTERLOCK_NAMESPACE", "metadata.namespace")]),
-        ports: Some(vec![ContainerPort {
-            name: Some("webhook".to_owned()),
-            container_port: port,
-            protocol: Some("TCP".to_owned()),
-            ..ContainerPort::default()
-        }]),
+        ports: Some(vec![
+            container_port("webhook", install::WEBHOOK_PORT),
+            container_port(METRICS, install::METRICS_PORT),
+        ]),
         liveness_probe: Some(probe("/livez", 10)),
         readiness_probe: Some(probe("/readyz", 2)),
         // A cold start reads all Instances first; liveness must not end it.
@@ -340,7 +376,9 @@ mod tests {
     fn the_service_finds_what_serves() {
         for layout in [Layout::Together, Layout::Split] {
             let all = all(&InstallOptions { layout, ..InstallOptions::default() });
-            let service = all.iter().find(|o| o["kind"] == "Service").unwrap();
+            let service =
+                all.iter().find(|o| o["metadata"]["name"] == install::SERVICE && o["kind"] == "Service");
+            let service = service.unwrap();
             let wanted = service["spec"]["selector"].as_object().unwrap();
             let found: Vec<_> = all
                 .iter()
@@ -352,6 +390,35 @@ mod tests {
                 .map(|d| d["spec"]["template"]["spec"]["containers"][0]["args"][1].as_str().unwrap())
                 .collect();
             assert_eq!(found, [if layout == Layout::Split { "--role=webhook" } else { "--role=all" }]);
+        }
+    }
+
+    /// Every replica is scraped, on the port that it opens.
+    #[test]
+    fn the_metrics_of_every_replica_are_found() {
+        for layout in [Layout::Together, Layout::Split] {
+            let all = all(&InstallOptions { layout, ..InstallOptions::default() });
+            let find =
+                |name: &str| all.iter().find(|o| o["metadata"]["name"] == name && o["kind"] == "Service");
+            let wanted =
+                find(install::METRICS_SERVICE).unwrap()["spec"]["selector"].as_object().unwrap().clone();
+            let (mut pods, mut missed) = (0, Vec::new());
+            for deployment in all.iter().filter(|o| o["kind"] == "Deployment") {
+                pods += 1;
+                let template = &deployment["spec"]["template"];
+                let labels = &template["metadata"]["labels"];
+                let container = &template["spec"]["containers"][0];
+                let opens = container["args"]
+                    .as_array()
+                    .unwrap()
+                    .contains(&json!("--metrics-bind-address=0.0.0.0:8443"));
+                let named = container["ports"][1]
+                    == json!({"name": "metrics", "containerPort": 8443, "protocol": "TCP"});
+                if !(opens && named && wanted.iter().all(|(key, value)| labels.get(key) == Some(value))) {
+                    missed.push(deployment["metadata"]["name"].clone());
+                }
+            }
+            assert_eq!((pods, missed), (if layout == Layout::Split { 2 } else { 1 }, vec![]));
         }
     }
 

@@ -120,6 +120,10 @@ pub async fn run(options: RunOptions, runtimes: Handles) -> Result<(), RunError>
     let signals = Signals::listen().map_err(RunError::Signals)?;
     let webhook = listen(options.webhook_address, "--webhook-port").await?;
     let ops = listen(options.ops_address, "--ops-bind-address").await?;
+    let exposed = match options.metrics_address {
+        Some(address) => Some((listen(address, "--metrics-bind-address").await?, address)),
+        None => None,
+    };
     let metrics = Arc::new(Metrics::new());
     let process = Process {
         pool: Pool::start(options.render_limit, metrics.clone()).map_err(RunError::Threads)?,
@@ -133,7 +137,7 @@ pub async fn run(options: RunOptions, runtimes: Handles) -> Result<(), RunError>
         runtimes,
         options,
     };
-    process.run(webhook, ops, signals).await
+    process.run(Listeners { webhook, ops, exposed }, signals).await
 }
 
 async fn listen(address: std::net::SocketAddr, flag: &'static str) -> Result<TcpListener, RunError> {
@@ -161,11 +165,19 @@ struct Clients {
     effects: Client,
 }
 
+/// The open ports.
+struct Listeners {
+    webhook: TcpListener,
+    ops: TcpListener,
+    /// Metrics for other machines, with their address.
+    exposed: Option<(TcpListener, std::net::SocketAddr)>,
+}
+
 /// Parts of the process that end only with it.
 type Parts = JoinSet<Result<&'static str, RunError>>;
 
 impl Process {
-    async fn run(self, webhook: TcpListener, ops: TcpListener, mut signals: Signals) -> Result<(), RunError> {
+    async fn run(self, listeners: Listeners, mut signals: Signals) -> Result<(), RunError> {
         let options = &self.options;
         let connection =
             Connection { kubeconfig: options.kubeconfig.clone(), context: options.context.clone() };
@@ -224,8 +236,11 @@ impl Process {
         let webhooks = self.watch_guards(&watching, guards, leadership.clone(), &mut parts);
         self.maintain_certificates(&process_client, webhooks, leadership, &mut parts)?;
         // Last, as a process without checks would report itself ready.
-        self.serve_webhook(webhook, capabilities.clone(), &mut servers, &mut parts);
-        self.serve_ops(ops, &process_client, capabilities, &mut servers);
+        self.serve_webhook(listeners.webhook, capabilities.clone(), &mut servers, &mut parts);
+        self.serve_ops(listeners.ops, &process_client, capabilities, &mut servers);
+        if let Some((listener, address)) = listeners.exposed {
+            self.serve_metrics(listener, address, &process_client, &mut servers);
+        }
         tokio::select! {
             ended = self.until_stopped(&mut signals, reconciling, servers) => ended,
             error = first_ended(&mut parts) => Err(error),

@@ -75,6 +75,8 @@ pub struct RunOptions {
     pub webhook_address: SocketAddr,
     /// Address of health and metrics.
     pub ops_address: SocketAddr,
+    /// Address of the metrics for other machines.
+    pub metrics_address: Option<SocketAddr>,
     /// Accepted callers of the webhook port.
     pub callers: CallerOptions,
     /// Oldest TLS version of the ports.

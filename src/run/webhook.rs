@@ -1,5 +1,6 @@
 //! The two ports, and their certificate.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -22,7 +23,7 @@ use crate::server::graph::GraphPage;
 use crate::server::health::{self, Probes};
 use crate::server::in_flight::InFlight;
 use crate::server::limits::Limits;
-use crate::server::ops::{self, OpsGuard};
+use crate::server::ops::{self, Exposition, OpsGuard};
 use crate::server::tls::Tls;
 use crate::server::webhook_routes;
 use crate::server::webhook_routes::WebhookRoutes;
@@ -106,12 +107,45 @@ impl Process {
         capabilities: watch::Receiver<Arc<CapabilitySnapshot>>,
         servers: &mut JoinSet<()>,
     ) {
-        let open = self.options.ops_address.ip().is_loopback();
-        let guard = (!open).then(|| OpsGuard::new(Authorizer::new(process_client)));
         let store = self.store.clone();
         let graph = GraphPage::new(Arc::new(move || Document::of(&store, &capabilities.borrow()).json()));
-        let app = ops::router(self.health(), self.metrics.clone(), graph, guard);
-        let tls = (!open).then(|| self.tls());
+        let guard = self.ops_guard(self.options.ops_address, process_client);
+        let app = ops::router(self.health(), self.exposition(), graph, guard);
+        self.serve_private(app, self.options.ops_address, listener, servers);
+    }
+
+    /// Metrics and health for whoever is not on this machine.
+    pub(super) fn serve_metrics(
+        &self,
+        listener: TcpListener,
+        address: SocketAddr,
+        process_client: &Client,
+        servers: &mut JoinSet<()>,
+    ) {
+        let guard = self.ops_guard(address, process_client);
+        let app = ops::metrics_router(self.health(), self.exposition(), guard);
+        self.serve_private(app, address, listener, servers);
+    }
+
+    fn exposition(&self) -> Exposition {
+        let store = self.store.clone();
+        Exposition { metrics: self.metrics.clone(), totals: Arc::new(move || store.totals()) }
+    }
+
+    /// Who may read a port: everybody on loopback, else those whom the API server authorizes.
+    fn ops_guard(&self, address: SocketAddr, process_client: &Client) -> Option<OpsGuard> {
+        (!address.ip().is_loopback()).then(|| OpsGuard::new(Authorizer::new(process_client)))
+    }
+
+    /// Plain on loopback, else TLS.
+    fn serve_private(
+        &self,
+        app: Router,
+        address: SocketAddr,
+        listener: TcpListener,
+        servers: &mut JoinSet<()>,
+    ) {
+        let tls = (!address.ip().is_loopback()).then(|| self.tls());
         servers.spawn(self.port(app, tls, Arc::default()).serve(listener, DRAIN));
     }
 }

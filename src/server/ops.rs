@@ -1,5 +1,5 @@
-//! The ops port: health, metrics and the live graph. Plain on loopback; beyond it TLS, and the API server
-//! authorizes readers of metrics and graph.
+//! The ops port: health, metrics and the live graph; and the metrics port, which has no graph. Plain on
+//! loopback; beyond it TLS, and the API server authorizes readers of metrics and graph.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::{HeaderValue, StatusCode, header};
+use interlock_core::kinds::instance::summary::Totals;
 use tokio::sync::Semaphore;
 
 use super::graph::{self, GraphPage};
@@ -57,14 +58,35 @@ impl OpsGuard {
     }
 }
 
+/// What `/metrics` exposes.
+#[derive(Clone)]
+pub struct Exposition {
+    /// What the process counts.
+    pub metrics: Arc<Metrics>,
+    /// Returns what the index says of Instances.
+    pub totals: Arc<dyn Fn() -> Totals + Send + Sync>,
+}
+
 /// Routes of the ops port; without a guard every user who reaches it may read.
-pub fn router(health: Probes, metrics: Arc<Metrics>, graph: GraphPage, guard: Option<OpsGuard>) -> Router {
-    let metrics = Router::new().route("/metrics", get(exposition)).with_state(metrics);
-    let mut private = metrics.merge(graph::router(graph, guard.is_none()));
-    if let Some(guard) = guard {
-        private = private.route_layer(from_fn_with_state(guard, authorize));
+pub fn router(health: Probes, exposed: Exposition, graph: GraphPage, guard: Option<OpsGuard>) -> Router {
+    let private = metrics_route(exposed).merge(graph::router(graph, guard.is_none()));
+    health::router(health).merge(guarded(private, guard))
+}
+
+/// Routes of the metrics port.
+pub fn metrics_router(health: Probes, exposed: Exposition, guard: Option<OpsGuard>) -> Router {
+    health::router(health).merge(guarded(metrics_route(exposed), guard))
+}
+
+fn metrics_route(exposed: Exposition) -> Router {
+    Router::new().route("/metrics", get(exposition)).with_state(exposed)
+}
+
+fn guarded(private: Router, guard: Option<OpsGuard>) -> Router {
+    match guard {
+        Some(guard) => private.route_layer(from_fn_with_state(guard, authorize)),
+        None => private,
     }
-    health::router(health).merge(private)
 }
 
 async fn authorize(State(guard): State<OpsGuard>, request: Request, next: Next) -> Response {
@@ -77,8 +99,17 @@ async fn authorize(State(guard): State<OpsGuard>, request: Request, next: Next) 
     }
 }
 
-async fn exposition(State(metrics): State<Arc<Metrics>>) -> Response {
+async fn exposition(State(exposed): State<Exposition>) -> Response {
     let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
-    let content_type = (header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
-    ([content_type], metrics.encode(now)).into_response()
+    let encoded = tokio::task::spawn_blocking(move || {
+        exposed.metrics.instances(&(exposed.totals)(), now);
+        exposed.metrics.encode(now)
+    });
+    match encoded.await {
+        Ok(text) => {
+            let content_type = (header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+            ([content_type], text).into_response()
+        }
+        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be read\n").into_response(),
+    }
 }

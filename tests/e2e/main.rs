@@ -27,6 +27,7 @@ mod layers;
 mod lifecycle;
 mod limits;
 mod manifests;
+mod monitoring;
 mod namespaces;
 mod neighbours;
 mod outage;

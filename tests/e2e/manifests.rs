@@ -51,6 +51,9 @@ fn overlays_are_what_is_rendered() {
     let mut with_kong = install::objects(Part::All, &plain);
     with_kong.extend(install::objects(Part::KongCrds, &plain));
     assert_eq!(by_name(kustomize(&admin, "overlays/kong-crds")), by_name(with_kong));
+    let mut watched = install::objects(Part::All, &plain);
+    watched.extend(install::objects(Part::Monitoring, &plain));
+    assert_eq!(by_name(kustomize(&admin, "overlays/prometheus")), by_name(watched));
 }
 
 /// No field is unknown and every CEL expression compiles.

@@ -283,26 +283,34 @@ fn base64_decode(text: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(text).unwrap()
 }
 
-/// Beyond loopback the ops port speaks TLS, and tells metrics and the live graph only to those who
-/// may read them.
+/// Beyond loopback the ops port and the metrics port speak TLS, and tell metrics and the live graph only to
+/// those who may read them; the metrics port has no graph.
 #[test]
 fn metrics_and_graph_beyond_loopback_are_for_those_who_may_read_them() {
     let cluster = cluster();
     let Some(testbed) = cluster.testbed() else { return };
     let port = free_port();
-    let process = Interlock::prepare(&cluster, &[&format!("--ops-bind-address=0.0.0.0:{port}")]);
+    let metrics_port = free_port();
+    let flags = [
+        format!("--ops-bind-address=0.0.0.0:{port}"),
+        format!("--metrics-bind-address=0.0.0.0:{metrics_port}"),
+    ];
+    let process = Interlock::prepare(&cluster, &flags.each_ref().map(String::as_str));
     apply_installation(&cluster, &process.options(&[]));
     process.start();
-    let ask = |path: &str, token: Option<&str>| -> Result<(u16, String), String> {
+    let ask_at = |port: u16, path: &str, token: Option<&str>| -> Result<(u16, String), String> {
         let answer = cluster.admin().read(SECRET);
         let data = if answer.code == 200 { answer.ok()["data"].clone() } else { Value::Null };
         let ca = base64_decode(data["ca.crt"].as_str().ok_or("there is no CA yet")?);
         block_on(https_get(port, &ca, path, token)).map_err(|error| error.to_string())
     };
-    wait_until("health needs no token", CAP, || match ask("/readyz", None)? {
-        (200, _) => Ok(()),
-        (code, text) => Err(format!("{code}: {text}")),
-    });
+    let ask = |path: &str, token: Option<&str>| ask_at(port, path, token);
+    for port in [port, metrics_port] {
+        wait_until("health needs no token", CAP, || match ask_at(port, "/readyz", None)? {
+            (200, _) => Ok(()),
+            (code, text) => Err(format!("{code}: {text}")),
+        });
+    }
     let token =
         |user: &str| testbed.command(format!("token {user}").as_str())["token"].as_str().unwrap().to_owned();
     for (token, code) in [
@@ -311,6 +319,8 @@ fn metrics_and_graph_beyond_loopback_are_for_those_who_may_read_them() {
         (Some(token("interlock")), 403),
         (Some(token("admin")), 200),
     ] {
+        let at_metrics = ask_at(metrics_port, "/metrics", token.as_deref()).unwrap();
+        assert_eq!(at_metrics.0, code, "{at_metrics:?}");
         for path in ["/metrics", "/graph", "/graph.json"] {
             let answer = ask(path, token.as_deref()).unwrap();
             if answer.0 != code {
@@ -318,6 +328,26 @@ fn metrics_and_graph_beyond_loopback_are_for_those_who_may_read_them() {
             }
         }
     }
+    let admin = token("admin");
+    assert_eq!(ask_at(metrics_port, "/graph", Some(&admin)).unwrap().0, 404);
+    // The role of the installation is enough for a Prometheus.
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "prometheus"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "interlock-metrics-reader"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "system:serviceaccount:interlock-system:interlock"}],
+    });
+    cluster.admin().post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).ok();
+    let interlock = token("interlock");
+    wait_until("who has the role reads metrics, and nothing else", CAP, || {
+        let metrics = ask_at(metrics_port, "/metrics", Some(&interlock))?;
+        let graph = ask("/graph", Some(&interlock))?;
+        let page = metrics.1.contains("interlock_instances{state=\"ready\"} 0");
+        if (metrics.0, page, graph.0) == (200, true, 403) {
+            Ok(())
+        } else {
+            Err(format!("{metrics:?} {graph:?}"))
+        }
+    });
 }
 
 async fn https_get(port: u16, ca: &[u8], path: &str, token: Option<&str>) -> std::io::Result<(u16, String)> {

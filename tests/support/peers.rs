@@ -38,3 +38,11 @@ pub fn kstatus(object: &Value) -> String {
     let said = String::from_utf8(output.stdout).expect("UTF-8");
     said.split('\t').next().unwrap_or_default().to_owned()
 }
+
+/// Folder with promtool.
+static PROMTOOL: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/promtool/build"));
+
+/// Prometheus' own check of rules.
+pub fn promtool() -> PathBuf {
+    PROMTOOL.join("promtool")
+}

@@ -9,6 +9,7 @@ use interlock_core::api::stamp::SpecHash;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
 use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_core::kinds::instance::summary::Totals;
 use interlock_core::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, fact, link};
 use interlock_core::package::Package;
 use interlock_core::topology::schema::Side;
@@ -99,6 +100,12 @@ impl Store {
     pub fn count_instances(&self) -> usize {
         let tables = self.read();
         tables.graph.rows(tables.kinds.instance).count()
+    }
+
+    /// What metrics say of all Instances.
+    pub fn totals(&self) -> Totals {
+        let inner = self.read();
+        Totals::of(inner.graph.rows(inner.kinds.instance))
     }
 
     /// Every Instance that needs reconciling.

@@ -138,3 +138,13 @@ pub(super) struct Installed {
     pub kind: &'static str,
     pub name: String,
 }
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct StateLabel {
+    pub state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ReasonLabel {
+    pub reason: &'static str,
+}

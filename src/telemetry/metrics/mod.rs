@@ -8,6 +8,7 @@ mod labels;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use interlock_core::kinds::instance::summary::{self, Totals};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -19,7 +20,7 @@ use prometheus_client::registry::Registry;
 use super::build;
 use labels::{
     Admitted, CapLabel, CapabilityState, ControllerLabels, ControllerResult, Installed, KindLabel, NameLabel,
-    PlanResult, RestCall, WebhookCode, WebhookLabels,
+    PlanResult, ReasonLabel, RestCall, StateLabel, WebhookCode, WebhookLabels,
 };
 pub use labels::{Cap, DecisionLabels};
 
@@ -56,6 +57,10 @@ pub struct Metrics {
     lists: Family<KindLabel, Counter>,
     last_event: Gauge,
     guard_intact: Family<Installed, Gauge>,
+    instances: Family<StateLabel, Gauge>,
+    drifted: Gauge,
+    waiting: Family<ReasonLabel, Gauge>,
+    oldest_run: Gauge,
 }
 
 /// Decisions take tens of microseconds; the webhook's own timeout is seconds.
@@ -110,8 +115,12 @@ impl Metrics {
             lists: Family::default(),
             last_event: Gauge::default(),
             guard_intact: Family::default(),
+            instances: Family::default(),
+            drifted: Gauge::default(),
+            waiting: Family::default(),
+            oldest_run: Gauge::default(),
         };
-        metrics.with_own_names().with_familiar_names()
+        metrics.with_own_names().with_instances().with_familiar_names()
     }
 
     fn with_own_names(mut self) -> Self {
@@ -165,6 +174,19 @@ impl Metrics {
         r.register("watch_last_event_seconds", "Unix time of the last event", self.last_event.clone());
         let help = "1 while a webhook configuration, a policy or a binding of ours is as installed";
         r.register("guard_intact", help, self.guard_intact.clone());
+        self
+    }
+
+    /// Adds what the index says of Instances.
+    fn with_instances(mut self) -> Self {
+        let r = self.registry.sub_registry_with_prefix("interlock");
+        r.register("instances", "Instances by state, as this replica has them", self.instances.clone());
+        let help = "Instances whose spec differs from what was carried out";
+        r.register("instances_drifted", help, self.drifted.clone());
+        let help = "Instances that wait, by the reason of their condition Reconciling or Stalled";
+        r.register("instances_waiting", help, self.waiting.clone());
+        let help = "Seconds since the start of the oldest run of a plan that is not over; 0 without one";
+        r.register("oldest_running_plan_age_seconds", help, self.oldest_run.clone());
         self
     }
 
@@ -329,6 +351,21 @@ impl Metrics {
         self.guard_intact.get_or_create(&label).set(i64::from(intact));
     }
 
+    /// What the index says of Instances, as of `now` (Unix seconds).
+    pub fn instances(&self, totals: &Totals, now: u64) {
+        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        for state in summary::STATES {
+            let count = totals.states.get(state).copied().unwrap_or(0);
+            self.instances.get_or_create(&StateLabel { state }).set(number(count));
+        }
+        for reason in summary::WAITING {
+            let count = totals.waiting.get(reason).copied().unwrap_or(0);
+            self.waiting.get_or_create(&ReasonLabel { reason }).set(number(count));
+        }
+        self.drifted.set(number(totals.drifted));
+        self.oldest_run.set(totals.oldest_start.map_or(0, |start| number(now.saturating_sub(start))));
+    }
+
     /// The API server answered a call, or did not (code 0).
     pub fn rest_call(&self, method: &'static str, code: u16) {
         self.rest_calls.get_or_create(&RestCall { method, code }).inc();
@@ -347,6 +384,13 @@ mod tests {
         metrics.reconciled("instance", "success", Duration::from_millis(3));
         metrics.refused(Cap::BodyBytes);
         metrics.guard("ValidatingAdmissionPolicy", "interlock-lock", false);
+        let totals = Totals {
+            states: [("ready", 3)].into(),
+            waiting: [("Waiting", 2)].into(),
+            drifted: 1,
+            oldest_start: Some(100),
+        };
+        metrics.instances(&totals, 400);
         let text = metrics.encode(400);
         for line in [
             "interlock_certificate_expiry_seconds 600.0",
@@ -356,6 +400,11 @@ mod tests {
             "interlock_reconcile_total{controller=\"instance\",result=\"success\"} 1",
             "interlock_refused_total{cap=\"body_bytes\"} 1",
             "interlock_build_info{",
+            "interlock_instances{state=\"ready\"} 3",
+            "interlock_instances{state=\"failed\"} 0",
+            "interlock_instances_waiting{reason=\"Waiting\"} 2",
+            "interlock_instances_drifted 1",
+            "interlock_oldest_running_plan_age_seconds 300",
             "interlock_guard_intact{kind=\"ValidatingAdmissionPolicy\",name=\"interlock-lock\"} 0",
         ] {
             assert!(text.contains(line), "{line}\nis not in\n{text}");

@@ -127,6 +127,12 @@ pub mod install {
     pub const ENFORCED: &str = "interlock-verbs";
     /// Lease of the replica that reconciles.
     pub const LEASE: &str = "interlock";
+    /// The Service that Prometheus calls.
+    pub const METRICS_SERVICE: &str = "interlock-metrics";
+    /// ClusterRole of users who may read metrics.
+    pub const METRICS_READER: &str = "interlock-metrics-reader";
+    /// Port of the metrics, in the pod and on the Service.
+    pub const METRICS_PORT: u16 = 8443;
     /// Port of the webhook in the pod; 443 on the Service.
     pub const WEBHOOK_PORT: u16 = 9443;
 }

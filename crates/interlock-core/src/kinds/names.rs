@@ -71,6 +71,14 @@ pub mod fact {
     pub const LOCKED: &str = "locked";
     /// Whether an Instance is settled: its last plan is carried out and it is ready.
     pub const AT_REST: &str = "atRest";
+    /// The state of an Instance, one of [`STATES`](crate::kinds::instance::summary::STATES).
+    pub const STATE: &str = "state";
+    /// Whether the spec of an Instance has drifted.
+    pub const DRIFTED: &str = "drifted";
+    /// What an Instance waits for, one of [`WAITING`](crate::kinds::instance::summary::WAITING).
+    pub const WAITS: &str = "waits";
+    /// When the running plan of an Instance was started, in Unix seconds.
+    pub const STARTED: &str = "started";
     /// Whether a Namespace or an owned child is being deleted.
     pub const TERMINATING: &str = "terminating";
     /// Whether an object is healthy.

@@ -178,6 +178,14 @@ impl<'g> ObjectRow<'g> {
         Some(self.graph.arena.names.text(Sym::of(*self.graph.arena.facts(self.ix).get(place)?)))
     }
 
+    /// A fact that is a number, as declared under that name.
+    pub fn number(&self, fact: &str) -> Option<u64> {
+        let node = self.graph.arena.node(self.ix);
+        let kind = self.graph.schema.get(node.key.kind);
+        let place = kind.place(fact).filter(|place| !kind.is_word(*place))?;
+        self.graph.arena.facts(self.ix).get(place).copied()
+    }
+
     /// `metadata.uid`, as text that names the same object.
     pub fn uid(&self) -> Option<String> {
         self.graph.arena.node(self.ix).uid.map(|uid| uid.to_string())

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::change::{lock, settled};
+use super::summary;
 use crate::api::kudo::Instance;
 use crate::kinds::fact;
 use crate::kinds::fact::YES;
@@ -20,7 +21,7 @@ use crate::topology::schema::{
 pub(crate) static INSTANCE: DeclaredKind = DeclaredKind {
     name: crate::kinds::INSTANCE,
     about: "runs the plans of its OperatorVersion",
-    facts: &[LOCKED, AT_REST, TERMINATING],
+    facts: &FACTS,
     links: &[
         Link {
             name: link::OPERATOR_VERSION,
@@ -51,6 +52,10 @@ pub(crate) static INSTANCE: DeclaredKind = DeclaredKind {
     },
 };
 
+const FACTS: [Fact; 7] = {
+    let [state, drifted, waits, started] = summary::FACTS;
+    [LOCKED, AT_REST, TERMINATING, state, drifted, waits, started]
+};
 const LOCKED: Fact = Fact { name: fact::LOCKED, read: ReadDepth::Word(locked) };
 const AT_REST: Fact = Fact { name: fact::AT_REST, read: ReadDepth::Word(at_rest) };
 const DECISIVE: Fact = Fact { name: "decisive", read: ReadDepth::Mark(decisive) };

@@ -8,6 +8,7 @@ pub mod rules;
 pub mod spec;
 pub mod status;
 pub mod status_wire;
+pub mod summary;
 
 use super::capabilities::INSTANCES;
 use super::descriptor::{
