@@ -21,6 +21,7 @@ pub mod render;
 pub mod run;
 mod target;
 pub mod topology;
+pub mod verify;
 mod watch;
 pub mod why;
 
@@ -39,6 +40,8 @@ enum Command {
     Run(Box<run::RunArguments>),
     /// Prints all objects of an installation, as YAML.
     Render(Box<render::RenderArguments>),
+    /// Checks whether an installation guards and works.
+    Verify(Box<verify::VerifyArguments>),
     /// Installs, upgrades and uninstalls packages.
     Package(Box<package::PackageArguments>),
     /// Show, abort and retry the plans of an Instance.
@@ -58,6 +61,7 @@ pub fn main(kinds: Kinds) -> ExitCode {
     match Cli::parse().command {
         Command::Run(arguments) => run::main(*arguments, kinds),
         Command::Render(arguments) => render::main(*arguments, kinds),
+        Command::Verify(arguments) => verify::main(*arguments, kinds),
         Command::Package(arguments) => package::main(*arguments),
         Command::Plan(arguments) => plan::main(*arguments),
         Command::Check(arguments) => check::main(*arguments, kinds),

@@ -7,8 +7,10 @@ use std::fmt::Write as _;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+pub mod account_rights;
 pub mod crds;
 pub mod dashboard;
+pub mod installed;
 mod kind_rights;
 pub mod kustomize;
 mod metadata;

@@ -44,4 +44,5 @@ mod stamps;
 mod takeover;
 mod tenants;
 mod verbs;
+mod verify;
 mod wire;

@@ -77,6 +77,14 @@ pub struct CaBundles {
 }
 
 impl CaBundles {
+    /// Of these configurations; `None` where there is none.
+    pub fn of(
+        mutating: Option<MutatingWebhookConfiguration>,
+        validating: Option<ValidatingWebhookConfiguration>,
+    ) -> Self {
+        Self { mutating: mutating_state(mutating), validating: validating_state(validating) }
+    }
+
     /// Both, with their kind.
     pub fn configurations(&self) -> [(ConfigurationKind, &ConfigurationState); 2] {
         [(ConfigurationKind::Mutating, &self.mutating), (ConfigurationKind::Validating, &self.validating)]
@@ -161,15 +169,11 @@ pub async fn follow(
 ) {
     let mutating = follow_one(client.clone(), &name, |seen: Option<MutatingWebhookConfiguration>| {
         send_observation(&watched, tamper::GuardKind::Mutating, &name, seen.as_ref());
-        let watch_state =
-            watch_state(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
-        trust.send_if_modified(|trust| replace(&mut trust.mutating, watch_state));
+        trust.send_if_modified(|trust| replace(&mut trust.mutating, mutating_state(seen)));
     });
     let validating = follow_one(client, &name, |seen: Option<ValidatingWebhookConfiguration>| {
         send_observation(&watched, tamper::GuardKind::Validating, &name, seen.as_ref());
-        let watch_state =
-            watch_state(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
-        trust.send_if_modified(|trust| replace(&mut trust.validating, watch_state));
+        trust.send_if_modified(|trust| replace(&mut trust.validating, validating_state(seen)));
     });
     tokio::join!(mutating, validating);
 }
@@ -190,6 +194,14 @@ fn replace(old: &mut ConfigurationState, new: ConfigurationState) -> bool {
     let changed = *old != new;
     *old = new;
     changed
+}
+
+fn mutating_state(seen: Option<MutatingWebhookConfiguration>) -> ConfigurationState {
+    watch_state(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config))
+}
+
+fn validating_state(seen: Option<ValidatingWebhookConfiguration>) -> ConfigurationState {
+    watch_state(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config))
 }
 
 fn watch_state<C, W>(

@@ -23,6 +23,12 @@ pub fn chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(chain)
 }
 
+/// When a certificate expires; `None` where it cannot be parsed.
+pub fn expires(certificate: &CertificateDer<'_>) -> Option<jiff::Timestamp> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    jiff::Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
+}
+
 /// Whether TLS can serve this certificate with this key.
 pub fn check_leaf_key(leaf: &KeyPem) -> Result<(), String> {
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).map_err(text)?;

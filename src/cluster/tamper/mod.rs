@@ -11,6 +11,14 @@ mod object;
 mod state;
 mod watch;
 
+use serde_json::Value;
+
 pub use self::monitor::{TamperMonitor, TamperNotifier};
 pub use self::state::{GuardState, GuardStates, PolicyState};
 pub use object::{GuardId, GuardKind, Observation};
+
+/// The first field in which a found guard object guards less than the installed one; `None` where it guards
+/// as much, and for objects of other kinds.
+pub fn weakened(installed: &Value, found: &Value) -> Option<String> {
+    compare::difference(GuardId::of(installed)?.kind, installed, found)
+}
