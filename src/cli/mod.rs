@@ -21,6 +21,7 @@ pub mod render;
 pub mod run;
 mod target;
 pub mod topology;
+pub mod uninstall;
 pub mod verify;
 mod watch;
 pub mod why;
@@ -42,6 +43,8 @@ enum Command {
     Render(Box<render::RenderArguments>),
     /// Checks whether an installation guards and works.
     Verify(Box<verify::VerifyArguments>),
+    /// Removes Interlock from a cluster, and leaves what its packages made.
+    Uninstall(Box<uninstall::UninstallArguments>),
     /// Installs, upgrades and uninstalls packages.
     Package(Box<package::PackageArguments>),
     /// Show, abort and retry the plans of an Instance.
@@ -62,6 +65,7 @@ pub fn main(kinds: Kinds) -> ExitCode {
         Command::Run(arguments) => run::main(*arguments, kinds),
         Command::Render(arguments) => render::main(*arguments, kinds),
         Command::Verify(arguments) => verify::main(*arguments, kinds),
+        Command::Uninstall(arguments) => uninstall::main(*arguments, kinds),
         Command::Package(arguments) => package::main(*arguments),
         Command::Plan(arguments) => plan::main(*arguments),
         Command::Check(arguments) => check::main(*arguments, kinds),

@@ -20,6 +20,7 @@ pub mod network;
 mod options;
 pub mod policies;
 pub mod rbac;
+pub mod removal;
 mod role;
 pub mod webhooks;
 pub mod workload;

@@ -43,6 +43,7 @@ mod sharing;
 mod stamps;
 mod takeover;
 mod tenants;
+mod uninstall;
 mod verbs;
 mod verify;
 mod wire;

@@ -1,0 +1,167 @@
+//! Removes what a plan names, in its order.
+
+use std::time::Duration;
+
+use interlock_core::api::meta;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::{Client, Error};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::lease::LeaseWatch;
+use super::plan::{RemovalPlan, Target};
+use crate::cli::reader::{self, ReadOutcome, api_message, code};
+use crate::install::removal::without_finalizer;
+
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long API servers may still ask a webhook or a policy that was deleted.
+const GUARDS_LINGER: Duration = Duration::from_secs(30);
+
+/// Removes with the caller's rights.
+pub(super) struct Remover<'a> {
+    pub(super) client: &'a Client,
+    /// Longest wait for one thing.
+    pub(super) timeout: Duration,
+}
+
+impl Remover<'_> {
+    /// Removes everything; an error names the first object that was not removed, and why.
+    pub(super) async fn remove(&self, plan: &RemovalPlan) -> Result<(), String> {
+        self.delete_all(&plan.guards).await?;
+        self.delete_all(&plan.process).await?;
+        self.until_nobody_leads(plan).await?;
+        for target in &plan.finalized {
+            self.release(target).await?;
+        }
+        for target in &plan.labelled {
+            self.unlabel(target).await?;
+        }
+        self.delete_all(&plan.records).await?;
+        self.delete_all(&plan.rest).await?;
+        if let Some(namespace) = &plan.own_namespace {
+            self.delete(namespace).await?;
+            self.until_gone(namespace).await?;
+        }
+        self.delete_all(&plan.definitions).await
+    }
+
+    async fn delete_all(&self, targets: &[Target]) -> Result<(), String> {
+        for target in targets {
+            self.delete(target).await?;
+        }
+        Ok(())
+    }
+
+    fn api(&self, target: &Target) -> Api<DynamicObject> {
+        if target.namespace.is_empty() {
+            return Api::all_with(self.client.clone(), &target.resource.api);
+        }
+        Api::namespaced_with(self.client.clone(), &target.namespace, &target.resource.api)
+    }
+
+    async fn delete(&self, target: &Target) -> Result<(), String> {
+        match self.api(target).delete(&target.name, &DeleteParams::background()).await {
+            Ok(_) => println!("deleted {target}"),
+            Err(error) if code(&error) == Some(404) => {}
+            Err(error) => return Err(format!("{target} was not deleted: {}", api_message(&error))),
+        }
+        Ok(())
+    }
+
+    async fn until_gone(&self, target: &Target) -> Result<(), String> {
+        let until = Instant::now() + self.timeout;
+        while Instant::now() < until {
+            match reader::get(self.client, &target.resource, &target.namespace, &target.name).await {
+                ReadOutcome::Missing => return Ok(()),
+                ReadOutcome::There(_) | ReadOutcome::Unknown(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+        Err(format!(
+            "{target} is still being deleted; look at its conditions: `kubectl get namespace {} -o yaml`",
+            target.name
+        ))
+    }
+
+    /// A process that leads would put the finalizers back.
+    async fn until_nobody_leads(&self, plan: &RemovalPlan) -> Result<(), String> {
+        let Some(lease) = &plan.lease else { return Ok(()) };
+        let (mut watch, until, mut last) =
+            (LeaseWatch::default(), Instant::now() + self.timeout, Instant::now());
+        let mut said = false;
+        loop {
+            let read = reader::get(self.client, &lease.resource, &lease.namespace, &lease.name).await;
+            let found = match &read {
+                ReadOutcome::There(found) => Some(&**found),
+                ReadOutcome::Missing => None,
+                ReadOutcome::Unknown(why) => return Err(format!("{lease} cannot be read: {why}")),
+            };
+            let passed = last.elapsed();
+            last = Instant::now();
+            let Some(holder) = watch.observe(found, passed) else { return Ok(()) };
+            if Instant::now() >= until {
+                return Err(format!(
+                    "{holder} still renews {lease}: stop that process, which would put finalizers back (a \
+                     Deployment in namespace {} without the label app.kubernetes.io/part-of, or a process \
+                     outside of the cluster)",
+                    plan.namespace
+                ));
+            }
+            if !said {
+                eprintln!("waiting until {holder} no longer leads");
+                said = true;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Takes our finalizer off an Instance. Policies that were deleted count for a moment longer.
+    async fn release(&self, target: &Target) -> Result<(), String> {
+        let until = Instant::now() + GUARDS_LINGER.min(self.timeout);
+        let mut object = target.object.clone();
+        loop {
+            let Some(left) = without_finalizer(&object) else { return Ok(()) };
+            let version = &object["metadata"]["resourceVersion"];
+            let patch = json!({"metadata": {"resourceVersion": version, "finalizers": left}});
+            match self.patch(target, &patch).await {
+                Ok(()) => {
+                    println!("released {target} from the finalizer {}", meta::FINALIZER);
+                    return Ok(());
+                }
+                Err(error) if code(&error) == Some(404) => return Ok(()),
+                Err(error) if Instant::now() >= until => {
+                    return Err(format!("{target} keeps its finalizer: {}", api_message(&error)));
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+            match self.read(target).await? {
+                Some(now) => object = now,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn unlabel(&self, target: &Target) -> Result<(), String> {
+        let patch = json!({"metadata": {"labels": {meta::FLAVOR_SOURCE: null}}});
+        match self.patch(target, &patch).await {
+            Ok(()) => println!("removed the label {} of {target}", meta::FLAVOR_SOURCE),
+            Err(error) if code(&error) == Some(404) => {}
+            Err(error) => return Err(format!("{target} keeps its label: {}", api_message(&error))),
+        }
+        Ok(())
+    }
+
+    async fn read(&self, target: &Target) -> Result<Option<Value>, String> {
+        match reader::get(self.client, &target.resource, &target.namespace, &target.name).await {
+            ReadOutcome::There(found) => Ok(Some((*found).clone())),
+            ReadOutcome::Missing => Ok(None),
+            ReadOutcome::Unknown(why) => Err(format!("{target} cannot be read: {why}")),
+        }
+    }
+
+    /// Changes only metadata.
+    async fn patch(&self, target: &Target, patch: &Value) -> Result<(), Error> {
+        let api = self.api(target);
+        api.patch_metadata(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+    }
+}

@@ -1,0 +1,334 @@
+//! What there is to remove, read before anything is removed.
+
+use std::fmt::Write as _;
+
+use interlock_core::api::kudo::Instance;
+use interlock_core::api::meta::{self, install};
+use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::Kinds;
+use interlock_core::kinds::instance::change::lock;
+use kube::Client;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::cli::discovery::{ServedKinds, ServedResource};
+use crate::cli::reader::{self, ReadOutcome, Selection};
+use crate::install::installed::InstalledObjects;
+use crate::install::removal::{self, RemovedKind};
+use crate::install::{InstallOptions, crds};
+
+/// An object to remove, or to change.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    /// Its kind.
+    pub(super) resource: ServedResource,
+    /// Namespace; empty for none.
+    pub(super) namespace: String,
+    /// Name.
+    pub(super) name: String,
+    /// As it was read.
+    pub(super) object: Value,
+}
+
+impl Target {
+    fn of(resource: &ServedResource, object: Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        Self { resource: resource.clone(), namespace: text("namespace"), name: text("name"), object }
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let place = if self.namespace.is_empty() { String::new() } else { format!("{}/", self.namespace) };
+        write!(f, "{} {place}{}", self.resource.api.kind, self.name)
+    }
+}
+
+/// Everything to remove, in order.
+pub(super) struct RemovalPlan {
+    /// Namespace of the process.
+    pub(super) namespace: String,
+    /// Webhook configurations, bindings and policies.
+    pub(super) guards: Vec<Target>,
+    /// Deployments.
+    pub(super) process: Vec<Target>,
+    /// The Lease, if there is one.
+    pub(super) lease: Option<Target>,
+    /// Instances with our finalizer.
+    pub(super) finalized: Vec<Target>,
+    /// Objects with a label that the process wrote.
+    pub(super) labelled: Vec<Target>,
+    /// Lease, certificate and record.
+    pub(super) records: Vec<Target>,
+    /// All the rest.
+    pub(super) rest: Vec<Target>,
+    /// The namespace, where it is ours and holds nothing else.
+    pub(super) own_namespace: Option<Target>,
+    /// The definitions, where they were asked for.
+    pub(super) definitions: Vec<Target>,
+    /// What stays, for people.
+    notes: Vec<String>,
+}
+
+/// Why nothing is removed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    /// What cannot be read is not known to be absent.
+    #[error("{0:#}; nothing was removed: run this as a user who may read it, such as a cluster-admin")]
+    Unreadable(anyhow::Error),
+    /// A definition would take objects of people with it.
+    #[error(
+        "there are {count} {kind}: deleting their definition deletes them, and what they own; delete them first, \
+         or leave out --crds"
+    )]
+    InUse {
+        /// Plural.
+        kind: String,
+        /// How many there are.
+        count: usize,
+    },
+}
+
+impl RemovalPlan {
+    /// Reads what there is, with the caller's rights. The outer error: the cluster is not reached.
+    pub(super) async fn read(
+        client: &Client,
+        namespace: Option<&str>,
+        kinds: Kinds,
+        with_definitions: bool,
+    ) -> anyhow::Result<Result<Self, Refused>> {
+        let reading = Reading { client, served: ServedKinds::discover(client).await? };
+        let read = reading.plan(namespace, kinds, with_definitions).await;
+        Ok(read.unwrap_or_else(|error| Err(Refused::Unreadable(error))))
+    }
+
+    /// Whether there is nothing to remove.
+    pub(super) fn is_empty(&self) -> bool {
+        self.deletions().next().is_none() && self.finalized.is_empty() && self.labelled.is_empty()
+    }
+
+    /// What is deleted, in order.
+    fn deletions(&self) -> impl Iterator<Item = &Target> {
+        let first = self.guards.iter().chain(&self.process).chain(&self.records).chain(&self.rest);
+        first.chain(&self.own_namespace).chain(&self.definitions)
+    }
+
+    /// One line an object, for people.
+    pub(super) fn describe(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        for target in self.guards.iter().chain(&self.process) {
+            let _ = writeln!(out, "delete    {target}");
+        }
+        for target in &self.finalized {
+            let _ = writeln!(out, "release   {target} from the finalizer {}", meta::FINALIZER);
+        }
+        for target in &self.labelled {
+            let _ = writeln!(out, "unlabel   {target} ({})", meta::FLAVOR_SOURCE);
+        }
+        for target in self.deletions().skip(self.guards.len() + self.process.len()) {
+            let _ = writeln!(out, "delete    {target}");
+        }
+        for note in &self.notes {
+            let _ = writeln!(out, "note      {note}");
+        }
+        out
+    }
+}
+
+const DEFINITIONS_STAY: &str =
+    "the definitions stay, and with them all Operators, OperatorVersions, Instances and Interlocks";
+
+/// Reads with the caller's rights.
+struct Reading<'a> {
+    client: &'a Client,
+    served: ServedKinds,
+}
+
+impl Reading<'_> {
+    async fn plan(
+        &self,
+        namespace: Option<&str>,
+        kinds: Kinds,
+        with_definitions: bool,
+    ) -> anyhow::Result<Result<RemovalPlan, Refused>> {
+        let options = self.options(namespace, kinds).await?;
+        let guards = self.ours(&removal::GUARDS, &options).await?;
+        let process = self.ours(&removal::PROCESS, &options).await?;
+        let (finalized, mut notes) = self.instances().await?;
+        let records = self.records(&options).await?;
+        let lease = records.iter().find(|record| record.resource.api.kind == "Lease").cloned();
+        let rest = self.ours(&removal::REST, &options).await?;
+        let (own_namespace, kept) = self.namespace(&options).await?;
+        notes.extend(kept);
+        let definitions = if with_definitions {
+            match self.definitions().await? {
+                Ok(definitions) => definitions,
+                Err(refused) => return Ok(Err(refused)),
+            }
+        } else {
+            notes.push(DEFINITIONS_STAY.to_owned());
+            Vec::new()
+        };
+        Ok(Ok(RemovalPlan {
+            labelled: self.labelled().await?,
+            namespace: options.namespace,
+            guards,
+            process,
+            lease,
+            finalized,
+            records,
+            rest,
+            own_namespace,
+            definitions,
+            notes,
+        }))
+    }
+
+    /// The options that the installation shows.
+    async fn options(&self, namespace: Option<&str>, kinds: Kinds) -> anyhow::Result<InstallOptions> {
+        let mut configurations = Vec::new();
+        for (group, kind) in &removal::GUARDS[..2] {
+            let found = self.get((group, kind), "", install::WEBHOOK_CONFIGURATION).await?;
+            configurations.push(found.map(|target| target.object));
+        }
+        let [mutating, validating] = [configurations[0].as_ref(), configurations[1].as_ref()];
+        let mut found = InstalledObjects { mutating, validating, deployments: &[] };
+        let namespace = namespace.map(str::to_owned).or_else(|| found.namespace());
+        let namespace = namespace.unwrap_or_else(|| meta::NAMESPACE.to_owned());
+        let deployments =
+            self.list(("apps", "Deployment"), Some(&namespace), Some(removal::SELECTOR)).await?;
+        let deployments: Vec<Value> = deployments.into_iter().map(|target| target.object).collect();
+        found.deployments = &deployments;
+        let defaults = InstallOptions {
+            kinds,
+            packages: NamespacedName::new(&*namespace, meta::PACKAGES_SERVICE_ACCOUNT),
+            namespace,
+            ..InstallOptions::default()
+        };
+        Ok(found.options(defaults))
+    }
+
+    async fn get(
+        &self,
+        (group, kind): RemovedKind,
+        namespace: &str,
+        name: &str,
+    ) -> anyhow::Result<Option<Target>> {
+        let Some(resource) = self.served.of(group, kind) else { return Ok(None) };
+        match reader::get(self.client, resource, namespace, name).await {
+            ReadOutcome::There(object) => Ok(Some(Target::of(resource, (*object).clone()))),
+            ReadOutcome::Missing => Ok(None),
+            ReadOutcome::Unknown(why) => Err(anyhow::anyhow!("{kind} {name} cannot be read: {why}")),
+        }
+    }
+
+    async fn list(
+        &self,
+        (group, kind): RemovedKind,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> anyhow::Result<Vec<Target>> {
+        let Some(resource) = self.served.of(group, kind) else { return Ok(Vec::new()) };
+        let selection = Selection { namespace, labels, ..Selection::default() };
+        let found = reader::list(self.client, resource, &selection).await.map_err(|error| {
+            anyhow::anyhow!("{} cannot be listed: {}", resource.name(), reader::api_message(&error))
+        })?;
+        Ok(found.into_iter().map(|object| Target::of(resource, object)).collect())
+    }
+
+    /// The objects of these kinds that are ours.
+    async fn ours(&self, kinds: &[RemovedKind], options: &InstallOptions) -> anyhow::Result<Vec<Target>> {
+        let mut all = Vec::new();
+        for kind in kinds {
+            let found = self.list(*kind, None, Some(removal::SELECTOR)).await?;
+            all.extend(found.into_iter().filter(|target| removal::is_ours(&target.object, options)));
+        }
+        Ok(all)
+    }
+
+    /// Instances with our finalizer, and what people should know of them.
+    async fn instances(&self) -> anyhow::Result<(Vec<Target>, Vec<String>)> {
+        let all = self.list((meta::KUDO_GROUP, "Instance"), None, None).await?;
+        let running = all.iter().filter(|target| {
+            Instance::deserialize(&target.object).is_ok_and(|instance| lock::of(&instance).is_some())
+        });
+        let running: Vec<String> = running.map(ToString::to_string).collect();
+        let finalized = |target: &Target| removal::without_finalizer(&target.object).is_some();
+        let (finalized, _): (Vec<_>, Vec<_>) = all.into_iter().partition(finalized);
+        let mut notes = Vec::new();
+        if !running.is_empty() {
+            notes.push(format!(
+                "the plan of {} is scheduled or runs: it stops where it is",
+                running.join(", ")
+            ));
+        }
+        let going =
+            finalized.iter().filter(|target| !target.object["metadata"]["deletionTimestamp"].is_null());
+        let going: Vec<String> = going.map(ToString::to_string).collect();
+        if !going.is_empty() {
+            notes.push(format!("{} is being deleted, and goes without its plan cleanup", going.join(", ")));
+        }
+        Ok((finalized, notes))
+    }
+
+    /// What the labeller of flavor sources marked.
+    async fn labelled(&self) -> anyhow::Result<Vec<Target>> {
+        let selector = format!("{}={}", meta::FLAVOR_SOURCE, meta::FLAVOR_SOURCE_OURS);
+        let mut all = Vec::new();
+        for kind in ["ConfigMap", "Secret"] {
+            let Some(resource) = self.served.of("", kind) else { continue };
+            let selection =
+                Selection { labels: Some(&selector), metadata_only: true, ..Selection::default() };
+            let found = reader::list(self.client, resource, &selection).await.map_err(|error| {
+                anyhow::anyhow!("{} cannot be listed: {}", resource.name(), reader::api_message(&error))
+            })?;
+            all.extend(found.into_iter().map(|object| Target::of(resource, object)));
+        }
+        Ok(all)
+    }
+
+    async fn records(&self, options: &InstallOptions) -> anyhow::Result<Vec<Target>> {
+        let mut all = Vec::new();
+        for (kind, name) in removal::RECORDS {
+            all.extend(self.get(kind, &options.namespace, name).await?);
+        }
+        Ok(all)
+    }
+
+    /// The namespace, where it goes; else why it stays.
+    async fn namespace(&self, options: &InstallOptions) -> anyhow::Result<(Option<Target>, Option<String>)> {
+        let name = options.namespace.as_str();
+        let Some(found) = self.get(("", "Namespace"), "", name).await? else { return Ok((None, None)) };
+        if !removal::is_ours(&found.object, options) {
+            return Ok((None, Some(format!("the namespace {name} stays, as it was not rendered"))));
+        }
+        for kind in removal::IN_USE {
+            let foreign = |target: &Target| {
+                let labels = &target.object["metadata"]["labels"];
+                labels["app.kubernetes.io/part-of"] != "interlock"
+                    && labels["app.kubernetes.io/name"] != "interlock"
+            };
+            let found = self.list(kind, Some(name), None).await?;
+            if let Some(foreign) = found.iter().find(|target| foreign(target)) {
+                return Ok((None, Some(format!("the namespace {name} stays, as it holds {foreign}"))));
+            }
+        }
+        Ok((Some(found), None))
+    }
+
+    async fn definitions(&self) -> anyhow::Result<Result<Vec<Target>, Refused>> {
+        for kind in ["Instance", "OperatorVersion", "Operator"] {
+            let count = self.list((meta::KUDO_GROUP, kind), None, None).await?.len();
+            if count > 0 {
+                return Ok(Err(Refused::InUse { kind: format!("{kind}s"), count }));
+            }
+        }
+        let mut all = Vec::new();
+        for crd in crds::all() {
+            let name = crd.metadata.name.unwrap_or_default();
+            all.extend(self.get(("apiextensions.k8s.io", "CustomResourceDefinition"), "", &name).await?);
+        }
+        Ok(Ok(all))
+    }
+}
