@@ -1,5 +1,6 @@
 //! `interlock render`: all objects of an installation, as YAML.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ use crate::install::{self, CertificateIssuer, ClientCa, Endpoint, InstallOptions
 enum RenderPart {
     Part(Part),
     Kustomize,
+    Helm,
 }
 
 impl ValueEnum for RenderPart {
@@ -33,9 +35,11 @@ impl ValueEnum for RenderPart {
             Self::Part(Part::Policies),
             Self::Part(Part::Rbac),
             Self::Part(Part::Workload),
+            Self::Part(Part::Install),
             Self::Part(Part::Monitoring),
             Self::Part(Part::All),
             Self::Kustomize,
+            Self::Helm,
         ]
     }
 
@@ -46,6 +50,7 @@ impl ValueEnum for RenderPart {
                 PossibleValue::new("kustomize")
                     .help("The kustomize base and overlays, into the folder --into"),
             ),
+            Self::Helm => Some(PossibleValue::new("helm").help("The Helm chart, into the folder --into")),
         }
     }
 }
@@ -110,8 +115,8 @@ pub struct RenderArguments {
     /// alternative name of the certificate; all by default.
     #[arg(long, value_delimiter = ',', requires = "client_ca_configmap")]
     client_name: Vec<String>,
-    /// Folder that `render kustomize` writes.
-    #[arg(long, required_if_eq("what", "kustomize"))]
+    /// Folder that `render kustomize` and `render helm` write.
+    #[arg(long, required_if_eq_any([("what", "kustomize"), ("what", "helm")]))]
     into: Option<PathBuf>,
 }
 
@@ -134,8 +139,12 @@ pub fn main(arguments: RenderArguments, kinds: Kinds) -> ExitCode {
 fn render(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<()> {
     let part = match arguments.what {
         RenderPart::Part(part) => part,
-        RenderPart::Kustomize => {
-            return write_tree(arguments.into.as_deref().context("--into names no folder")?);
+        RenderPart::Kustomize | RenderPart::Helm => {
+            let files = match arguments.what {
+                RenderPart::Helm => install::helm::chart()?,
+                _ => install::kustomize::tree()?,
+            };
+            return write_tree(files, arguments.into.as_deref().context("--into names no folder")?);
         }
     };
     let text = install::yaml(&install::objects(part, &options(arguments, kinds)?))?;
@@ -195,8 +204,8 @@ fn ca_bundle(file: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(pem)
 }
 
-fn write_tree(folder: &Path) -> anyhow::Result<()> {
-    for (path, text) in install::kustomize::tree()? {
+fn write_tree(files: BTreeMap<String, String>, folder: &Path) -> anyhow::Result<()> {
+    for (path, text) in files {
         let file = folder.join(path);
         if let Some(parent) = file.parent() {
             std::fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;

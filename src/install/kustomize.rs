@@ -87,6 +87,7 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
         "overlays/cert-manager/kustomization.yaml",
         &[kustomization(&["../../base", "certificate.yaml"], &["patches.yaml"])],
     )?;
+    put("install.yaml", &objects(Part::Install, &InstallOptions::default()))?;
     files.insert("monitoring/dashboard.json".to_owned(), dashboard::json());
     Ok(files)
 }

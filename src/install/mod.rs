@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 pub mod account_rights;
 pub mod crds;
 pub mod dashboard;
+pub mod helm;
 pub mod installed;
 mod kind_rights;
 pub mod kustomize;
@@ -42,6 +43,9 @@ pub enum Part {
     Rbac,
     /// Namespace, Service, Deployments and what belongs to them.
     Workload,
+    /// All of these but `kong-crds` and `webhooks`: what is applied first, so that the kinds can be written
+    /// until a replica answers.
+    Install,
     /// What monitors the process: ServiceMonitor, PrometheusRule and dashboard.
     Monitoring,
     /// All of these but `kong-crds` and `monitoring`, in an order that can be applied.
@@ -58,18 +62,17 @@ pub fn objects(part: Part, options: &InstallOptions) -> Vec<Value> {
         Part::Rbac => rbac::all(options),
         Part::Workload => workload::all(options),
         Part::Monitoring => monitoring::all(options),
-        Part::All => {
+        Part::Install => {
             let mut workload = workload::all(options);
             let mut all = vec![workload.remove(0)];
             for part in [Part::Crds, Part::Rbac] {
                 all.extend(objects(part, options));
             }
             all.extend(workload);
-            for part in [Part::Policies, Part::Webhooks] {
-                all.extend(objects(part, options));
-            }
+            all.extend(objects(Part::Policies, options));
             all
         }
+        Part::All => [Part::Install, Part::Webhooks].map(|part| objects(part, options)).concat(),
     }
 }
 

@@ -20,6 +20,7 @@ mod flavor_sources;
 mod graph_page;
 mod ground;
 mod guards;
+mod helm;
 mod hostile_tenant;
 mod installed;
 mod kudo_client;

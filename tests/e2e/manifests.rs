@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Interlock, wait_until};
 
-fn kustomize(client: &Client, folder: &str) -> Vec<Value> {
+pub fn kustomize(client: &Client, folder: &str) -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(folder);
     let text = client.kubectl(&["kustomize", &folder.display().to_string()]).ok();
     serde_saphyr::from_multiple(&text).unwrap()
 }
 
 /// By kind, namespace and name, as kustomize has an order of its own.
-fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
+pub fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let key = |object: &Value| {
         let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
         [text("/kind"), text("/metadata/namespace"), text("/metadata/name")].join("/")

@@ -39,6 +39,14 @@ pub fn kstatus(object: &Value) -> String {
     said.split('\t').next().unwrap_or_default().to_owned()
 }
 
+/// Folder with Helm.
+static HELM: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/helm/build"));
+
+/// Helm itself.
+pub fn helm() -> PathBuf {
+    HELM.join("helm")
+}
+
 /// Folder with promtool.
 static PROMTOOL: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/promtool/build"));
 

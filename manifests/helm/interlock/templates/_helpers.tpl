@@ -1,0 +1,3 @@
+{{- define "interlock.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
