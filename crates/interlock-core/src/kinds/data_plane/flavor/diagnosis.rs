@@ -7,6 +7,7 @@
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
 
 use super::gateway_ref::{GatewayKind, GatewayRef};
 use super::running::{ByFlavor, Pod, Selector};
@@ -107,6 +108,19 @@ impl Diagnosis {
     /// Whether the diagnosis found no reason.
     pub fn is_well(&self) -> bool {
         self.holds.is_empty()
+    }
+
+    /// The diagnosis for programs.
+    pub fn json(&self) -> Value {
+        let holds = self.holds.iter().map(|Hold { what, why }| json!({"what": what, "why": why}));
+        json!({
+            "gateway": self.subject.to_string(),
+            "says": self.says,
+            "pods": self.pods,
+            "heldUp": holds.collect::<Vec<_>>(),
+            "next": self.next,
+            "notSeen": self.unseen,
+        })
     }
 }
 

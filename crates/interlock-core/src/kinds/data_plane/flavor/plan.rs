@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde_json::{Value, json};
+
 use super::Flavor;
 use super::change::FlavorChange;
 use super::compatibility::ProducerConfiguration;
@@ -123,6 +125,49 @@ impl FlavorPlan {
     /// Whether every hop would be allowed.
     pub fn works(&self) -> bool {
         self.hops.iter().all(|hop| hop.findings.denied.is_empty())
+    }
+
+    /// The plan for programs.
+    pub fn json(&self) -> Value {
+        json!({
+            "gateway": self.subject.to_string(),
+            "from": self.reading.effective.to_string(),
+            "to": self.to.to_string(),
+            "kongVersion": self.reading.version.map(|version| version.to_string()),
+            "allowed": self.works(),
+            "before": if self.hops.is_empty() { &[][..] } else { &self.before },
+            "hops": self.hops.iter().map(Hop::json).collect::<Vec<_>>(),
+            "outage": self.outage.as_ref().map(Hop::json),
+        })
+    }
+}
+
+impl Hop {
+    fn json(&self) -> Value {
+        let findings = |findings: &[Finding]| {
+            let found = findings.iter().map(|found| json!({"rule": found.rule.id(), "text": found.text}));
+            found.collect::<Vec<_>>()
+        };
+        json!({
+            "from": self.from.to_string(),
+            "to": self.to.to_string(),
+            "way": self.way.as_str(),
+            "allowed": self.findings.denied.is_empty(),
+            "refused": findings(&self.findings.denied),
+            "warnings": findings(&self.findings.warned),
+            "refusedInPlace": findings(&self.in_place),
+            "steps": self.steps,
+        })
+    }
+}
+
+impl Way {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Staged => "staged",
+            Self::Rolling => "rolling",
+            Self::Outage => "outage",
+        }
     }
 }
 
