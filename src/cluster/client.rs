@@ -12,11 +12,12 @@ use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Response, header};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::client::{Body, ClientBuilder};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
 use tower::timeout::TimeoutLayer;
 use tower::{Layer, Service};
 
+use super::kubeconfig::KubeconfigProblem;
 use crate::telemetry::build;
 use crate::telemetry::metrics::Metrics;
 
@@ -39,24 +40,24 @@ pub struct Connection {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The file that --kubeconfig names is absent or no kubeconfig.
-    #[error("kubeconfig {path:?} cannot be used: {source}")]
+    #[error("kubeconfig {} cannot be used: {problem}; correct it, or give another with --kubeconfig", path.display())]
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// The error.
-        source: kube::config::KubeconfigError,
+        /// The problem.
+        problem: KubeconfigProblem,
     },
     /// The kubeconfig has no such context, or it is incomplete.
-    #[error("context {context:?} cannot be used: {source}; `kubectl config get-contexts` lists them")]
+    #[error("context {context:?} cannot be used: {problem}; `kubectl config get-contexts` lists them")]
     Context {
         /// The context.
         context: String,
-        /// The error.
-        source: kube::config::KubeconfigError,
+        /// The problem.
+        problem: KubeconfigProblem,
     },
     /// There is no kubeconfig, and the process does not run in a pod.
     #[error("no cluster is configured: {0}; set --kubeconfig or KUBECONFIG, or run in a pod")]
-    Nowhere(kube::config::InferConfigError),
+    Nowhere(KubeconfigProblem),
     /// The configuration was read, but is unusable (a bad CA or key).
     #[error("the client cannot be made: {0}")]
     Client(kube::Error),
@@ -74,15 +75,21 @@ impl Connection {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let mut config = match (&self.kubeconfig, &self.context) {
             (Some(path), _) => {
-                let bad = |source| ClientError::Kubeconfig { path: path.clone(), source };
+                let bad = |error: KubeconfigError| ClientError::Kubeconfig {
+                    path: path.clone(),
+                    problem: error.into(),
+                };
                 let kubeconfig = Kubeconfig::read_from(path).map_err(bad)?;
                 Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(bad)?
             }
             (None, Some(context)) => {
-                let bad = |source| ClientError::Context { context: context.clone(), source };
+                let bad = |error: KubeconfigError| ClientError::Context {
+                    context: context.clone(),
+                    problem: error.into(),
+                };
                 Config::from_kubeconfig(&options).await.map_err(bad)?
             }
-            (None, None) => Config::infer().await.map_err(ClientError::Nowhere)?,
+            (None, None) => Config::infer().await.map_err(|error| ClientError::Nowhere(error.into()))?,
         };
         config.default_retry = false;
         Ok(config)
