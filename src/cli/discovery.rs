@@ -1,11 +1,14 @@
 //! The kinds that the API server serves, and their names.
 
-use anyhow::{Context as _, anyhow, bail};
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::discovery::v2::APIResourceDiscovery;
 
 use interlock_core::kinds;
+
+use super::error::{CliError, api};
+use super::progress::Progress;
+use super::suggest;
 
 /// A kind in the version that the API server prefers.
 #[derive(Clone, Debug)]
@@ -27,10 +30,11 @@ pub(super) struct ServedKinds {
 
 impl ServedKinds {
     /// Discovers all kinds: two requests.
-    pub(super) async fn discover(client: &Client) -> anyhow::Result<Self> {
-        let context = "discovery of the API server failed";
-        let core = client.list_core_api_versions_aggregated().await.context(context)?;
-        let groups = client.list_api_groups_aggregated().await.context(context)?;
+    pub(super) async fn discover(client: &Client) -> Result<Self, CliError> {
+        let _progress = Progress::start("asking the API server which kinds it serves");
+        let what = "the kinds that the API server serves cannot be read";
+        let core = client.list_core_api_versions_aggregated().await.map_err(api(what))?;
+        let groups = client.list_api_groups_aggregated().await.map_err(api(what))?;
         let mut served = Self::default();
         for group in core.items.into_iter().chain(groups.items) {
             let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
@@ -82,27 +86,43 @@ impl ServedKinds {
 
     /// A kind as people write it: `Instance`, `instances`, `inst`, `instance.kudo.dev`. Where several
     /// groups have it, prefers one that the topology declares, else takes the first.
-    pub(super) fn find(&self, word: &str) -> anyhow::Result<&ServedResource> {
-        let declared = |found: &&&ServedResource| {
-            let name = (found.api.group.as_str(), found.api.kind.as_str());
-            kinds::schemas(kinds::ALL).iter().any(|kind| (kind.name.group, kind.name.kind) == name)
-        };
+    pub(super) fn find(&self, word: &str) -> Result<&ServedResource, CliError> {
+        let declared = |found: &&&ServedResource| is_declared(found);
         let found: Vec<&ServedResource> =
             self.resources.iter().filter(|known| known.is_called(word)).collect();
         if let Some(found) = found.iter().find(declared).or(found.first()) {
             return Ok(found);
         }
         if word.is_empty() {
-            bail!("the kind is empty; write KIND/NAMESPACE/NAME");
+            return Err(CliError::usage("the kind is empty").next(OBJECT_SYNTAX));
         }
-        let hidden = match self.stale.as_slice() {
-            [] => String::new(),
-            stale => format!(" (the servers of these groups do not answer: {})", stale.join(", ")),
+        let error = CliError::unreached(format!("the API server serves no kind {word:?}"));
+        let error = match self.stale.as_slice() {
+            [] => error,
+            stale => error.why(format!("the servers of these groups do not answer: {}", stale.join(", "))),
         };
-        Err(anyhow!(
-            "the API server serves no kind {word:?}{hidden}; `kubectl api-resources` lists what it serves"
-        ))
+        Err(error.next(self.remedy(word)))
     }
+
+    /// What to do about a kind that is not served: kinds of a like name, else those that Interlock knows.
+    fn remedy(&self, word: &str) -> String {
+        let known: Vec<String> =
+            self.resources.iter().filter(|kind| is_declared(kind)).map(ServedResource::name).collect();
+        let names: Vec<&str> = self.resources.iter().flat_map(ServedResource::names).collect();
+        let like = suggest::similar(word.split('.').next().unwrap_or_default(), &names);
+        let all = "`kubectl api-resources` lists all kinds";
+        match (like.as_slice(), known.as_slice()) {
+            ([], []) => all.to_owned(),
+            ([], known) => format!("Interlock knows {}; {all}", known.join(", ")),
+            (like, _) => format!("did you mean {}? {all}", like.join(" or ")),
+        }
+    }
+}
+
+/// Whether the topology declares a kind.
+fn is_declared(resource: &ServedResource) -> bool {
+    let name = (resource.api.group.as_str(), resource.api.kind.as_str());
+    kinds::schemas(kinds::ALL).iter().any(|kind| (kind.name.group, kind.name.kind) == name)
 }
 
 impl ServedResource {
@@ -122,6 +142,11 @@ impl ServedResource {
                 names(name) && (rest == self.api.group || rest == with_version)
             }
         }
+    }
+
+    /// What people call it, without the group.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        [self.api.plural.as_str(), self.singular.as_str()].into_iter().filter(|name| !name.is_empty())
     }
 
     /// `instances.kudo.dev`, as `kubectl api-resources` and roles name it.
@@ -144,15 +169,21 @@ pub(super) struct NamedObject {
 
 impl NamedObject {
     /// From `KIND/NAMESPACE/NAME`, `KIND/NAME`, or `KIND NAME`.
-    pub(super) fn parse(words: &[&str]) -> Result<Self, String> {
+    pub(super) fn parse(words: &[&str]) -> Result<Self, CliError> {
         let parts: Vec<&str> = words.iter().flat_map(|word| word.split('/')).collect();
         let (kind, namespace, name) = match parts.as_slice() {
             [kind, name] => (kind, None, name),
             [kind, namespace, name] => (kind, Some((*namespace).to_owned()), name),
-            _ => return Err(format!("{:?} names no object: {OBJECT_SYNTAX}", words.join(" "))),
+            _ => {
+                return Err(
+                    CliError::usage(format!("{:?} names no object", words.join(" "))).next(OBJECT_SYNTAX)
+                );
+            }
         };
         if parts.iter().any(|part| part.is_empty()) {
-            return Err(format!("{:?} has an empty part: {OBJECT_SYNTAX}", words.join(" ")));
+            return Err(
+                CliError::usage(format!("{:?} has an empty part", words.join(" "))).next(OBJECT_SYNTAX)
+            );
         }
         Ok(Self { kind: (*kind).to_owned(), namespace, name: (*name).to_owned() })
     }
@@ -204,8 +235,17 @@ mod tests {
 
     #[test]
     fn a_kind_that_is_not_served_is_named() {
-        let error = served().find("deploy.batch").unwrap_err().to_string();
-        assert!(error.starts_with("the API server serves no kind \"deploy.batch\""), "{error}");
+        let text = |word: &str| served().find(word).unwrap_err().text();
+        assert_eq!(
+            text("deploymnt.apps"),
+            "error: the API server serves no kind \"deploymnt.apps\"\n\
+             \x20 next:  did you mean deployment or deployments? `kubectl api-resources` lists all kinds\n"
+        );
+        assert_eq!(
+            text("gizmo"),
+            "error: the API server serves no kind \"gizmo\"\n\
+             \x20 next:  Interlock knows services, gateways.gateway.networking.k8s.io; `kubectl api-resources` lists all kinds\n"
+        );
     }
 
     #[rstest]
@@ -226,11 +266,11 @@ mod tests {
     }
 
     #[rstest]
-    #[case(&["inst"], "\"inst\" names no object: ")]
-    #[case(&["a/b/c/d"], "\"a/b/c/d\" names no object: ")]
-    #[case(&["inst//x"], "\"inst//x\" has an empty part: ")]
+    #[case(&["inst"], "error: \"inst\" names no object\n")]
+    #[case(&["a/b/c/d"], "error: \"a/b/c/d\" names no object\n")]
+    #[case(&["inst//x"], "error: \"inst//x\" has an empty part\n")]
     fn a_text_that_names_no_object_is_refused(#[case] words: &[&str], #[case] text: &str) {
-        let error = NamedObject::parse(words).unwrap_err();
-        assert!(error.starts_with(text) && error.ends_with("-n NAMESPACE"), "{error}");
+        let error = NamedObject::parse(words).unwrap_err().text();
+        assert!(error.starts_with(text) && error.ends_with("-n NAMESPACE\n"), "{error}");
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Limit {
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let span: jiff::SignedDuration = match text.strip_suffix('d').map(str::parse::<u32>) {
         Some(Ok(days)) => jiff::SignedDuration::from_hours(i64::from(days) * 24),
-        _ => text.parse().map_err(|error| format!("{error}; write it as 15s, 500ms or 90d"))?,
+        _ => text.parse().map_err(|_| "write it as 15s, 500ms or 90d".to_owned())?,
     };
     Duration::try_from(span).map_err(|_| "a duration cannot be negative".to_owned())
 }

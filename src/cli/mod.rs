@@ -2,23 +2,29 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use interlock_core::kinds::Kinds;
 
 use crate::telemetry::build;
 
 pub mod check;
 mod discovery;
+mod error;
 mod exit;
 mod files;
 mod flags;
 pub mod flavor;
 mod follow;
+mod instances;
+mod invoked;
+mod output;
 pub mod package;
 pub mod plan;
+mod progress;
 mod reader;
 pub mod render;
 pub mod run;
+mod suggest;
 mod target;
 pub mod topology;
 pub mod uninstall;
@@ -26,10 +32,18 @@ pub mod verify;
 mod watch;
 pub mod why;
 
+/// The same for every command.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done; the answer is yes
+  1  refused, failed, or different; the answer is no
+  2  the arguments are wrong, or an input cannot be read
+  3  the API server, or in time what was waited for, was not reached, or something was not found";
+
 /// Keeps changes to Kubernetes custom resources safe while they are being carried out.
 #[derive(Debug, Parser)]
 #[command(name = "interlock", version = build::VERSION, long_version = build::LONG_VERSION)]
-#[command(propagate_version = true)]
+#[command(propagate_version = true, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -47,9 +61,9 @@ enum Command {
     Uninstall(Box<uninstall::UninstallArguments>),
     /// Installs, upgrades and uninstalls packages.
     Package(Box<package::PackageArguments>),
-    /// Show, abort and retry the plans of an Instance.
+    /// Shows, triggers, aborts and retries the plans of Instances.
     Plan(Box<plan::PlanCommand>),
-    /// Decides as the webhook does, without a cluster: 0 allowed, 1 refused, 2 error.
+    /// Decides as the webhook does, without a cluster: 0 allowed, 1 refused.
     Check(Box<check::CheckArguments>),
     /// Prints the objects that Interlock watches, and the links between them.
     Topology(Box<topology::TopologyArguments>),
@@ -59,9 +73,16 @@ enum Command {
     Flavor(Box<flavor::FlavorArguments>),
 }
 
-/// Parses the arguments and runs the command, for these kinds. Exit codes: 0 done, 1 failed, 2 misused.
+/// The command line as it was called: as a plug-in of kubectl, usage lines begin with `kubectl interlock`.
+fn command() -> clap::Command {
+    let command = Cli::command();
+    if invoked::by_kubectl() { command.bin_name(invoked::AS_PLUGIN) } else { command }
+}
+
+/// Parses the arguments and runs the command, for these kinds.
 pub fn main(kinds: Kinds) -> ExitCode {
-    match Cli::parse().command {
+    let parsed = Cli::from_arg_matches(&command().get_matches());
+    match parsed.unwrap_or_else(|error| error.exit()).command {
         Command::Run(arguments) => run::main(*arguments, kinds),
         Command::Render(arguments) => render::main(*arguments, kinds),
         Command::Verify(arguments) => verify::main(*arguments, kinds),
@@ -72,5 +93,16 @@ pub fn main(kinds: Kinds) -> ExitCode {
         Command::Topology(arguments) => topology::main(*arguments, kinds),
         Command::Why(arguments) => why::main(*arguments),
         Command::Flavor(arguments) => flavor::main(*arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Flags that clash between a command and what it shares are found here, not by the first user.
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use interlock_core::api::path::segment;
 use kube::api::{Api, DynamicObject, ListParams, TypeMeta};
 use kube::core::PartialObjectMeta;
@@ -11,6 +10,7 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 
 use super::discovery::ServedResource;
+use super::error::reason;
 
 /// Objects for each page of a list.
 const PAGE: u32 = 500;
@@ -149,10 +149,7 @@ pub(super) fn code(error: &Error) -> Option<u16> {
     }
 }
 
-/// The API server's own message, without kube's wrapping.
+/// Why a request failed, in one line: the API server's own sentence where it answered.
 pub(super) fn api_message(error: &Error) -> String {
-    match error {
-        Error::Api(status) => status.message.clone(),
-        other => format!("{:#}", anyhow!("{other}")),
-    }
+    reason(error)
 }

@@ -14,8 +14,9 @@ use interlock_core::kinds::Kinds;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::exit;
+use super::error::Exit;
 use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, namespaced_name, namespaces};
+use super::{exit, output};
 use crate::install::{self, CertificateIssuer, ClientCa, Endpoint, InstallOptions, Layout, Part};
 
 /// The parts to render.
@@ -133,7 +134,10 @@ fn replicas(text: &str) -> Result<i32, String> {
 
 /// Prints or writes the rendered objects.
 pub fn main(arguments: RenderArguments, kinds: Kinds) -> ExitCode {
-    exit::done(render(arguments, kinds))
+    match render(arguments, kinds) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => exit::failed(&error, Exit::Usage),
+    }
 }
 
 fn render(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<()> {
@@ -148,7 +152,7 @@ fn render(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<()> {
         }
     };
     let text = install::yaml(&install::objects(part, &options(arguments, kinds)?))?;
-    std::io::stdout().write_all(text.as_bytes()).context("standard output")
+    Ok(output::print(&text)?)
 }
 
 fn options(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<InstallOptions> {

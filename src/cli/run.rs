@@ -10,9 +10,13 @@ use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::kinds::Kinds;
 
+use super::error::{CliError, of_client};
+use super::exit;
 use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, duration, namespaces};
 use crate::cluster::lease::Timing;
-use crate::run::{self, CallerOptions, LeaseOptions, Roles, RunOptions, Runtimes, ServingCertificate};
+use crate::run::{
+    self, CallerOptions, LeaseOptions, Roles, RunError, RunOptions, Runtimes, ServingCertificate,
+};
 use crate::server::tls::MinVersion;
 use crate::telemetry::log;
 
@@ -209,21 +213,17 @@ fn certificates(a: &RunArguments) -> Result<ServingCertificate, String> {
 /// Runs until a signal.
 pub fn main(arguments: RunArguments, kinds: Kinds) -> ExitCode {
     if let Err(error) = log::start(&arguments.log_level, arguments.log_format) {
-        eprintln!("error: {error}");
-        return ExitCode::from(2);
+        return exit::print(&CliError::usage(error.to_string()));
     }
     let options = match options(arguments, kinds) {
         Ok(options) => options,
-        Err(misuse) => {
-            eprintln!("error: {misuse}");
-            return ExitCode::from(2);
-        }
+        Err(misuse) => return exit::print(&CliError::usage(misuse)),
     };
     let runtimes = match Runtimes::start() {
         Ok(runtimes) => runtimes,
         Err(error) => {
-            eprintln!("error: the threads of the process could not be started: {error}");
-            return ExitCode::FAILURE;
+            let failed = CliError::refused("the threads of the process could not be started");
+            return exit::print(&failed.why(error.to_string()));
         }
     };
     let handles = runtimes.handles();
@@ -231,9 +231,12 @@ pub fn main(arguments: RunArguments, kinds: Kinds) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = format!("{error:#}"), "stopped");
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+            let error = match &error {
+                RunError::Client(error) => of_client(error),
+                error => CliError::refused(error.to_string()),
+            };
+            tracing::error!(%error, "stopped");
+            exit::print(&error)
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use futures::StreamExt as _;
 use http::StatusCode;
 use kube::Api;
@@ -11,6 +10,8 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Error};
 
 use interlock_core::api::kudo::Instance;
+
+use super::error::{CliError, of_watch};
 
 /// Watches an Instance until a condition is met, which may be its deletion; `None` after a timeout. A
 /// broken watch is restarted.
@@ -23,7 +24,7 @@ pub(super) async fn until<T>(
     name: &str,
     limit: Duration,
     mut look: impl FnMut(Option<Instance>) -> Option<T>,
-) -> anyhow::Result<Option<T>> {
+) -> Result<Option<T>, CliError> {
     let mut unseen = None;
     let found = async {
         let mut events = pin!(watcher::watch_object(instances, name).default_backoff());
@@ -35,12 +36,7 @@ pub(super) async fn until<T>(
                         return Ok(Some(found));
                     }
                 }
-                Err(error) if is_refusal(&error) => {
-                    return Err(anyhow!(
-                        "to wait for instance {name} takes the verbs list and watch on instances.kudo.dev ({error}); \
-                         what was asked for goes on all the same"
-                    ));
-                }
+                Err(error) if is_refusal(&error) => return Err(unwatchable(name, &error)),
                 Err(error) => {
                     tracing::debug!(%error, "the watch starts again");
                     unseen = Some(error);
@@ -53,13 +49,21 @@ pub(super) async fn until<T>(
         (Ok(ended), _) => ended,
         (Err(_), None) => Ok(None),
         (Err(_), Some(error)) => {
-            Err(anyhow!("instance {name} could not be watched within {limit:?}: {error}"))
+            Err(of_watch(&format!("Instance {name} could not be watched within {limit:?}"), &error))
         }
     }
 }
 
+/// The error of who may not watch an Instance.
+pub(super) fn unwatchable(name: &str, error: &Error) -> CliError {
+    of_watch(&format!("Instance {name} cannot be waited for"), error).next(
+        "ask an administrator for the verbs list and watch on instances.kudo.dev; what was asked for goes on all \
+         the same",
+    )
+}
+
 /// Whether a retry would not help.
-fn is_refusal(error: &Error) -> bool {
+pub(super) fn is_refusal(error: &Error) -> bool {
     let code = match error {
         Error::InitialListFailed(kube::Error::Api(status))
         | Error::WatchStartFailed(kube::Error::Api(status))

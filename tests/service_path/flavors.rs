@@ -138,7 +138,7 @@ fn flavors_behind_one_service_are_told() {
     let admin = ns.admin();
     let kong = FakeKong::start(cluster.admin());
     let nothing = diagnose(&ns, &ns.user("early"), &[]);
-    assert_eq!(nothing.code, 2, "{nothing}");
+    assert_eq!(nothing.code, 3, "{nothing}");
     assert!(nothing.stderr.contains("not seen: DataPlanes: not served by this cluster"), "{nothing}");
     a_data_plane(&cluster, &ns, &admin, &kong);
     a_deployment(&ns, &admin);

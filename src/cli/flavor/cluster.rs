@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use futures::stream::{self, StreamExt as _};
 use interlock_core::api::kong;
 use interlock_core::api::object::meta_str;
@@ -17,6 +17,8 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::cli::discovery::{ServedKinds, ServedResource};
+use crate::cli::error::CliError;
+use crate::cli::progress::Progress;
 use crate::cli::reader::{self, ReadOutcome, Selection};
 use crate::cli::target::TargetFlags;
 
@@ -108,17 +110,19 @@ pub(super) async fn find(
     match <[Value; 1]>::try_from(found) {
         Ok([gateway]) => Ok(gateway),
         Err(found) if found.is_empty() && why.is_empty() => {
-            bail!("a gateway is a DataPlane or a Deployment: write dataplane/{name} or deployment/{name}")
+            Err(CliError::usage("a gateway is a DataPlane or a Deployment")
+                .next(format!("write dataplane/{name} or deployment/{name}"))
+                .into())
         }
         Err(found) if found.is_empty() => {
-            bail!(
-                "no gateway {namespace}/{name} was found ({}); choose another namespace with -n",
-                why.join("; ")
-            )
+            Err(CliError::unreached(format!("no gateway {namespace}/{name} was found"))
+                .why(why.join("; "))
+                .next("choose another namespace with -n")
+                .into())
         }
-        Err(_) => bail!(
-            "{namespace}/{name} is a DataPlane and a Deployment: write dataplane/{name} or deployment/{name}"
-        ),
+        Err(_) => Err(CliError::usage(format!("{namespace}/{name} is a DataPlane and a Deployment"))
+            .next(format!("write dataplane/{name} or deployment/{name}"))
+            .into()),
     }
 }
 
@@ -173,6 +177,7 @@ impl GatewayInputs {
 
     async fn read_surroundings(&mut self, client: &Client, served: &ServedKinds, namespace: &str) {
         let wanted = wanted();
+        let _progress = Progress::start("reading routes and other gateways");
         let lists = wanted.iter().map(|(group, kind, labels)| async move {
             let Some(resource) = served.of(group, kind) else { return (*kind, None) };
             (*kind, Some(everywhere(client, resource, namespace, labels.as_deref()).await))

@@ -1,10 +1,9 @@
 //! `interlock flavor diagnose`: finds what blocks gateways of a cluster, with the caller's rights.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 use futures::stream::{self, StreamExt as _};
 use http::Request;
@@ -23,8 +22,11 @@ use serde_json::Value;
 
 use super::cluster;
 use crate::cli::discovery::ServedKinds;
+use crate::cli::error::CliError;
+use crate::cli::output::OutputFlag;
+use crate::cli::progress::Progress;
 use crate::cli::reader::{self, ReadOutcome, Selection};
-use crate::cli::target::TargetFlags;
+use crate::cli::target::{AllNamespaces, TargetFlags};
 use crate::cluster::path;
 
 /// Timeout of a probe of one pod, through the API server.
@@ -36,8 +38,12 @@ const CONCURRENCY: usize = 8;
 #[derive(Args, Debug)]
 pub(super) struct DiagnoseArguments {
     /// The gateway: NAME, dataplane/NAME or deployment/NAME; without, every gateway of the namespace.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", conflicts_with = "all_namespaces")]
     name: Option<String>,
+    #[command(flatten)]
+    all: AllNamespaces,
+    #[command(flatten)]
+    form: OutputFlag,
     #[command(flatten)]
     target: TargetFlags,
 }
@@ -45,6 +51,7 @@ pub(super) struct DiagnoseArguments {
 /// Prints the findings; returns whether there are none.
 pub(super) async fn run(arguments: &DiagnoseArguments) -> anyhow::Result<bool> {
     let (client, namespace) = arguments.target.connect().await?;
+    let scope = arguments.all.scope(&arguments.target, &namespace)?.map(str::to_owned);
     let served = ServedKinds::discover(&client).await?;
     let mut cluster_reader = ClusterReader { client, served, namespace, unseen: BTreeMap::new() };
     let gateways = match &arguments.name {
@@ -52,23 +59,28 @@ pub(super) async fn run(arguments: &DiagnoseArguments) -> anyhow::Result<bool> {
             cluster::find(&cluster_reader.client, &cluster_reader.served, &cluster_reader.namespace, name)
                 .await?,
         ],
-        None => cluster_reader.gateways().await,
+        None => cluster_reader.gateways(scope.as_deref()).await,
     };
     if gateways.is_empty() {
-        let hidden: String = cluster_reader.text().iter().map(|line| format!("; not seen: {line}")).collect();
-        bail!(
-            "no gateway was found in namespace {}{hidden}; choose another one with -n",
-            cluster_reader.namespace
-        );
+        let hidden: Vec<String> =
+            cluster_reader.text().iter().map(|line| format!("not seen: {line}")).collect();
+        let place = scope.map_or_else(|| "any namespace".to_owned(), |scope| format!("namespace {scope}"));
+        return Err(CliError::unreached(format!("no gateway was found in {place}"))
+            .why(hidden.join("\n"))
+            .next("choose another namespace with -n")
+            .into());
     }
-    let mut well = true;
-    for (i, gateway) in gateways.iter().enumerate() {
-        let diagnosis = cluster_reader.diagnose(gateway).await?;
-        well &= diagnosis.is_well();
-        let gap = if i == 0 { "" } else { "\n" };
-        write!(std::io::stdout(), "{gap}{diagnosis}").context("the diagnosis cannot be written")?;
+    let progress = Progress::start("reading pods and asking them for their flavor");
+    let mut found = Vec::new();
+    for gateway in &gateways {
+        cluster_reader.namespace = meta_str(gateway, "namespace").unwrap_or_default().to_owned();
+        found.push(cluster_reader.diagnose(gateway).await?);
     }
-    Ok(well)
+    drop(progress);
+    let json: Vec<Value> = found.iter().map(Diagnosis::json).collect();
+    let text = || found.iter().map(Diagnosis::to_string).collect::<Vec<_>>().join("\n");
+    arguments.form.output.print(&json, text)?;
+    Ok(found.iter().all(Diagnosis::is_well))
 }
 
 struct ClusterReader {
@@ -85,31 +97,37 @@ impl ClusterReader {
     }
 
     /// Objects of a kind; records a failure.
-    async fn list(&mut self, group: &str, kind: &str, namespace: &str, labels: Option<&str>) -> Vec<Value> {
+    async fn list(
+        &mut self,
+        group: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Vec<Value> {
         let Some(resource) = self.served.of(group, kind) else {
             self.unseen.insert(format!("{kind}s"), "not served by this cluster".to_owned());
             return Vec::new();
         };
-        let selection = Selection { namespace: Some(namespace), labels, ..Selection::default() };
+        let selection = Selection { namespace, labels, ..Selection::default() };
         match reader::list(&self.client, resource, &selection).await {
             Ok(objects) => objects,
             Err(error) => {
-                self.unseen.insert(format!("{kind}s of namespace {namespace}"), reader::api_message(&error));
+                let place =
+                    namespace.map_or_else(String::new, |namespace| format!(" of namespace {namespace}"));
+                self.unseen.insert(format!("{kind}s{place}"), reader::api_message(&error));
                 Vec::new()
             }
         }
     }
 
-    async fn labelled(&mut self, labelled: &Labelled) -> Vec<Value> {
-        let namespace = self.namespace.clone();
-        self.list(labelled.group, labelled.kind, &namespace, Some(&labelled.selector())).await
+    async fn labelled(&mut self, labelled: &Labelled, namespace: Option<&str>) -> Vec<Value> {
+        self.list(labelled.group, labelled.kind, namespace, Some(&labelled.selector())).await
     }
 
-    /// DataPlanes and labelled Deployments that run Kong.
-    async fn gateways(&mut self) -> Vec<Value> {
-        let namespace = self.namespace.clone();
-        let mut all = self.list(kong::GROUP, "DataPlane", &namespace, None).await;
-        let deployments = self.labelled(&GUARDED_DEPLOYMENTS).await;
+    /// DataPlanes and labelled Deployments that run Kong, of one namespace or of all.
+    async fn gateways(&mut self, namespace: Option<&str>) -> Vec<Value> {
+        let mut all = self.list(kong::GROUP, "DataPlane", namespace, None).await;
+        let deployments = self.labelled(&GUARDED_DEPLOYMENTS, namespace).await;
         let is_kong = |deployment: &Value| {
             let containers = deployment.pointer("/spec/template/spec/containers").and_then(Value::as_array);
             containers.into_iter().flatten().any(|container| container["name"] == kong::PROXY)
@@ -121,7 +139,7 @@ impl ClusterReader {
     async fn diagnose(&mut self, object: &Value) -> anyhow::Result<Diagnosis> {
         let namespace = self.namespace.clone();
         let gateway = Gateway::read(object, &namespace, &Nothing)?.context("it is no gateway")?;
-        let services = self.list("", "Service", &namespace, None).await;
+        let services = self.list("", "Service", Some(&namespace), None).await;
         let producer = self.producer(object, &services).await?;
         let objects = self.pods(object).await;
         let client = &self.client;
@@ -147,7 +165,7 @@ impl ClusterReader {
             false => BTreeSet::from([uid(object)]),
         };
         let sets = self.owned("apps", "ReplicaSet", &deployments).await;
-        let mut pods = self.list("", "Pod", &namespace, None).await;
+        let mut pods = self.list("", "Pod", Some(&namespace), None).await;
         pods.retain(|pod| pod::is_alive(pod) && pod::is_of(pod, &sets));
         pods.sort_by(|a, b| meta_str(a, "name").cmp(&meta_str(b, "name")));
         pods
@@ -155,13 +173,14 @@ impl ClusterReader {
 
     async fn owned(&mut self, group: &str, kind: &str, owners: &BTreeSet<String>) -> BTreeSet<String> {
         let namespace = self.namespace.clone();
-        let all = self.list(group, kind, &namespace, None).await;
+        let all = self.list(group, kind, Some(&namespace), None).await;
         all.iter().filter(|object| pod::is_of(object, owners)).map(uid).collect()
     }
 
     /// The ingress controller's Deployment of a gateway, as the rule about dialects finds it.
     async fn producer(&mut self, gateway: &Value, services: &[Value]) -> anyhow::Result<Option<Producer>> {
-        let mut objects = self.labelled(&GUARDED_DEPLOYMENTS).await;
+        let namespace = self.namespace.clone();
+        let mut objects = self.labelled(&GUARDED_DEPLOYMENTS, Some(&namespace)).await;
         objects.extend(services.iter().cloned());
         let Some(group) = ProducerGroup::of(gateway, &objects, &self.namespace, &Nothing)? else {
             let how = "annotation interlock.dev/config-producer names it".to_owned();
@@ -189,7 +208,7 @@ impl ClusterReader {
         };
         let labels = pod::texts(&deployment["spec"]["selector"]["matchLabels"]);
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let pods = self.list("", "Pod", &name.namespace, Some(&labels.join(","))).await;
+        let pods = self.list("", "Pod", Some(&name.namespace), Some(&labels.join(","))).await;
         let since = pods.iter().filter(|pod| pod::is_alive(pod)).filter_map(created).min();
         Ok(Some(Producer { name, since }))
     }

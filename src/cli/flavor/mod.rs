@@ -1,7 +1,6 @@
 //! `interlock flavor`: plans the hops from one router flavor of a gateway to another, and diagnoses
 //! gateways that are stuck between flavors.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,6 +18,7 @@ use serde_json::Value;
 
 use super::exit;
 use super::files::{read_all, read_one};
+use super::output::OutputFlag;
 use super::target::{TargetFlags, finish};
 
 mod cluster;
@@ -34,10 +34,10 @@ pub struct FlavorArguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Prints the hops to another flavor, what each checks, and what would be refused, for a gateway
-    /// of the cluster or of a file: 0 every hop is allowed, 1 one is refused, 2 error.
+    /// of the cluster or of a file: 0 every hop is allowed, 1 one is refused.
     Plan(Box<PlanArguments>),
     /// Finds what blocks gateways: mixed flavors, pods that never get ready, a producer that keeps
-    /// to a flavor of before; and the next command: 0 nothing was found, 1 something was, 2 error.
+    /// to a flavor of before; and the next command: 0 nothing was found, 1 something was.
     Diagnose(diagnose::DiagnoseArguments),
 }
 
@@ -64,6 +64,8 @@ struct PlanArguments {
     /// Also print the plan without running pods: scale to 0, change, scale back.
     #[arg(long)]
     outage: bool,
+    #[command(flatten)]
+    form: OutputFlag,
     #[command(flatten)]
     target: TargetFlags,
 }
@@ -105,7 +107,7 @@ pub fn main(arguments: FlavorArguments) -> ExitCode {
         Command::Diagnose(arguments) => return exit::decided(finish(diagnose::run(&arguments))),
     };
     let planned = plan(&arguments).and_then(|plan| {
-        std::io::stdout().write_all(plan.to_string().as_bytes()).context("the plan cannot be written")?;
+        arguments.form.output.print(&plan.json(), || plan.to_string())?;
         Ok(plan.works())
     });
     exit::decided(planned)

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
 use interlock_core::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
 use interlock_core::api::object::NamespacedName;
 use interlock_core::package::bundle::PackageBundle;
@@ -12,9 +11,10 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::{rights, versions};
+use crate::cli::error::{CliError, api, of_api};
 use crate::cli::follow::{Follower, PlanEnd};
-use crate::cli::target::{TargetFlags, api_message};
-use crate::cli::watch;
+use crate::cli::target::TargetFlags;
+use crate::cli::{instances, output, watch};
 
 /// The wanted Instance.
 pub(super) struct WantedInstance<'a> {
@@ -32,25 +32,31 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) async fn connect(flags: &TargetFlags) -> anyhow::Result<Self> {
+    pub(super) async fn connect(flags: &TargetFlags) -> Result<Self, CliError> {
         let (client, namespace) = flags.connect().await?;
         Ok(Self { client, namespace })
     }
 
     /// Whether the cluster is new enough; only major and minor count, as for KUDO.
-    pub(super) async fn check_version(&self, package: &PackageBundle) -> anyhow::Result<()> {
+    pub(super) async fn check_version(&self, package: &PackageBundle) -> Result<(), CliError> {
         let Some(wanted) = &package.kubernetes_version else { return Ok(()) };
         let Some(needed) = versions::parse(wanted) else {
-            bail!("operator.yaml: kubernetesVersion {wanted} is no version; write it as 1.30.0");
+            return Err(CliError::usage(format!("kubernetesVersion {wanted} is no version"))
+                .place("operator.yaml")
+                .next("write it as 1.30.0"));
         };
-        let found = self.client.apiserver_version().await.map_err(api_message)?.git_version;
+        let found = self.client.apiserver_version().await;
+        let found = found.map_err(api("the version of the API server cannot be read"))?.git_version;
         let Some(server) = versions::parse(&found) else {
-            bail!(
+            return Err(CliError::refused(format!(
                 "the API server calls its version {found}, which cannot be compared with kubernetesVersion {wanted}"
-            );
+            )));
         };
         if (server.major, server.minor) < (needed.major, needed.minor) {
-            bail!("the package needs Kubernetes {wanted}, but the cluster is {found}");
+            return Err(CliError::refused(format!(
+                "the package needs Kubernetes {wanted}, but the cluster is {found}"
+            ))
+            .next("upgrade the cluster, or choose another with --context"));
         }
         Ok(())
     }
@@ -62,33 +68,35 @@ impl Target {
         }
     }
 
-    pub(super) async fn install(&self, wanted: WantedInstance<'_>) -> anyhow::Result<()> {
+    pub(super) async fn install(&self, wanted: WantedInstance<'_>) -> Result<(), CliError> {
         let WantedInstance { package, name, parameters, limit } = wanted;
-        if self.instances().get_opt(name).await.map_err(api_message)?.is_some() {
-            bail!(
-                "cannot install instance '{name}' because an instance of that name already exists in namespace {}; \
-                 choose another name with --instance, or upgrade it",
+        if self.found(name).await?.is_some() {
+            return Err(CliError::refused(format!(
+                "cannot install instance '{name}' because an instance of that name already exists in namespace {}",
                 self.namespace
-            );
+            ))
+            .next("choose another name with --instance, or upgrade it: `interlock package upgrade`"));
         }
         self.ensure_version(package).await?;
         let instance = self.create::<Instance>(package.instance(name, parameters)).await?;
-        println!("instance {}/{name} created", self.namespace);
+        output::line(&format!("instance {}/{name} created", self.namespace))?;
         self.wait_for_plan(name, &read(instance)?, limit).await
     }
 
-    pub(super) async fn upgrade(&self, wanted: WantedInstance<'_>) -> anyhow::Result<()> {
+    pub(super) async fn upgrade(&self, wanted: WantedInstance<'_>) -> Result<(), CliError> {
         let WantedInstance { package, name, parameters, limit } = wanted;
-        let Some(instance) = self.instances().get_opt(name).await.map_err(api_message)? else {
-            bail!(
-                "instance {}/{name} does not exist in the cluster; install the package first",
-                self.namespace
-            );
+        let Some(instance) = self.found(name).await? else {
+            return Err(self.missing(name).await);
         };
         let old = instance.spec.operator_version.as_ref().map_or("", |v| v.name());
         let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), &self.namespace);
-        let Some(old) = versions.get_opt(old).await.map_err(api_message)? else {
-            bail!("operatorversion {}/{old} does not exist in the cluster", self.namespace);
+        let what = format!("OperatorVersion {}/{old}", self.namespace);
+        let Some(old) = versions.get_opt(old).await.map_err(api(format!("{what} cannot be read")))? else {
+            return Err(CliError::unreached(format!("{what} does not exist"))
+                .place(format!("Instance {}/{name}", self.namespace))
+                .next(
+                    "install the version that it refers to: `interlock package install --skip-instance DIR`",
+                ));
         };
         compare(&old.spec, package)?;
         self.ensure_version(package).await?;
@@ -97,21 +105,24 @@ impl Target {
             spec["parameters"] = json!(parameters);
         }
         let patch = Patch::Merge(json!({ "spec": spec }));
+        let instance = self.instances().patch(name, &PatchParams::default(), &patch).await;
         let instance =
-            self.instances().patch(name, &PatchParams::default(), &patch).await.map_err(api_message)?;
-        println!("instance {}/{name} updated", self.namespace);
+            instance.map_err(api(format!("Instance {}/{name} is not upgraded", self.namespace)))?;
+        output::line(&format!("instance {}/{name} updated", self.namespace))?;
         self.wait_for_plan(name, &instance, limit).await
     }
 
-    pub(super) async fn uninstall(&self, name: &str, limit: Option<Duration>) -> anyhow::Result<()> {
+    pub(super) async fn uninstall(&self, name: &str, limit: Option<Duration>) -> Result<(), CliError> {
         let instances = self.instances();
-        if instances.get_opt(name).await.map_err(api_message)?.is_none() {
-            bail!("instance {name} in namespace {} does not exist in the cluster", self.namespace);
-        }
-        let deleted = instances.delete(name, &DeleteParams::background()).await.map_err(api_message)?;
+        let deleted = match instances.delete(name, &DeleteParams::background()).await {
+            Ok(deleted) => deleted,
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Err(self.missing(name).await),
+            Err(error) => {
+                return Err(of_api(&format!("Instance {}/{name} is not deleted", self.namespace), &error));
+            }
+        };
         let Some(limit) = limit.filter(|_| deleted.is_left()) else {
-            println!("instance {}/{name} deleted", self.namespace);
-            return Ok(());
+            return output::line(&format!("instance {}/{name} deleted", self.namespace));
         };
         let mut follower = Follower::default();
         let gone = watch::until(instances, name, limit, |seen| {
@@ -120,32 +131,35 @@ impl Target {
             None
         });
         if gone.await?.is_none() {
-            bail!(
-                "instance {}/{name} still exists after {limit:?}: {}",
-                self.namespace,
-                follower.current_state()
-            );
+            return Err(CliError::unreached(format!(
+                "Instance {}/{name} still exists after {limit:?}",
+                self.namespace
+            ))
+            .why(follower.current_state())
+            .next(format!("wait longer with --timeout, or look at it: `{}`", self.status(name))));
         }
-        println!("instance {}/{name} deleted", self.namespace);
-        Ok(())
+        output::line(&format!("instance {}/{name} deleted", self.namespace))
     }
 
     /// Creates Operator and OperatorVersion, unless they exist.
-    pub(super) async fn ensure_version(&self, package: &PackageBundle) -> anyhow::Result<()> {
-        let operators: Api<Operator> = Api::namespaced(self.client.clone(), &self.namespace);
-        if operators.get_opt(&package.operator_name).await.map_err(api_message)?.is_none() {
+    pub(super) async fn ensure_version(&self, package: &PackageBundle) -> Result<(), CliError> {
+        let namespace = &self.namespace;
+        let operators: Api<Operator> = Api::namespaced(self.client.clone(), namespace);
+        let name = &package.operator_name;
+        let unread = |kind: &str, name: &str| api(format!("{kind} {namespace}/{name} cannot be read"));
+        if operators.get_opt(name).await.map_err(unread("Operator", name))?.is_none() {
             self.create::<Operator>(package.operator.clone()).await?;
-            println!("operator {}/{} created", self.namespace, package.operator_name);
+            output::line(&format!("operator {namespace}/{name} created"))?;
         }
-        let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), &self.namespace);
+        let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), namespace);
         let name = &package.operator_version_name;
-        let Some(found) = versions.get_opt(name).await.map_err(api_message)? else {
+        let Some(found) = versions.get_opt(name).await.map_err(unread("OperatorVersion", name))? else {
             self.create::<OperatorVersion>(package.operator_version.clone()).await?;
-            println!("operatorversion {}/{name} created", self.namespace);
-            return Ok(());
+            return output::line(&format!("operatorversion {namespace}/{name} created"));
         };
-        println!("operatorversion {}/{name} already installed", self.namespace);
-        let ours: OperatorVersionSpec = serde_json::from_value(package.operator_version["spec"].clone())?;
+        output::line(&format!("operatorversion {namespace}/{name} already installed"))?;
+        let ours: OperatorVersionSpec =
+            serde_json::from_value(package.operator_version["spec"].clone()).map_err(unusable)?;
         if found.spec != ours {
             eprintln!(
                 "warning: operatorversion {}/{name} differs from this package and is used as it is; \
@@ -160,25 +174,37 @@ impl Target {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
+    async fn found(&self, name: &str) -> Result<Option<Instance>, CliError> {
+        let found = self.instances().get_opt(name).await;
+        found.map_err(api(format!("Instance {}/{name} cannot be read", self.namespace)))
+    }
+
+    async fn missing(&self, name: &str) -> CliError {
+        instances::missing(&self.instances(), &self.namespace, name).await
+    }
+
+    /// The command that shows the plans of an Instance.
+    fn status(&self, name: &str) -> String {
+        format!("interlock plan status {name} -n {}", self.namespace)
+    }
+
     /// POSTs a converted object: null and empty fields stay as KUDO writes them.
-    async fn create<K>(&self, mut object: Value) -> anyhow::Result<DynamicObject>
+    async fn create<K>(&self, mut object: Value) -> Result<DynamicObject, CliError>
     where
         K: kube::Resource<DynamicType = ()>,
     {
         object["metadata"]["namespace"] = json!(self.namespace);
         let what = format!(
             "{} {}/{}",
-            K::kind(&()).to_lowercase(),
+            K::kind(&()),
             self.namespace,
             object["metadata"]["name"].as_str().unwrap_or_default()
         );
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &self.namespace, &ApiResource::erase::<K>(&()));
-        let object: DynamicObject = serde_json::from_value(object)?;
-        api.create(&PostParams::default(), &object)
-            .await
-            .map_err(api_message)
-            .with_context(|| format!("failed to install {what}"))
+        let object: DynamicObject = serde_json::from_value(object).map_err(unusable)?;
+        let created = api.create(&PostParams::default(), &object).await;
+        created.map_err(|error| of_api(&format!("{what} is not created"), &error))
     }
 
     /// Waits, by events, for the plan that a write has scheduled.
@@ -187,13 +213,12 @@ impl Target {
         name: &str,
         written: &Instance,
         limit: Option<Duration>,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), CliError> {
         let Some(limit) = limit else { return Ok(()) };
         let mut follower = Follower::default();
         follower.observe(written);
         if !follower.has_plan() && written.status.is_some() {
-            println!("instance {}/{name}: nothing to do", self.namespace);
-            return Ok(());
+            return output::line(&format!("instance {}/{name}: nothing to do", self.namespace));
         }
         let end = watch::until(self.instances(), name, limit, |seen| {
             let Some(instance) = seen else {
@@ -203,40 +228,51 @@ impl Target {
             print_lines(&lines);
             Some(end).filter(|end| *end != PlanEnd::No)
         });
+        let key = format!("{}/{name}", self.namespace);
+        let look = format!("look at it: `{}`", self.status(name));
         match end.await? {
             Some(PlanEnd::Complete(plan)) => {
-                println!("instance {}/{name} ready: plan {plan} is COMPLETE", self.namespace);
-                Ok(())
+                output::line(&format!("instance {key} ready: plan {plan} is COMPLETE"))
             }
-            Some(PlanEnd::Failed(why)) => bail!("instance {}/{name}: {why}", self.namespace),
+            Some(PlanEnd::Failed(why)) => {
+                Err(CliError::refused(why).place(format!("Instance {key}")).next(look))
+            }
             Some(PlanEnd::No) | None => {
-                bail!(
-                    "instance {}/{name} is not done after {limit:?}: {}",
-                    self.namespace,
-                    follower.current_state()
-                )
+                Err(CliError::unreached(format!("Instance {key} is not done after {limit:?}"))
+                    .why(follower.current_state())
+                    .next(format!("wait longer with --timeout, or {look}")))
             }
         }
     }
 }
 
+/// The wait goes on where nobody reads the lines.
 fn print_lines(lines: &[String]) {
-    lines.iter().for_each(|line| println!("{line}"));
+    lines.iter().for_each(|line| drop(output::line(line)));
 }
 
-fn read(object: DynamicObject) -> anyhow::Result<Instance> {
-    Ok(serde_json::from_value(serde_json::to_value(object)?)?)
+fn read(object: DynamicObject) -> Result<Instance, CliError> {
+    serde_json::to_value(object).and_then(serde_json::from_value).map_err(unusable)
+}
+
+fn unusable(error: serde_json::Error) -> CliError {
+    CliError::refused("an object of the package cannot be used").why(error.to_string())
 }
 
 /// KUDO's client upgrades to a higher version only.
-fn compare(old: &OperatorVersionSpec, package: &PackageBundle) -> anyhow::Result<()> {
+fn compare(old: &OperatorVersionSpec, package: &PackageBundle) -> Result<(), CliError> {
     let old = old.version.as_deref().unwrap_or_default();
     let new = &package.version;
     let parse = |text: &str| {
-        versions::parse(text).with_context(|| format!("{text} is no version; write it as 1.2.3"))
+        versions::parse(text).ok_or_else(|| {
+            CliError::usage(format!("{text:?} is no version")).next("write operatorVersion as 1.2.3")
+        })
     };
     if parse(old)? >= parse(new)? {
-        bail!("upgraded version {new} is the same or smaller as current version {old} -> not upgrading");
+        return Err(CliError::refused(format!(
+            "upgraded version {new} is the same or smaller as current version {old} -> not upgrading"
+        ))
+        .next("raise operatorVersion in operator.yaml"));
     }
     Ok(())
 }

@@ -124,6 +124,7 @@ async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
         Verb::Install(install) => {
             let package = source::read(&install.dir)?;
             let parameters = values::read(&install.parameters.given, &install.parameters.files)?;
+            values::check(&package, &parameters)?;
             if !install.skip_instance {
                 values::complete(&package, &parameters)?;
             }
@@ -132,28 +133,28 @@ async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
             target.warn_of_rights(&install.account.packages_service_account).await;
             let name = install.instance.unwrap_or_else(|| package.default_instance_name());
             if install.skip_instance {
-                return target.ensure_version(&package).await;
+                return Ok(target.ensure_version(&package).await?);
             }
             let limit = install.wait.limit();
-            target
-                .install(WantedInstance { package: &package, name: &name, parameters: &parameters, limit })
-                .await
+            let wanted = WantedInstance { package: &package, name: &name, parameters: &parameters, limit };
+            target.install(wanted).await?;
         }
         Verb::Upgrade(upgrade) => {
             let package = source::read(&upgrade.dir)?;
             let parameters = values::read(&upgrade.parameters.given, &upgrade.parameters.files)?;
+            values::check(&package, &parameters)?;
             let target = Target::connect(&flags).await?;
             target.check_version(&package).await?;
             target.warn_of_rights(&upgrade.account.packages_service_account).await;
             let name = upgrade.instance.unwrap_or_else(|| package.default_instance_name());
             let limit = upgrade.wait.limit();
-            target
-                .upgrade(WantedInstance { package: &package, name: &name, parameters: &parameters, limit })
-                .await
+            let wanted = WantedInstance { package: &package, name: &name, parameters: &parameters, limit };
+            target.upgrade(wanted).await?;
         }
         Verb::Uninstall(uninstall) => {
             let target = Target::connect(&flags).await?;
-            target.uninstall(&uninstall.instance, uninstall.wait.limit()).await
+            target.uninstall(&uninstall.instance, uninstall.wait.limit()).await?;
         }
     }
+    Ok(())
 }

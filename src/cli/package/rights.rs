@@ -12,7 +12,7 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::{Api, PostParams};
 use kube::{Client, Error};
 
-use crate::cli::target::api_message;
+use crate::cli::error::reason;
 
 const DOCS: &str = "docs/rights.md";
 
@@ -45,8 +45,7 @@ pub(super) async fn warning(client: &Client, namespace: &str, default: &Namespac
     }
     let package_account = package_account(client, namespace, default).await?;
     let account_rights = account_rights(client, namespace, &package_account.account).await;
-    let account_rights =
-        account_rights.unwrap_or_else(|error| AccountRights::Unknown(api_message(error).to_string()));
+    let account_rights = account_rights.unwrap_or_else(|error| AccountRights::Unknown(reason(&error)));
     text(namespace, &package_account, &account_rights)
 }
 
@@ -64,10 +63,7 @@ async fn package_account(
             None
         }
         Err(error) => {
-            return Some(PackageAccount {
-                account: default.clone(),
-                uncertain: Some(api_message(error).to_string()),
-            });
+            return Some(PackageAccount { account: default.clone(), uncertain: Some(reason(&error)) });
         }
     };
     let (accounts, _) = Accounts::read(&settings.unwrap_or_default());

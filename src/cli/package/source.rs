@@ -4,30 +4,30 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
-
 use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::engine::tasks;
 use interlock_core::package::bundle::{PackageBundle, PackageFiles};
 use serde::Deserialize;
 
+use crate::cli::error::CliError;
+
 /// Reads a package.
-pub(super) fn read(dir: &Path) -> anyhow::Result<PackageBundle> {
+pub(super) fn read(dir: &Path) -> Result<PackageBundle, CliError> {
+    let wrong = || CliError::usage("the package cannot be used").place(dir.display().to_string());
     let packaged = PackageBundle::read(&source(dir)?, tasks::client_problems)
-        .with_context(|| dir.display().to_string())?;
-    let spec = OperatorVersionSpec::deserialize(&packaged.operator_version["spec"])?;
+        .map_err(|error| wrong().why(error.to_string()))?;
+    let spec = OperatorVersionSpec::deserialize(&packaged.operator_version["spec"])
+        .map_err(|error| wrong().why(error.to_string()))?;
     if let Some(problem) = spec.tasks.iter().flatten().find_map(tasks::not_installable) {
-        bail!("{}: {problem}", dir.display());
+        return Err(wrong().why(problem));
     }
     Ok(packaged)
 }
 
-fn source(dir: &Path) -> anyhow::Result<PackageFiles> {
+fn source(dir: &Path) -> Result<PackageFiles, CliError> {
     if !dir.is_dir() {
-        bail!(
-            "{} is not a folder; a package is one with operator.yaml, params.yaml and templates/",
-            dir.display()
-        );
+        return Err(CliError::usage(format!("{} is not a folder", dir.display()))
+            .next("give a package: a folder with operator.yaml, params.yaml and templates/"));
     }
     let mut templates = BTreeMap::new();
     let base = dir.join("templates");
@@ -42,15 +42,19 @@ fn source(dir: &Path) -> anyhow::Result<PackageFiles> {
 }
 
 /// Templates are the files with `.yaml` in their name (KUDO `reader/parser.go`), by their path.
-fn collect(dir: &Path, below: &str, templates: &mut BTreeMap<String, String>) -> anyhow::Result<()> {
-    let entries = fs::read_dir(dir).with_context(|| dir.display().to_string())?;
-    for entry in entries {
-        let entry = entry.with_context(|| dir.display().to_string())?;
+fn collect(dir: &Path, below: &str, templates: &mut BTreeMap<String, String>) -> Result<(), CliError> {
+    let unreadable = |error: std::io::Error| {
+        CliError::usage(format!("{} cannot be read", dir.display())).why(error.to_string())
+    };
+    for entry in fs::read_dir(dir).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
         let path = entry.path();
         let Ok(name) = entry.file_name().into_string() else {
-            bail!("{}: the name of a template must be UTF-8", path.display());
+            return Err(CliError::usage("the name of a template must be UTF-8")
+                .place(path.display().to_string())
+                .next("rename the file"));
         };
-        if entry.file_type().with_context(|| path.display().to_string())?.is_dir() {
+        if entry.file_type().map_err(unreadable)?.is_dir() {
             collect(&path, &format!("{below}{name}/"), templates)?;
         } else if name.contains(".yaml") {
             templates.insert(format!("{below}{name}"), text(&path)?);
@@ -59,9 +63,10 @@ fn collect(dir: &Path, below: &str, templates: &mut BTreeMap<String, String>) ->
     Ok(())
 }
 
-fn text(file: &Path) -> anyhow::Result<String> {
-    let bytes = fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{} is not UTF-8 text", file.display()))
+fn text(file: &Path) -> Result<String, CliError> {
+    let wrong = |what: &str| CliError::usage(format!("{} {what}", file.display()));
+    let bytes = fs::read(file).map_err(|error| wrong("cannot be read").why(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8 text").next("write it as UTF-8"))
 }
 
 #[cfg(test)]
@@ -117,9 +122,9 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let dir = package(&[("operator.yaml", "name: a")]);
-        let error = format!("{:#}", source(dir.path()).unwrap_err());
+        let error = source(dir.path()).unwrap_err().text();
         assert!(error.contains("params.yaml cannot be read"), "{error}");
-        let error = format!("{:#}", source(Path::new("no/such")).unwrap_err());
+        let error = source(Path::new("no/such")).unwrap_err().text();
         assert!(error.contains("no/such is not a folder"), "{error}");
     }
 
@@ -127,7 +132,7 @@ mod tests {
     fn a_package_that_installs_others_is_refused() {
         let operator = "name: a\noperatorVersion: 1.0.0\ntasks: [{name: dep, kind: KudoOperator, spec: {package: ../b}}]";
         let dir = package(&[("operator.yaml", operator), ("params.yaml", "{}")]);
-        let error = format!("{:#}", read(dir.path()).unwrap_err());
+        let error = read(dir.path()).unwrap_err().text();
         assert!(error.contains("task dep is of kind KudoOperator"), "{error}");
     }
 }

@@ -3,40 +3,53 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
 use go_template::yaml;
+use interlock_core::api::kudo::Parameter;
+use interlock_core::package::bundle::{PackageBundle, parameter_text};
+use interlock_core::package::params;
+use serde::Deserialize as _;
 use serde_json::Value;
 
-use interlock_core::package::bundle::{PackageBundle, parameter_text};
+use crate::cli::error::CliError;
+use crate::cli::suggest;
 
 /// Values by name: flags take precedence over files, and later files over earlier ones.
-pub(super) fn read(given: &[String], files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {
+pub(super) fn read(given: &[String], files: &[PathBuf]) -> Result<BTreeMap<String, String>, CliError> {
     let mut values = BTreeMap::new();
     for file in files {
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            CliError::usage("the parameter file cannot be read")
+                .place(file.display().to_string())
+                .why(error.to_string())
+        })?;
         values.extend(from_file(file, &text)?);
     }
     for pair in given {
         let Some((name, value)) = pair.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            bail!("--parameter {pair}: write it as NAME=VALUE");
+            return Err(
+                CliError::usage(format!("--parameter {pair} is no parameter")).next("write it as NAME=VALUE")
+            );
         };
         if value.is_empty() {
-            bail!(
-                "--parameter {pair}: the value is empty; to set an empty value, write `{name}: \"\"` into a --parameter-file"
-            );
+            return Err(CliError::usage(format!("--parameter {pair}: the value is empty"))
+                .next(format!("to set an empty value, write `{name}: \"\"` into a --parameter-file")));
         }
         values.insert(name.to_owned(), value.to_owned());
     }
     Ok(values)
 }
 
-fn from_file(file: &Path, text: &str) -> anyhow::Result<BTreeMap<String, String>> {
-    let at = || file.display();
-    let members = match yaml::read(text).with_context(|| at().to_string())? {
+fn from_file(file: &Path, text: &str) -> Result<BTreeMap<String, String>, CliError> {
+    let wrong = |what: &str| CliError::usage(what).place(file.display().to_string());
+    let read =
+        yaml::read(text).map_err(|error| wrong("the parameter file is not YAML").why(error.to_string()))?;
+    let members = match read {
         Value::Object(members) => members,
         Value::Null => return Ok(BTreeMap::new()),
-        _ => bail!("{}: a parameter file is a mapping of names to values", at()),
+        _ => {
+            return Err(wrong("the parameter file is no mapping")
+                .next("write a mapping of names to values, such as `REPLICAS: 3`"));
+        }
     };
     let mut values = BTreeMap::new();
     for (name, value) in members {
@@ -46,28 +59,69 @@ fn from_file(file: &Path, text: &str) -> anyhow::Result<BTreeMap<String, String>
             _ => "string",
         };
         let Some(text) = parameter_text(&value, kind) else {
-            bail!("{}: {name} is null; write \"\" for an empty value, or leave it out", at());
+            return Err(wrong(&format!("parameter {name} is null"))
+                .next("write \"\" for an empty value, or leave it out"));
         };
         values.insert(name, text);
     }
     Ok(values)
 }
 
+/// Refuses values that the webhook would refuse, before anything is written: those of parameters that the
+/// package does not define, and those of another type.
+pub(super) fn check(package: &PackageBundle, values: &BTreeMap<String, String>) -> Result<(), CliError> {
+    let parameters = &package.operator_version["spec"]["parameters"];
+    let parameters =
+        Option::<Vec<Parameter>>::deserialize(parameters).unwrap_or_default().unwrap_or_default();
+    let names: Vec<&str> = parameters.iter().filter_map(|parameter| parameter.name.as_deref()).collect();
+    let reader = params::reader();
+    for (name, value) in values {
+        let Some(parameter) = parameters.iter().find(|known| known.name.as_ref() == Some(name)) else {
+            let error = CliError::usage(format!("package {} has no parameter {name}", package.operator_name));
+            return Err(match suggest::remedy(name, "parameters", &names) {
+                Some(remedy) => error.next(remedy),
+                None => error.next("leave it out: the package has no parameters"),
+            });
+        };
+        if let Some(problem) = params::check(&reader, parameter, Some(value)) {
+            let shown = params::display(Some(parameter), value);
+            return Err(CliError::usage(format!("parameter {name} {}, not {shown:?}", wanted(parameter)))
+                .next(problem.remedy));
+        }
+    }
+    Ok(())
+}
+
+/// What a value has to be.
+fn wanted(parameter: &Parameter) -> String {
+    if let Some(values) = parameter.enum_.as_ref().filter(|values| !values.is_empty()) {
+        return format!("must be one of {}", values.join(", "));
+    }
+    let article = match parameter.value_type.as_deref() {
+        Some("integer") => "an integer",
+        Some("array") => "an array",
+        Some("number") => "a number",
+        Some("boolean") => "a boolean",
+        Some("map") => "a map",
+        _ => "a value that the package allows",
+    };
+    format!("must be {article}")
+}
+
 /// Whether every required parameter has a value.
-pub(super) fn complete(package: &PackageBundle, values: &BTreeMap<String, String>) -> anyhow::Result<()> {
+pub(super) fn complete(package: &PackageBundle, values: &BTreeMap<String, String>) -> Result<(), CliError> {
     let missing: Vec<_> =
         package.must_be_given.iter().filter(|name| !values.contains_key(*name)).map(String::as_str).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    bail!(
-        "missing required parameters during installation: {}; give each as --parameter NAME=VALUE",
-        missing.join(",")
-    )
+    Err(CliError::usage(format!("missing required parameters during installation: {}", missing.join(",")))
+        .next("give each as --parameter NAME=VALUE"))
 }
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::package::bundle::PackageFiles;
     use rstest::rstest;
 
     use super::*;
@@ -94,19 +148,66 @@ mod tests {
     }
 
     #[rstest]
-    #[case("a", "--parameter a: write it as NAME=VALUE")]
-    #[case("=a", "--parameter =a: write it as NAME=VALUE")]
-    #[case("a=", "--parameter a=: the value is empty")]
+    #[case("a", "error: --parameter a is no parameter\n  next:  write it as NAME=VALUE\n")]
+    #[case("=a", "error: --parameter =a is no parameter\n  next:  write it as NAME=VALUE\n")]
+    #[case("a=", "error: --parameter a=: the value is empty\n  next:  to set an empty value, write `a: ")]
     fn what_is_wrong_is_named(#[case] pair: &str, #[case] text: &str) {
-        let error = read(&[pair.to_owned()], &[]).unwrap_err().to_string();
+        let error = read(&[pair.to_owned()], &[]).unwrap_err().text();
         assert!(error.starts_with(text), "{error}");
     }
 
     #[rstest]
-    #[case("- a", "p.yaml: a parameter file is a mapping of names to values")]
-    #[case("a: null", "p.yaml: a is null;")]
+    #[case("- a", "error: the parameter file is no mapping\n  where: p.yaml\n")]
+    #[case("a: null", "error: parameter a is null\n  where: p.yaml\n")]
+    #[case("a: [", "error: the parameter file is not YAML\n  where: p.yaml\n")]
     fn files_that_are_wrong_are_named(#[case] text: &str, #[case] wanted: &str) {
-        let error = from_file(Path::new("p.yaml"), text).unwrap_err().to_string();
+        let error = from_file(Path::new("p.yaml"), text).unwrap_err().text();
         assert!(error.starts_with(wanted), "{error}");
+    }
+
+    fn package() -> PackageBundle {
+        let parameters = "parameters:
+- {name: REPLICAS, type: integer}
+- {name: RATIO, type: number}
+- {name: TLS, type: boolean}
+- {name: DISK, enum: [fast, slow]}
+- {name: HOSTS, type: array}
+- {name: PASSWORD}
+";
+        let files = PackageFiles {
+            operator: "name: shop\noperatorVersion: 1.0.0\n".to_owned(),
+            params: parameters.to_owned(),
+            ..PackageFiles::default()
+        };
+        PackageBundle::read(&files, |_, _| Vec::new()).unwrap()
+    }
+
+    #[rstest]
+    #[case::fits("REPLICAS", "3", "")]
+    #[case::any_text("PASSWORD", "three", "")]
+    #[case::integer(
+        "REPLICAS",
+        "three",
+        "parameter REPLICAS must be an integer, not \"three\"\n  next:  set spec.parameters.REPLICAS to a whole number, \
+         such as 3"
+    )]
+    #[case::number("RATIO", "half", "parameter RATIO must be a number, not \"half\"")]
+    #[case::boolean("TLS", "on", "parameter TLS must be a boolean, not \"on\"")]
+    #[case::listed("DISK", "medium", "parameter DISK must be one of fast, slow, not \"medium\"")]
+    #[case::hidden("HOSTS", "s3cret", "parameter HOSTS must be an array, not \"***\"")]
+    #[case::unknown("REPLICS", "3", "package shop has no parameter REPLICS\n  next:  did you mean REPLICAS?")]
+    #[case::lower_case(
+        "password",
+        "x",
+        "package shop has no parameter password\n  next:  did you mean PASSWORD?"
+    )]
+    fn values_that_the_webhook_would_refuse(#[case] name: &str, #[case] value: &str, #[case] expected: &str) {
+        let values = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let found = check(&package(), &values).err().map(|error| error.text()).unwrap_or_default();
+        match expected {
+            "" => assert_eq!(found, ""),
+            expected => assert!(found.starts_with(&format!("error: {expected}")), "{found}"),
+        }
+        assert!(!found.contains("strconv"), "{found}");
     }
 }

@@ -1,11 +1,12 @@
 //! `interlock plan abort`.
 
-use anyhow::Context as _;
 use clap::Args;
 use interlock_core::kinds::instance::change::plan_request::PlanVerb;
 
 use super::instance::{InstanceRef, current, entries};
 use super::request;
+use crate::cli::error::CliError;
+use crate::cli::output;
 
 /// Flags of `abort`.
 #[derive(Args, Debug)]
@@ -19,13 +20,15 @@ pub(super) struct AbortFlags {
 }
 
 /// Ends the run in progress.
-pub(super) async fn run(subject: &InstanceRef, flags: &AbortFlags) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &InstanceRef, flags: &AbortFlags) -> Result<(), CliError> {
     let instance = subject.get().await?;
     let run = match &flags.request.run {
         Some(run) => run.clone(),
         None => {
-            let (_, run) =
-                current(&instance).with_context(|| format!("instance {}: no plan runs", subject.key()))?;
+            let (_, run) = current(&instance).ok_or_else(|| {
+                CliError::refused(format!("Instance {}: no plan runs", subject.key()))
+                    .next(format!("look at what ran: `interlock plan history {}`", subject.arguments()))
+            })?;
             run
         }
     };
@@ -37,7 +40,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &AbortFlags) -> anyhow::Re
     } else {
         ""
     };
-    println!("instance {}: {what} is to end{then}", subject.key());
+    output::line(&format!("instance {}: {what} is to end{then}", subject.key()))?;
     if !flags.request.wait.wait {
         return Ok(());
     }
@@ -47,12 +50,13 @@ pub(super) async fn run(subject: &InstanceRef, flags: &AbortFlags) -> anyhow::Re
         || "has ended".to_owned(),
         |(_, e)| format!("is {}: {}", e.status, e.message.clone().unwrap_or_default()),
     );
-    println!("instance {}: {what} {end}", subject.key());
+    output::line(&format!("instance {}: {what} {end}", subject.key()))?;
     if let (true, Some((plan, run))) = (flags.revert, current(&ended)) {
-        println!(
-            "instance {}: plan {plan} (run {run}) reverts the spec; wait for it with `interlock plan wait`",
-            subject.key()
-        );
+        output::line(&format!(
+            "instance {}: plan {plan} (run {run}) reverts the spec; wait for it with `interlock plan wait {}`",
+            subject.key(),
+            subject.arguments()
+        ))?;
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Flags of the subcommands of `interlock plan`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::cli::flags::Limit;
+use crate::cli::output::OutputFlag;
 
 /// Which Instance, as an argument or as a flag.
 #[derive(Args, Debug)]
@@ -18,47 +19,22 @@ pub(super) struct InstanceName {
 impl InstanceName {
     /// The name; clap guarantees that there is one. `instance/NAME` is what kubectl prints.
     pub(super) fn get(&self) -> &str {
-        let name = self.name.as_deref().or(self.instance.as_deref()).unwrap_or_default();
-        name.rsplit_once('/').map_or(name, |(_, name)| name)
+        bare(self.name.as_deref().or(self.instance.as_deref()).unwrap_or_default())
     }
 }
 
-/// The output format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
-    /// For people.
-    #[default]
-    Text,
-    /// JSON.
-    Json,
-    /// YAML.
-    Yaml,
+/// The name without the kind before it.
+pub(super) fn bare(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, name)| name)
 }
 
-impl Form {
-    /// Prints a value, or the text for people.
-    pub(super) fn print<T: serde::Serialize>(
-        self,
-        value: &T,
-        text: impl FnOnce() -> String,
-    ) -> anyhow::Result<()> {
-        match self {
-            Self::Text => print!("{}", text()),
-            Self::Json => println!("{}", serde_json::to_string_pretty(value)?),
-            Self::Yaml => print!("{}", serde_saphyr::to_string(value)?),
-        }
-        Ok(())
-    }
-}
-
-/// The Instance, and the output format.
+/// The Instance, and the form of the output.
 #[derive(Args, Debug)]
 pub(super) struct OutputFlags {
     #[command(flatten)]
     pub(super) name: InstanceName,
-    /// Output format.
-    #[arg(long, short, value_enum, default_value_t)]
-    pub(super) output: Form,
+    #[command(flatten)]
+    pub(super) form: OutputFlag,
 }
 
 /// How long something is waited for.

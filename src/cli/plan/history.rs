@@ -8,41 +8,33 @@ use interlock_core::kinds::instance::change::history::EndedRun;
 
 use super::flags::OutputFlags;
 use super::instance::{InstanceRef, annotation};
+use crate::cli::error::CliError;
+use crate::cli::output::table;
 
 /// Prints the last runs, newest first.
-pub(super) async fn run(subject: &InstanceRef, flags: &OutputFlags) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &InstanceRef, flags: &OutputFlags) -> Result<(), CliError> {
     let instance = subject.get().await?;
     let runs = history::read(annotation(&instance, meta::HISTORY));
-    flags.output.print(&runs, || text(&runs))
+    flags.form.output.print(&runs, || text(&runs))
 }
 
 fn text(runs: &[EndedRun]) -> String {
     if runs.is_empty() {
         return "no run has ended yet\n".to_owned();
     }
-    let mut rows = vec![["PLAN", "RUN", "RESULT", "START", "END", "SPEC"].map(str::to_owned)];
+    let mut rows = vec![["PLAN", "RUN", "RESULT", "START", "END", "SPEC"].map(str::to_owned).to_vec()];
     let time = |time: &Option<jiff::Timestamp>| {
         time.map_or_else(|| "-".to_owned(), |t| t.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
     };
     for run in runs {
         let spec = run.hash.as_ref().map_or("-", |hash| hash.short()).to_owned();
-        rows.push([
-            run.plan.clone(),
-            run.uid.clone(),
-            run.result.as_str().to_owned(),
-            time(&run.start),
-            time(&run.end),
-            spec,
-        ]);
+        let (plan, uid, result) = (run.plan.clone(), run.uid.clone(), run.result.as_str().to_owned());
+        rows.push(vec![plan, uid, result, time(&run.start), time(&run.end), spec]);
     }
-    let width = |i: usize| rows.iter().map(|row| row[i].len()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..6).map(width).collect();
     let mut out = String::new();
-    for (i, row) in rows.iter().enumerate() {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+    for (i, row) in table(&rows).lines().enumerate() {
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+        let _ = writeln!(out, "{row}");
         for asked in i.checked_sub(1).and_then(|i| runs.get(i)).iter().flat_map(|run| &run.asked) {
             let who = if asked.who.is_empty() { "somebody" } else { asked.who.as_str() };
             let dropped = asked.dropped.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();

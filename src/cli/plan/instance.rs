@@ -2,26 +2,28 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
-use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
-use kube::Api;
+use interlock_core::api::kudo::{ExecutionStatus, Instance, OperatorVersion, PlanStatus};
 use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
 use serde_json::Value;
 
-use crate::cli::target::{TargetFlags, api_message};
-use crate::cli::watch;
+use crate::cli::error::{CliError, api};
+use crate::cli::target::TargetFlags;
+use crate::cli::{instances, watch};
 
 /// An Instance of a cluster.
 pub(super) struct InstanceRef {
+    client: Client,
     instances: Api<Instance>,
     namespace: String,
     name: String,
 }
 
 impl InstanceRef {
-    pub(super) async fn connect(flags: &TargetFlags, name: String) -> anyhow::Result<Self> {
+    pub(super) async fn connect(flags: &TargetFlags, name: String) -> Result<Self, CliError> {
         let (client, namespace) = flags.connect().await?;
-        Ok(Self { instances: Api::namespaced(client, &namespace), namespace, name })
+        let instances = Api::namespaced(client.clone(), &namespace);
+        Ok(Self { client, instances, namespace, name })
     }
 
     /// `NAMESPACE/NAME`.
@@ -29,18 +31,49 @@ impl InstanceRef {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    pub(super) async fn get(&self) -> anyhow::Result<Instance> {
-        match self.instances.get_opt(&self.name).await.map_err(api_message)? {
+    /// `NAME -n NAMESPACE`, as further commands name it.
+    pub(super) fn arguments(&self) -> String {
+        format!("{} -n {}", self.name, self.namespace)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Objects of a kind in its namespace.
+    pub(super) fn beside<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(super) async fn get(&self) -> Result<Instance, CliError> {
+        let found = self.instances.get_opt(&self.name).await;
+        match found.map_err(api(format!("Instance {} cannot be read", self.key())))? {
             Some(instance) => Ok(instance),
-            None => bail!("instance {} does not exist; choose another namespace with -n", self.key()),
+            None => Err(instances::missing(&self.instances, &self.namespace, &self.name).await),
         }
     }
 
-    pub(super) async fn patch(&self, patch: Value) -> anyhow::Result<Instance> {
-        self.instances
-            .patch(&self.name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .map_err(api_message)
+    /// The OperatorVersion that it refers to; `None` where there is none.
+    pub(super) async fn operator_version(
+        &self,
+        instance: &Instance,
+    ) -> Result<Option<OperatorVersion>, CliError> {
+        let reference = instance.spec.operator_version.clone().unwrap_or_default();
+        let namespace = reference.namespace_or(&self.namespace);
+        if reference.name().is_empty() {
+            return Ok(None);
+        }
+        let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), namespace);
+        let what = format!("OperatorVersion {namespace}/{} cannot be read", reference.name());
+        versions.get_opt(reference.name()).await.map_err(api(what))
+    }
+
+    pub(super) async fn patch(&self, patch: Value) -> Result<Instance, CliError> {
+        let patched = self.instances.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.map_err(api(format!("Instance {} is not changed", self.key())))
     }
 
     /// Watches until a condition is met; `None` after a timeout.
@@ -48,7 +81,7 @@ impl InstanceRef {
         &self,
         limit: Duration,
         look: impl FnMut(Option<Instance>) -> Option<T>,
-    ) -> anyhow::Result<Option<T>> {
+    ) -> Result<Option<T>, CliError> {
         watch::until(self.instances.clone(), &self.name, limit, look).await
     }
 }

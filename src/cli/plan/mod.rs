@@ -1,4 +1,4 @@
-//! `interlock plan`: shows, aborts and retries plans of an Instance.
+//! `interlock plan`: shows, triggers, aborts and retries plans of an Instance.
 
 use std::process::ExitCode;
 
@@ -6,8 +6,7 @@ use clap::{Args, Subcommand};
 
 use self::flags::{InstanceName, OutputFlags};
 use self::instance::InstanceRef;
-use super::exit;
-use super::target::{TargetFlags, finish};
+use super::target::{TargetFlags, block_on};
 
 mod abort;
 mod flags;
@@ -33,7 +32,7 @@ enum Verb {
     Status(OutputFlags),
     /// Shows the last runs of an Instance, with the requests for them and their authors.
     History(OutputFlags),
-    /// Waits for the running plan: 0 COMPLETE, 1 FATAL_ERROR, 2 no end in time, or an error.
+    /// Waits for the running plan: 0 COMPLETE, 1 FATAL_ERROR, 3 no end in time.
     Wait(wait::PlanWaitFlags),
     /// Aborts the scheduled or running plan.
     Abort(abort::AbortFlags),
@@ -41,24 +40,20 @@ enum Verb {
     Retry(retry::RequestFlags),
 }
 
-/// Runs the command. Exit codes: 0 done, 1 failed; those of `wait` are its own.
+/// Runs the command.
 pub fn main(arguments: PlanCommand) -> ExitCode {
-    let waits = matches!(arguments.verb, Verb::Wait(_));
-    match finish(run(arguments)) {
-        Ok(code) => code,
-        Err(error) => exit::failed(&error, if waits { ExitCode::from(2) } else { ExitCode::FAILURE }),
-    }
+    block_on(run(arguments))
 }
 
-async fn run(arguments: PlanCommand) -> anyhow::Result<ExitCode> {
+async fn run(arguments: PlanCommand) -> anyhow::Result<()> {
     let PlanCommand { verb, target } = arguments;
     let subject = |name: &InstanceName| InstanceRef::connect(&target, name.get().to_owned());
     match verb {
         Verb::Status(flags) => status::run(&subject(&flags.name).await?, &flags).await?,
         Verb::History(flags) => history::run(&subject(&flags.name).await?, &flags).await?,
-        Verb::Wait(flags) => return wait::run(&subject(&flags.name).await?, &flags).await,
+        Verb::Wait(flags) => wait::run(&subject(&flags.name).await?, flags.limit.timeout).await?,
         Verb::Abort(flags) => abort::run(&subject(&flags.request.name).await?, &flags).await?,
         Verb::Retry(flags) => retry::run(&subject(&flags.name).await?, &flags).await?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

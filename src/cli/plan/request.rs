@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
 use clap::Args;
 use interlock_core::api::condition;
 use interlock_core::api::kudo::Instance;
@@ -14,9 +13,11 @@ use serde_json::json;
 
 use super::flags::{InstanceName, WaitLimit};
 use super::instance::{InstanceRef, annotation, entries};
+use super::wait::gone;
+use crate::cli::error::CliError;
 
 /// The likely cause where a request gets no reaction.
-const LIKELY_CAUSE: &str = "is Interlock running?";
+const LIKELY_CAUSE: &str = "Interlock does not react";
 
 /// Flags of a request.
 #[derive(Args, Debug)]
@@ -39,8 +40,8 @@ pub(super) async fn send(
     verb: PlanVerb,
     run: String,
     reason: &str,
-) -> anyhow::Result<PlanRequest> {
-    plan_request::check_reason(reason).map_err(|error| anyhow!("--reason: {error}"))?;
+) -> Result<PlanRequest, CliError> {
+    plan_request::check_reason(reason).map_err(|error| CliError::usage(format!("--reason: {error}")))?;
     let request = PlanRequest { verb, run, nonce: uuid::Uuid::new_v4().simple().to_string() };
     let annotations = json!({ meta::REQUEST: request.to_string(), meta::REASON: reason });
     subject.patch(json!({ "metadata": { "annotations": annotations } })).await?;
@@ -52,7 +53,7 @@ pub(super) async fn await_result(
     subject: &InstanceRef,
     request: &PlanRequest,
     limit: Duration,
-) -> anyhow::Result<Instance> {
+) -> Result<Instance, CliError> {
     let text = request.to_string();
     let mut unavailable = None;
     let seen = subject.until(limit, |seen| match seen {
@@ -66,18 +67,21 @@ pub(super) async fn await_result(
         Some(Some(instance)) => {
             let runs = history::read(annotation(&instance, meta::HISTORY));
             if !history::knows(&runs, &request.nonce) {
-                bail!(
-                    "the request was removed without effect; `kubectl describe instance` shows the Event {}",
-                    meta::event::REQUEST_DROPPED
-                );
+                return Err(CliError::refused("the request was removed without effect")
+                    .place(format!("Instance {}", subject.key()))
+                    .next(format!(
+                        "look at the Event {}: `kubectl describe instance {}`",
+                        meta::event::REQUEST_DROPPED,
+                        subject.arguments()
+                    )));
             }
             Ok(instance)
         }
-        Some(None) => bail!("instance {} is gone", subject.key()),
-        None => bail!(
-            "the request is not carried out after {limit:?}: {}",
-            unavailable.unwrap_or_else(|| LIKELY_CAUSE.to_owned())
-        ),
+        Some(None) => Err(gone(subject)),
+        None => Err(CliError::unreached(format!("the request is not carried out after {limit:?}"))
+            .place(format!("Instance {}", subject.key()))
+            .why(unavailable.unwrap_or_else(|| LIKELY_CAUSE.to_owned()))
+            .next("look at Interlock: `kubectl get pods -n interlock-system`")),
     }
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::flags::OutputFlags;
 use super::instance;
 use super::instance::{InstanceRef, annotation, entries};
+use crate::cli::error::CliError;
 
 /// The state of an Instance's plans.
 #[derive(Debug, Serialize)]
@@ -51,9 +52,9 @@ struct ConditionMessage {
 }
 
 /// Prints the state of the plans.
-pub(super) async fn run(subject: &InstanceRef, flags: &OutputFlags) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &InstanceRef, flags: &OutputFlags) -> Result<(), CliError> {
     let report = Report::of(&subject.get().await?);
-    flags.output.print(&report, || report.text())
+    flags.form.output.print(&report, || report.text())
 }
 
 impl Report {
@@ -70,15 +71,21 @@ impl Report {
             }
         });
         let name = |text: &Option<String>| text.clone().unwrap_or_default();
+        let current = instance::current(instance).map(|(plan, run)| Current { plan, run });
+        // The plan that runs is not queued, although it counts as pending until it is COMPLETE.
+        let runs = |plan: &str| current.as_ref().is_some_and(|current| current.plan == plan);
+        let mut owed =
+            instance.status.as_ref().and_then(Baseline::read).map(|it| it.pending).unwrap_or_default();
+        owed.retain(|plan, how| *how != PendingPlan::Queued || !runs(plan));
         Self {
             namespace: name(&instance.metadata.namespace),
             name: name(&instance.metadata.name),
             operator_version: instance.spec.operator_version.as_ref().map_or("", |v| v.name()).to_owned(),
-            current: instance::current(instance).map(|(plan, run)| Current { plan, run }),
+            current,
             plans: entries(instance)
                 .map(|(plan, entry)| PlanStatus { name: plan.clone(), ..entry.clone() })
                 .collect(),
-            owed: instance.status.as_ref().and_then(Baseline::read).map(|it| it.pending).unwrap_or_default(),
+            owed,
             conditions: api_message.collect(),
             request: annotation(instance, meta::REQUEST).map(str::to_owned),
         }
@@ -101,7 +108,7 @@ impl Report {
         }
         for (plan, how) in &self.owed {
             let how = match how {
-                PendingPlan::Queued => "is queued",
+                PendingPlan::Queued => "is queued: it runs next",
                 PendingPlan::Failed => "failed and is owed",
                 PendingPlan::Aborted => "was aborted and is owed",
             };
@@ -175,7 +182,7 @@ mod tests {
                     api_message("Ready", "Unknown", "PlanInProgress", "plan deploy runs"),
                     api_message("Reconciling", "True", "Waiting", "Service team/demo-gate: service demo-gate has no address"),
                 ],
-                "lastApplied": {"hash": "sha256:0", "owed": {"update": "failed", "backup": "aborted"}},
+                "lastApplied": {"hash": "sha256:0", "owed": {"update": "failed", "backup": "aborted", "deploy": "queued", "restore": "queued"}},
             },
         }))
         .unwrap();
@@ -189,6 +196,7 @@ mod tests {
              \x20   step gate: IN_PROGRESS\n\
              plan not-allowed: NEVER_RUN\n\
              plan backup was aborted and is owed\n\
+             plan restore is queued: it runs next\n\
              plan update failed and is owed\n\
              Ready Unknown (PlanInProgress): plan deploy runs\n\
              Reconciling True (Waiting): Service team/demo-gate: service demo-gate has no address\n\

@@ -1,16 +1,17 @@
-//! `interlock plan wait`: 0 COMPLETE, 1 FATAL_ERROR, 2 no end in time, or an error.
+//! `interlock plan wait`: 0 COMPLETE, 1 FATAL_ERROR, 3 no end in time.
 
-use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::anyhow;
 use clap::Args;
 use interlock_core::api::kudo::{ExecutionStatus, Instance};
 
 use super::flags::InstanceName;
 use super::instance;
 use super::instance::InstanceRef;
+use crate::cli::error::CliError;
 use crate::cli::flags::Limit;
 use crate::cli::follow::{self, Follower, PlanEnd};
+use crate::cli::output;
 
 /// Flags of `wait`.
 #[derive(Args, Debug)]
@@ -18,47 +19,51 @@ pub(super) struct PlanWaitFlags {
     #[command(flatten)]
     pub(super) name: InstanceName,
     #[command(flatten)]
-    limit: Limit,
+    pub(super) limit: Limit,
 }
 
-/// Waits for the run in progress; without one, reports how the last one ended, and without that, waits for
-/// the first.
-pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow::Result<ExitCode> {
+/// Waits for the run in progress, with a line for each change of a step; without one, reports how the last
+/// one ended, and without that, waits for the first.
+pub(super) async fn run(subject: &InstanceRef, limit: Duration) -> Result<(), CliError> {
     let instance = subject.get().await?;
-    if instance::current(&instance).is_none()
-        && let Some(end) = ended(&instance)
-    {
-        return print_end(subject, end);
+    if let Some(end) = ended(&instance) {
+        return print_end(subject, &end);
     }
     let mut follower = Follower::default();
     // The running plan is known even if no event follows.
-    follower.observe(&instance).0.iter().for_each(|line| println!("{line}"));
-    let end = subject.until(flags.limit.timeout, |seen| {
-        let Some(instance) = seen else {
-            return Some(Err(anyhow!("instance {} was deleted meanwhile", subject.key())));
-        };
+    for line in follower.observe(&instance).0 {
+        output::line(&line)?;
+    }
+    let end = subject.until(limit, |seen| {
+        let Some(instance) = seen else { return Some(Err(gone(subject))) };
         let (lines, end) = follower.observe(&instance);
-        lines.iter().for_each(|line| println!("{line}"));
+        let printed = lines.iter().try_for_each(|line| output::line(line));
         // Only the record shows a run that ended before the watch began.
         let end = match end {
-            PlanEnd::No if instance::current(&instance).is_none() => ended(&instance),
-            PlanEnd::No => None,
+            PlanEnd::No => ended(&instance),
             end => Some(end),
         };
-        end.map(Ok)
+        match printed {
+            Ok(()) => end.map(Ok),
+            Err(error) => Some(Err(error)),
+        }
     });
     match end.await? {
-        Some(end) => print_end(subject, end?),
-        None => Err(anyhow!(
-            "instance {} is not done after {:?}: {}",
-            subject.key(),
-            flags.limit.timeout,
-            follower.current_state()
-        )),
+        Some(end) => print_end(subject, &end?),
+        None => Err(CliError::unreached(format!("Instance {} is not done after {limit:?}", subject.key()))
+            .why(follower.current_state())
+            .next(format!(
+                "wait longer with --timeout, or look at what it waits for: `interlock plan status {}`",
+                subject.arguments()
+            ))),
     }
 }
 
-fn ended(instance: &Instance) -> Option<PlanEnd> {
+/// How the last run ended, where none is scheduled or runs.
+pub(super) fn ended(instance: &Instance) -> Option<PlanEnd> {
+    if instance::current(instance).is_some() {
+        return None;
+    }
     let (plan, entry) = instance::last(instance)?;
     Some(match entry.status {
         ExecutionStatus::Complete => PlanEnd::Complete(plan.clone()),
@@ -66,16 +71,23 @@ fn ended(instance: &Instance) -> Option<PlanEnd> {
     })
 }
 
-fn print_end(subject: &InstanceRef, end: PlanEnd) -> anyhow::Result<ExitCode> {
+/// The error where the Instance is deleted while it is waited for.
+pub(super) fn gone(subject: &InstanceRef) -> CliError {
+    CliError::unreached(format!("Instance {} was deleted meanwhile", subject.key()))
+}
+
+/// Prints the end of a plan, or fails with it.
+pub(super) fn print_end(subject: &InstanceRef, end: &PlanEnd) -> Result<(), CliError> {
     match end {
         PlanEnd::Complete(plan) => {
-            println!("instance {}: plan {plan} is COMPLETE", subject.key());
-            Ok(ExitCode::SUCCESS)
+            output::line(&format!("instance {}: plan {plan} is COMPLETE", subject.key()))
         }
         PlanEnd::Failed(why) => {
-            eprintln!("instance {}: {why}", subject.key());
-            Ok(ExitCode::FAILURE)
+            Err(CliError::refused(why).place(format!("Instance {}", subject.key())).next(format!(
+                "correct the cause, then `interlock plan retry {} --reason WHY`",
+                subject.arguments()
+            )))
         }
-        PlanEnd::No => Err(anyhow!("instance {}: no plan has ended", subject.key())),
+        PlanEnd::No => Err(CliError::refused(format!("Instance {}: no plan has ended", subject.key()))),
     }
 }

@@ -7,9 +7,11 @@ use interlock_core::kinds::{self, Kinds};
 use interlock_core::topology::KindName;
 use interlock_core::topology::{Epoch, Graph, GraphChange};
 use kube::Client;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::gaps::{Gaps, ListProblem};
 use crate::cli::discovery::{ServedKinds, ServedResource};
+use crate::cli::progress::Progress;
 use crate::cli::reader::{self, ReadOutcome, Selection};
 
 /// Concurrent lists.
@@ -30,39 +32,7 @@ const METADATA_ONLY: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 /// Listed objects, and gaps.
 pub(super) struct Listing {
     pub(super) graph: Graph,
-    /// Kinds that were listed incompletely, in order.
-    unlisted: Vec<UnlistedKind>,
-}
-
-/// A kind that was listed incompletely, and why.
-struct UnlistedKind {
-    kind: String,
-    why: ListProblem,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum ListProblem {
-    /// The API server does not serve it.
-    NotServed,
-    /// The caller may list it in this namespace only.
-    OnlyIn(String),
-    /// The caller may not list it.
-    Forbidden,
-    /// The API server's message.
-    Failed(String),
-}
-
-impl ListProblem {
-    fn text(&self) -> String {
-        match self {
-            Self::NotServed => "not served by this cluster".to_owned(),
-            Self::OnlyIn(namespace) => {
-                format!("seen in namespace {namespace} only, as you may not list all namespaces")
-            }
-            Self::Forbidden => "you may not list it".to_owned(),
-            Self::Failed(why) => why.clone(),
-        }
-    }
+    pub(super) gaps: Gaps,
 }
 
 /// The result of listing a kind.
@@ -89,35 +59,45 @@ impl Listing {
     /// Lists all declared kinds, and objects of packages of every other kind.
     pub(super) async fn list_all(client: &Client, served: &ServedKinds, scope: ListScope<'_>) -> Self {
         let all = scope.kinds;
-        let mut listing = Self { graph: kinds::graph(all), unlisted: Vec::new() };
+        let mut listing = Self { graph: kinds::graph(all), gaps: Gaps::default() };
         let declared = kinds::schemas(all).into_iter().map(|kind| kind.name);
         let labelled =
             |kind: &KindName| LABELLED.iter().any(|l| (l.group, l.name) == (kind.group, kind.kind));
         let absent = declared.filter(|kind| !labelled(kind) && served.of(kind.group, kind.kind).is_none());
         for kind in absent {
-            listing.unlisted.push(UnlistedKind { kind: kind.to_string(), why: ListProblem::NotServed });
+            listing.gaps.add(&plural(all, kind), ListProblem::NotServed);
         }
         let chosen = served.all().filter(|resource| {
             let name = (resource.api.group.as_str(), resource.api.kind.as_str());
             resource.listable && !DERIVED_KINDS.contains(&name)
         });
-        let lists = chosen.map(|resource| async move {
+        let chosen: Vec<_> = chosen.collect();
+        let _progress = Progress::start(&format!("listing objects of {} kinds", chosen.len()));
+        let lists = chosen.into_iter().map(|resource| async move {
             let (listed, why) = list(client, resource, None, scope).await;
             (resource, listed, why)
         });
         let mut lists = stream::iter(lists).buffered(CONCURRENCY);
         while let Some((resource, listed, why)) = lists.next().await {
-            listing.unlisted.extend(why.map(|why| UnlistedKind { kind: resource.name(), why }));
+            listing.note(&resource.name(), &listed, why);
             listing.add(&resource.api.group, &resource.api.kind, &listed);
         }
         for labelled in &LABELLED {
             let Some(resource) = served.of(labelled.group, labelled.kind) else { continue };
             let (listed, why) = list(client, resource, Some(&labelled.selector()), scope).await;
-            listing.unlisted.extend(why.map(|why| UnlistedKind { kind: labelled.name.to_owned(), why }));
+            listing.note(&resource.name(), &listed, why);
             listing.add(labelled.group, labelled.name, &listed);
         }
-        listing.unlisted.sort_by(|a, b| a.kind.cmp(&b.kind));
         listing
+    }
+
+    fn note(&mut self, kind: &str, listed: &Listed, why: Option<ListProblem>) {
+        if matches!(listed, Listed::All(..)) {
+            self.gaps.seen();
+        }
+        if let Some(why) = why {
+            self.gaps.add(kind, why);
+        }
     }
 
     fn add(&mut self, group: &str, kind: &str, listed: &Listed) {
@@ -143,31 +123,12 @@ impl Listing {
             self.graph.apply(kind, epoch, GraphChange::Synced(namespace));
         }
     }
+}
 
-    /// Whether every kind was listed everywhere.
-    pub(super) fn is_complete(&self) -> bool {
-        self.unlisted.is_empty()
-    }
-
-    /// The gaps, for people: a line for each reason.
-    pub(super) fn unlisted_lines(&self) -> Vec<String> {
-        let mut reasons: Vec<&ListProblem> = self.unlisted.iter().map(|unlisted| &unlisted.why).collect();
-        reasons.sort();
-        reasons.dedup();
-        let of = |why: &ListProblem| {
-            let kinds = self.unlisted.iter().filter(|unlisted| unlisted.why == *why);
-            kinds.map(|unlisted| unlisted.kind.as_str()).collect::<Vec<_>>().join(", ")
-        };
-        reasons.into_iter().map(|why| format!("not seen ({}): {}", why.text(), of(why))).collect()
-    }
-
-    /// The gaps, for programs.
-    pub(super) fn unlisted_json(&self) -> Vec<Value> {
-        self.unlisted
-            .iter()
-            .map(|unlisted| json!({ "kind": unlisted.kind, "why": unlisted.why.text() }))
-            .collect()
-    }
+/// A declared kind as roles and `kubectl api-resources` name it.
+fn plural(kinds: Kinds, name: KindName) -> String {
+    let mut declared = kinds.iter().filter(|kind| kind.schema.is_some_and(|schema| schema.name == name));
+    declared.next().map_or_else(|| name.to_string(), |kind| kind.resource.name())
 }
 
 /// All objects with these labels, else all of a declared kind and those of packages of others.

@@ -1,10 +1,8 @@
 //! `interlock topology`: the objects that Interlock watches and the links between them, as far as the
 //! caller may read them.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use interlock_core::kinds::{self, Kinds};
 use interlock_core::topology::{GroupKind, NodeId, event_table};
@@ -12,19 +10,25 @@ use serde_json::json;
 
 use self::listing::{ListScope, Listing};
 use super::discovery::{NamedObject, ServedKinds};
-use super::exit;
-use super::target::{TargetFlags, block_on};
+use super::error::CliError;
+use super::output::Output;
+use super::target::{AllNamespaces, TargetFlags, block_on};
+use super::{exit, output};
 
+mod gaps;
 mod listing;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Tree,
+enum GraphOutput {
+    /// For people: a tree.
+    #[value(alias = "tree")]
+    Table,
     /// For Graphviz: pipe it into `dot -Tsvg`.
     Dot,
-    /// For programs.
+    /// JSON.
     Json,
+    /// YAML.
+    Yaml,
 }
 
 /// Flags of `interlock topology`.
@@ -49,8 +53,10 @@ struct PrintFlags {
     #[arg(long, value_name = "KIND/NAMESPACE/NAME")]
     root: Option<String>,
     /// Form of the output.
-    #[arg(long, short, value_enum, default_value = "tree")]
-    output: Output,
+    #[arg(long, short, value_enum, default_value = "table")]
+    output: GraphOutput,
+    #[command(flatten)]
+    all: AllNamespaces,
     #[command(flatten)]
     target: TargetFlags,
 }
@@ -60,50 +66,56 @@ pub fn main(arguments: TopologyArguments, kinds: Kinds) -> ExitCode {
     match arguments.other {
         Some(Other::Events) => {
             let all = kinds::schemas(kinds).into_iter().chain([&kinds::MADE]);
-            exit::done(print(&event_table::text(all)))
+            exit::done(output::print(&event_table::text(all)).map_err(anyhow::Error::from))
         }
         None => block_on(run(arguments.print, kinds)),
     }
 }
 
-fn print(text: &str) -> anyhow::Result<()> {
-    std::io::stdout().write_all(text.as_bytes()).context("standard output")
-}
-
 async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
     let root = flags.root.as_deref().map(|root| NamedObject::parse(&[root])).transpose();
-    let root = root.map_err(|why| anyhow::anyhow!("--root {why}"))?;
+    let root = root.map_err(|error| error.within("--root"))?;
     let (client, default_namespace) = flags.target.connect().await?;
     let served = ServedKinds::discover(&client).await?;
     let root = root.map(|root| id_of(&root, &served, &default_namespace, kinds)).transpose()?;
-    let scope = ListScope {
-        requested_namespace: flags.target.namespace.as_deref(),
-        default_namespace: &default_namespace,
-        kinds,
-    };
+    // Without -n and -A all namespaces are listed, and where that is forbidden, the default one.
+    let requested_namespace =
+        flags.all.scope(&flags.target, &default_namespace)?.filter(|_| flags.target.namespace.is_some());
+    let scope = ListScope { requested_namespace, default_namespace: &default_namespace, kinds };
     let listing = Listing::list_all(&client, &served, scope).await;
-    for line in listing.unlisted_lines() {
+    if let Some(error) = listing.gaps.nothing() {
+        return Err(error.into());
+    }
+    for line in listing.gaps.lines() {
         eprintln!("{line}");
     }
     let picture = match &root {
         None => listing.graph.snapshot(),
         Some(root) => match listing.graph.snapshot_of(root) {
             Some(picture) => picture,
-            None => bail!(
-                "{root} is not among the objects that can be seen, and none of them refers to it{}",
-                if listing.is_complete() { "" } else { "; what could not be seen is named above" }
-            ),
+            None => return Err(not_seen(root, &listing).into()),
         },
     };
-    print(&match flags.output {
-        Output::Tree => picture.tree(),
-        Output::Dot => picture.dot(),
-        Output::Json => {
-            let mut value = picture.json();
-            value["notSeen"] = json!(listing.unlisted_json());
-            format!("{value:#}\n")
-        }
-    })
+    let mut value = picture.json();
+    value["notSeen"] = json!(listing.gaps.json());
+    let (form, text) = match flags.output {
+        GraphOutput::Table => (Output::Table, picture.tree()),
+        GraphOutput::Dot => (Output::Table, picture.dot()),
+        GraphOutput::Json => (Output::Json, String::new()),
+        GraphOutput::Yaml => (Output::Yaml, String::new()),
+    };
+    Ok(form.print(&value, || text)?)
+}
+
+/// The error about a root that is not in the graph.
+fn not_seen(root: &NodeId, listing: &Listing) -> CliError {
+    let error = CliError::unreached(format!("{root} does not exist, and nothing refers to it"));
+    match listing.gaps.is_none() {
+        true => error.next("name another object with --root; without it everything is printed"),
+        false => CliError::unreached(format!("{root} is not among the objects that can be seen"))
+            .why("some kinds could not be listed, as said above")
+            .next("name another object with --root; without it everything is printed"),
+    }
 }
 
 /// The named node; a declared kind has one even while it is not served.
@@ -112,7 +124,7 @@ fn id_of(
     served: &ServedKinds,
     default_namespace: &str,
     kinds: Kinds,
-) -> anyhow::Result<NodeId> {
+) -> Result<NodeId, CliError> {
     let (name, section) = named.name.split_once('#').unwrap_or((&named.name, ""));
     let given = named.namespace.as_deref();
     let (kind, namespace) = match served.find(&named.kind) {

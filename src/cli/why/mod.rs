@@ -1,15 +1,19 @@
 //! `interlock why`: explains an object by its state, its dependencies, its actors and its history.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use interlock_core::api::object::meta_str;
+use kube::Client;
 
 use self::answer::WhyAnswer;
 use self::facts::FactReader;
-use super::discovery::{NamedObject, ServedKinds};
-use super::reader::{self, ReadOutcome};
+use super::discovery::{NamedObject, ServedKinds, ServedResource};
+use super::error::CliError;
+use super::output::OutputFlag;
+use super::progress::Progress;
+use super::reader::{self, ReadOutcome, Selection};
+use super::suggest;
 use super::target::{TargetFlags, block_on};
 
 mod actors;
@@ -19,23 +23,14 @@ mod recent_events;
 mod story;
 mod text;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 /// Flags of `interlock why`.
 #[derive(Args, Debug)]
 pub struct WhyArguments {
     /// The object: KIND/NAMESPACE/NAME, KIND/NAME, or KIND NAME.
     #[arg(value_name = "OBJECT", required = true, num_args = 1..=2)]
     object: Vec<String>,
-    /// Form of the answer.
-    #[arg(long, short, value_enum, default_value = "text")]
-    output: Output,
+    #[command(flatten)]
+    form: OutputFlag,
     #[command(flatten)]
     target: TargetFlags,
 }
@@ -47,7 +42,7 @@ pub fn main(arguments: WhyArguments) -> ExitCode {
 
 async fn run(arguments: WhyArguments) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.object.iter().map(String::as_str).collect();
-    let named = NamedObject::parse(&words).map_err(anyhow::Error::msg)?;
+    let named = NamedObject::parse(&words)?;
     let (client, home) = arguments.target.connect().await?;
     let served = ServedKinds::discover(&client).await?;
     let resource = served.find(&named.kind)?;
@@ -56,14 +51,38 @@ async fn run(arguments: WhyArguments) -> anyhow::Result<()> {
     let place = if at.is_empty() { name.clone() } else { format!("{at}/{name}") };
     let object = match reader::get(&client, resource, at, name).await {
         ReadOutcome::There(object) => object,
-        ReadOutcome::Missing => bail!("{} {place} does not exist", resource.api.kind),
-        ReadOutcome::Unknown(why) => bail!("{} {place} cannot be read: {why}", resource.api.kind),
+        ReadOutcome::Missing => return Err(missing(&client, resource, at, name).await.into()),
+        ReadOutcome::Unknown(why) => {
+            let what = format!("{} {place} cannot be read", resource.api.kind);
+            return Err(CliError::refused(what).why(why).next(can_i("get", resource, at)).into());
+        }
     };
+    let progress = Progress::start("reading what it depends on and its history");
     let facts = FactReader { client: &client, served: &served }.read_all(object).await;
+    drop(progress);
     let story = WhyAnswer::of(&facts);
-    let text = match arguments.output {
-        Output::Text => text::text(&story),
-        Output::Json => format!("{:#}\n", serde_json::to_value(&story)?),
+    Ok(arguments.form.output.print(&story, || text::text(&story))?)
+}
+
+/// The error about an object that does not exist; it names those of its kind.
+async fn missing(client: &Client, resource: &ServedResource, namespace: &str, name: &str) -> CliError {
+    let kind = &resource.api.kind;
+    let (place, among) = match namespace {
+        "" => (name.to_owned(), format!("objects of kind {kind}")),
+        namespace => {
+            (format!("{namespace}/{name}"), format!("objects of kind {kind} in namespace {namespace}"))
+        }
     };
-    std::io::stdout().write_all(text.as_bytes()).context("standard output")
+    let selection = Selection { namespace: Some(namespace), metadata_only: true, ..Selection::default() };
+    // Who may not list them sees no names.
+    let listed = reader::list(client, resource, &selection).await.unwrap_or_default();
+    let names: Vec<&str> = listed.iter().filter_map(|object| meta_str(object, "name")).collect();
+    let remedy = suggest::remedy(name, &among, &names);
+    CliError::unreached(format!("{kind} {place} does not exist"))
+        .next(remedy.unwrap_or_else(|| "choose another namespace with -n".to_owned()))
+}
+
+fn can_i(verb: &str, resource: &ServedResource, namespace: &str) -> String {
+    let scope = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
+    format!("`kubectl auth can-i {verb} {}{scope}` tells whether you may", resource.name())
 }

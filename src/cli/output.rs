@@ -1,0 +1,97 @@
+//! What commands print: tables for people, JSON and YAML for programs.
+
+use std::io::{self, Write as _};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::error::CliError;
+use super::invoked::as_called;
+
+/// Form of the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Output {
+    /// For people.
+    #[default]
+    #[value(alias = "text")]
+    Table,
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+/// The flag for it.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct OutputFlag {
+    /// Form of the output.
+    #[arg(long, short, value_enum, default_value_t)]
+    pub(super) output: Output,
+}
+
+impl Output {
+    /// Prints a value, or the text for people.
+    pub(super) fn print<T: Serialize>(
+        self,
+        value: &T,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), CliError> {
+        let failed = |error: &dyn std::fmt::Display| {
+            CliError::refused("the output cannot be written").why(error.to_string())
+        };
+        let text = match self {
+            Self::Table => text(),
+            Self::Json => {
+                serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|e| failed(&e))?
+            }
+            Self::Yaml => serde_saphyr::to_string(value).map_err(|e| failed(&e))?,
+        };
+        print(&text)
+    }
+}
+
+/// Writes to standard output. A reader that has closed it, as `head` does, has read enough.
+pub(super) fn print(text: &str) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CliError::refused("standard output cannot be written").why(error.to_string()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same with a line break.
+pub(super) fn line(text: &str) -> Result<(), CliError> {
+    print(&format!("{}\n", as_called(text)))
+}
+
+/// Rows in columns, as kubectl prints them. The first row is the heading.
+pub(super) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|i| width(i).unwrap_or_default()).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["NAME", "PLAN"], ["d\u{e9}mo", "deploy"], ["a-long-one", "-"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(
+            table(&rows),
+            "NAME        PLAN\n\
+             d\u{e9}mo        deploy\n\
+             a-long-one  -\n"
+        );
+        assert_eq!(table(&[]), "");
+    }
+}

@@ -1,0 +1,29 @@
+//! What a command that takes longer is at, on a terminal: one line of stderr, erased when it is done.
+
+use std::io::{IsTerminal as _, Write as _};
+
+/// A line of progress; erased when it is dropped.
+pub(super) struct Progress {
+    shown: bool,
+}
+
+impl Progress {
+    /// Shows what is being done, such as "reading 62 kinds"; nothing where stderr is no terminal.
+    pub(super) fn start(text: &str) -> Self {
+        let shown = std::io::stderr().is_terminal();
+        if shown {
+            eprint!("{text} ...");
+            let _ = std::io::stderr().flush();
+        }
+        Self { shown }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown {
+            eprint!("\r\u{1b}[2K");
+            let _ = std::io::stderr().flush();
+        }
+    }
+}
