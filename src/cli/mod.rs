@@ -7,6 +7,7 @@ use interlock_core::kinds::Kinds;
 
 use crate::telemetry::build;
 
+mod age;
 pub mod check;
 mod discovery;
 mod error;

@@ -10,11 +10,16 @@ use super::target::{TargetFlags, block_on};
 
 mod abort;
 mod flags;
+mod frame;
 mod history;
 mod instance;
+mod list;
+mod live;
 mod request;
 mod retry;
 mod status;
+mod tree;
+mod trigger;
 mod wait;
 
 /// Flags of `interlock plan`.
@@ -28,12 +33,16 @@ pub struct PlanCommand {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Lists Instances with the plan that runs or ran last; of one Instance, the plans of its package.
+    List(list::ListFlags),
     /// Shows the plans of an Instance, and what the running one waits for.
-    Status(OutputFlags),
+    Status(status::StatusFlags),
     /// Shows the last runs of an Instance, with the requests for them and their authors.
     History(OutputFlags),
     /// Waits for the running plan: 0 COMPLETE, 1 FATAL_ERROR, 3 no end in time.
     Wait(wait::PlanWaitFlags),
+    /// Runs a plan of the package.
+    Trigger(trigger::TriggerFlags),
     /// Aborts the scheduled or running plan.
     Abort(abort::AbortFlags),
     /// Retries a failed plan, from the failed step if nothing else has changed.
@@ -49,9 +58,11 @@ async fn run(arguments: PlanCommand) -> anyhow::Result<()> {
     let PlanCommand { verb, target } = arguments;
     let subject = |name: &InstanceName| InstanceRef::connect(&target, name.get().to_owned());
     match verb {
-        Verb::Status(flags) => status::run(&subject(&flags.name).await?, &flags).await?,
+        Verb::List(flags) => list::run(&target, &flags).await?,
+        Verb::Status(flags) => status::run(&subject(&flags.flags.name).await?, &flags).await?,
         Verb::History(flags) => history::run(&subject(&flags.name).await?, &flags).await?,
         Verb::Wait(flags) => wait::run(&subject(&flags.name).await?, flags.limit.timeout).await?,
+        Verb::Trigger(flags) => trigger::run(&subject(&flags.name).await?, &flags).await?,
         Verb::Abort(flags) => abort::run(&subject(&flags.request.name).await?, &flags).await?,
         Verb::Retry(flags) => retry::run(&subject(&flags.name).await?, &flags).await?,
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use clap::Args;
 use interlock_core::api::condition;
 use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use interlock_core::api::meta::{self, condition as types};
@@ -9,9 +10,21 @@ use interlock_core::kinds::instance::change::baseline::{Baseline, PendingPlan};
 use serde::Serialize;
 
 use super::flags::OutputFlags;
-use super::instance;
 use super::instance::{InstanceRef, annotation, entries};
+use super::{instance, live};
 use crate::cli::error::CliError;
+
+/// Flags of `status`.
+#[derive(Args, Debug)]
+#[group(skip)]
+pub(super) struct StatusFlags {
+    #[command(flatten)]
+    pub(super) flags: OutputFlags,
+    /// Watch the plan until it ends: on a terminal as a tree with its phases, steps and pods, else a line
+    /// for each change. 0 where it is COMPLETE, 1 where it is FATAL_ERROR.
+    #[arg(long, short, conflicts_with = "output")]
+    watch: bool,
+}
 
 /// The state of an Instance's plans.
 #[derive(Debug, Serialize)]
@@ -52,9 +65,12 @@ struct ConditionMessage {
 }
 
 /// Prints the state of the plans.
-pub(super) async fn run(subject: &InstanceRef, flags: &OutputFlags) -> Result<(), CliError> {
+pub(super) async fn run(subject: &InstanceRef, flags: &StatusFlags) -> Result<(), CliError> {
+    if flags.watch {
+        return live::run(subject).await;
+    }
     let report = Report::of(&subject.get().await?);
-    flags.form.output.print(&report, || report.text())
+    flags.flags.form.output.print(&report, || report.text())
 }
 
 impl Report {

@@ -1,11 +1,13 @@
 //! `interlock plan`, as its users type it.
 
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::{CAP, Ground, PACKAGE, run_of, text};
-use crate::support::interlock::interlock;
+use crate::support::interlock::{binary, interlock};
 use crate::support::{Client, Interlock, Output, wait_until};
 
 fn plan(user: &Client, ground: &Ground<'_>, arguments: &[&str]) -> Output {
@@ -57,7 +59,8 @@ fn a_plan_is_looked_at_ended_and_retried() {
     let report = json_of(ask(&["status", "demo", "-o", "json"]));
     assert_eq!(report["current"], json!({"plan": "deploy", "run": run}));
     assert!(ask(&["status", "instance/demo", "-o", "yaml"]).ok().contains("operatorVersion: held-0.1.0"));
-    assert_eq!(ask(&["wait", "demo", "--timeout", "1s"]).code, 2);
+    assert!(!status.contains("is queued"), "what runs is not queued: {status}");
+    assert_eq!(ask(&["wait", "demo", "--timeout", "1s"]).code, 3);
 
     let refused =
         ask(&["abort", "demo", "--run", "00000000-0000-4000-8000-000000000000", "--reason", "wrong"]);
@@ -114,7 +117,7 @@ fn who_may_not_watch_is_told_and_the_request_is_carried_out() {
         assert!(out.stderr.contains("the verbs list and watch on instances.kudo.dev"), "{out}");
         assert!(began.elapsed() < CAP, "{:?}", began.elapsed());
     };
-    refused_at_once(&["wait", "demo"], 2);
+    refused_at_once(&["wait", "demo"], 1);
     refused_at_once(&["abort", "demo", "--reason", "it takes too long", "--wait"], 1);
     let ended = ground.await_settled("demo", "deploy", "FATAL_ERROR");
     let entry = &ended["status"]["planStatus"]["deploy"];
@@ -139,6 +142,70 @@ fn who_may_not_watch_a_deletion_is_told_and_it_goes_on() {
         answer if answer.code == 404 => Ok(()),
         answer => Err(answer.to_string()),
     });
+}
+
+#[test]
+fn a_plan_is_triggered_listed_and_watched_to_its_end() {
+    let ground = Ground::new(Interlock::shared().0, "commands", PACKAGE);
+    let ask = |arguments: &[&str]| plan(&ground.user, &ground, arguments);
+    let before = run_of(&ground.deployed_with("demo", &json!({})), "deploy");
+    let said = ask(&["trigger", "demo", "--plan", "deploy", "--wait"]).ok();
+    let again = run_of(&ground.await_settled("demo", "deploy", "COMPLETE"), "deploy");
+    assert_ne!(before, again);
+    let key = format!("instance {}/demo", ground.ns.name());
+    assert!(said.starts_with(&format!("{key}: plan deploy (run {again}) is scheduled\n")), "{said}");
+    assert!(said.ends_with(&format!("{key}: plan deploy is COMPLETE\n")), "{said}");
+    assert_eq!(ask(&["status", "demo", "--watch"]).code, 0, "it ended well before");
+
+    ground.edit("demo", &json!({"GATED": "true"}));
+    ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
+    let refused = ask(&["trigger", "demo", "--plan", "not-allowed"]);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("is scheduled or runs\n  next:  wait with "),
+        "{refused}"
+    );
+    let rows = ask(&["list"]).ok();
+    assert!(rows.lines().any(|row| row.starts_with("demo ") && row.contains("IN_PROGRESS")), "{rows}");
+    let all = json_of(interlock(&ground.user, &["plan", "list", "-n", ground.ns.name(), "-o", "json"], ""));
+    assert_eq!(
+        (&all[0]["name"], &all[0]["plan"], &all[0]["status"]),
+        (&json!("demo"), &json!("deploy"), &json!("IN_PROGRESS"))
+    );
+    let plans = ask(&["list", "demo"]).ok();
+    assert!(plans.lines().any(|row| row.starts_with("not-allowed ") && row.contains("NEVER_RUN")), "{plans}");
+
+    // The end comes while it is watched.
+    let (text, _, code) = watched(&ground, || ground.open("demo"));
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("plan deploy main/gate COMPLETE\n"), "{text}");
+    assert!(text.ends_with(&format!("{key}: plan deploy is COMPLETE\n")), "{text}");
+
+    ground.edit("demo", &json!({"DISK": "slow"}));
+    ground.await_step("demo", "not-allowed", 0, "IN_PROGRESS");
+    let (_, error, code) = watched(&ground, || {
+        ask(&["abort", "demo", "--reason", "that disk stays"]).ok();
+    });
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.starts_with("error: plan not-allowed ended in FATAL_ERROR: "), "{error}");
+    assert!(error.contains("aborted by alice: that disk stays"), "{error}");
+}
+
+/// Output and exit code of `plan status demo --watch`; this is done once its first line is there.
+fn watched(ground: &Ground<'_>, then: impl FnOnce()) -> (String, String, Option<i32>) {
+    let mut child = Command::new(binary())
+        .args(["plan", "status", "demo", "--watch", "-n", ground.ns.name()])
+        .env("KUBECONFIG", ground.user.kubeconfig())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("its output"));
+    let mut text = String::new();
+    lines.read_line(&mut text).expect("a line");
+    then();
+    lines.read_to_string(&mut text).expect("the rest");
+    let out = child.wait_with_output().expect("it ends");
+    (text, String::from_utf8_lossy(&out.stderr).into_owned(), out.status.code())
 }
 
 fn rights(verbs: &[&str]) -> Value {
