@@ -9,6 +9,7 @@ use crate::telemetry::build;
 
 mod age;
 pub mod check;
+pub mod completion;
 mod discovery;
 mod error;
 mod exit;
@@ -18,6 +19,7 @@ pub mod flavor;
 mod follow;
 mod instances;
 mod invoked;
+pub mod man;
 mod output;
 pub mod package;
 pub mod plan;
@@ -30,6 +32,7 @@ mod target;
 pub mod topology;
 pub mod uninstall;
 pub mod verify;
+pub mod version;
 mod watch;
 pub mod why;
 
@@ -72,6 +75,12 @@ enum Command {
     Why(Box<why::WhyArguments>),
     /// Plans changes of a gateway's router flavor.
     Flavor(Box<flavor::FlavorArguments>),
+    /// Prints the version of this program, of the API server, and of what runs in the cluster.
+    Version(Box<version::VersionArguments>),
+    /// Prints a script that completes commands and flags in a shell.
+    Completion(completion::CompletionArguments),
+    /// Prints the manual page, or writes the pages of all commands.
+    Man(man::ManArguments),
 }
 
 /// The command line as it was called: as a plug-in of kubectl, usage lines begin with `kubectl interlock`.
@@ -94,6 +103,9 @@ pub fn main(kinds: Kinds) -> ExitCode {
         Command::Topology(arguments) => topology::main(*arguments, kinds),
         Command::Why(arguments) => why::main(*arguments),
         Command::Flavor(arguments) => flavor::main(*arguments),
+        Command::Version(arguments) => version::main(*arguments),
+        Command::Completion(arguments) => completion::main(&arguments, Cli::command()),
+        Command::Man(arguments) => man::main(&arguments, Cli::command()),
     }
 }
 
