@@ -12,6 +12,7 @@ mod budgets;
 mod bypass;
 mod certificate_secret;
 mod conditions;
+mod cli;
 mod drift;
 mod existing;
 mod flavor;
