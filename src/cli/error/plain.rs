@@ -10,7 +10,7 @@ const GO_ENDS: [&str; 2] = ["invalid syntax", "value out of range"];
 /// The text without control characters, which could write over other lines of a terminal, without the
 /// sentences of Go's number parser, and not longer than a refusal.
 pub fn plain(text: &str) -> String {
-    let kept = text.trim().chars().map(|c| if c == '\t' { ' ' } else { c });
+    let kept = text.chars().map(|c| if c == '\t' { ' ' } else { c });
     let mut kept = kept.filter(|c| *c == '\n' || !c.is_control());
     let mut plain: String = kept.by_ref().take(MAX_CHARACTERS).collect();
     if kept.next().is_some() {
@@ -58,7 +58,7 @@ mod tests {
     #[rstest]
     #[case::as_it_is("a\nb", "a\nb")]
     #[case::escape("a\u{1b}[2Kb\r\u{7}", "a[2Kb")]
-    #[case::tab(" a\tb ", "a b")]
+    #[case::tab(" a\tb", " a b")]
     #[case::go(
         "format of \"three\" is invalid: strconv.ParseInt: parsing \"three\": invalid syntax [parameter-invalid]",
         "format of \"three\" is invalid [parameter-invalid]"

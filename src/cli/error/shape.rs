@@ -40,7 +40,7 @@ pub struct CliError {
 
 impl CliError {
     fn new(exit: Exit, what: impl AsRef<str>) -> Self {
-        Self { exit, what: plain(what.as_ref()), place: None, why: None, next: None }
+        Self { exit, what: line(what.as_ref()), place: None, why: None, next: None }
     }
 
     /// Something was refused, or has failed.
@@ -66,25 +66,25 @@ impl CliError {
     /// Where: a file with its line, an object, or an address.
     #[must_use]
     pub fn place(self, place: impl AsRef<str>) -> Self {
-        Self { place: Some(plain(place.as_ref())), ..self }
+        Self { place: Some(line(place.as_ref())), ..self }
     }
 
     /// Why: the server's own sentence where there is one.
     #[must_use]
     pub fn why(self, why: impl AsRef<str>) -> Self {
-        Self { why: Some(plain(why.as_ref())).filter(|why| !why.is_empty()), ..self }
+        Self { why: Some(line(why.as_ref())).filter(|why| !why.is_empty()), ..self }
     }
 
     /// What to do: a command or a remedy, in the imperative.
     #[must_use]
     pub fn next(self, next: impl AsRef<str>) -> Self {
-        Self { next: Some(plain(next.as_ref())), ..self }
+        Self { next: Some(line(next.as_ref())), ..self }
     }
 
     /// The same, said of something larger.
     #[must_use]
     pub fn within(self, context: &str) -> Self {
-        Self { what: format!("{}: {}", plain(context), self.what), ..self }
+        Self { what: format!("{}: {}", line(context), self.what), ..self }
     }
 
     /// The exit code.
@@ -107,6 +107,10 @@ impl CliError {
         }
         out
     }
+}
+
+fn line(text: &str) -> String {
+    plain(text.trim())
 }
 
 fn indented(text: &str) -> String {

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn messages_do_not_steer_the_terminal() {
-        let text = Frame::default().redraw(&lines(&["a\u{1b}[5A\nb"]), (80, 24));
-        assert_eq!(text, "\r\u{1b}[2Ka[5A b\n\u{1b}[J");
+        let text = Frame::default().redraw(&lines(&["  a\u{1b}[5A\nb"]), (80, 24));
+        assert_eq!(text, "\r\u{1b}[2K  a[5A b\n\u{1b}[J");
     }
 }

@@ -159,7 +159,7 @@ fn pod_part(pods: &Pods, now: Timestamp) -> Option<Part> {
         .iter()
         .take(MAX_PODS)
         .map(|pod| {
-            let age = pod.created.map(|created| format!(" for {}", age(created, now))).unwrap_or_default();
+            let age = pod.created.map(|created| format!(", age {}", age(created, now))).unwrap_or_default();
             let ready = if pod.ready { "ready" } else { "not ready" };
             Part { line: format!("{}: {}, {ready}{age}", pod.name, pod.state), below: Vec::new() }
         })
@@ -252,8 +252,8 @@ mod tests {
                 "│  ├─ step before: COMPLETE",
                 "│  └─ step gate: IN_PROGRESS for 12s",
                 "└─ pods: 1 of 2 ready",
-                "   ├─ demo-1: Running, not ready for 27s",
-                "   └─ demo-0: Running, ready for 27s",
+                "   ├─ demo-1: Running, not ready, age 27s",
+                "   └─ demo-0: Running, ready, age 27s",
                 "waits for: Service team/gate: no address",
             ]
         );
@@ -276,7 +276,7 @@ mod tests {
         let pods = Pods::Listed((0..20).map(|i| pod(&format!("demo-{i:02}"), i != 17)).collect());
         let lines = lines(&instance("IN_PROGRESS", ["PENDING"; 2], ""), &StepTimes::default(), &pods, at(0));
         assert!(lines.contains(&"└─ pods: 19 of 20 ready".to_owned()), "{lines:#?}");
-        assert!(lines.contains(&"   ├─ demo-17: Running, not ready for 5s".to_owned()), "{lines:#?}");
+        assert!(lines.contains(&"   ├─ demo-17: Running, not ready, age 5s".to_owned()), "{lines:#?}");
         assert_eq!(lines.last().unwrap(), "   └─ and 8 more");
     }
 

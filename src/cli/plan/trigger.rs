@@ -27,13 +27,13 @@ pub(super) struct TriggerFlags {
 /// Schedules the plan.
 pub(super) async fn run(subject: &InstanceRef, flags: &TriggerFlags) -> Result<(), CliError> {
     let instance = subject.get().await?;
-    free(subject, &instance, &flags.plan)?;
     // Who may not read the OperatorVersion learns from admission whether the plan exists.
     if let Ok(Some(version)) = subject.operator_version(&instance).await {
         let name = version.metadata.name.as_deref().unwrap_or_default();
         let plans: Vec<&str> = version.spec.plans.iter().flatten().map(|(plan, _)| plan.as_str()).collect();
         exists(name, &plans, &flags.plan)?;
     }
+    free(subject, &instance, &flags.plan)?;
     let patch = json!({ "spec": { "planExecution": { "planName": flags.plan } } });
     let scheduled = subject.patch(patch).await?;
     let run = current(&scheduled).map(|(_, run)| format!(" (run {run})")).unwrap_or_default();

@@ -168,10 +168,12 @@ async fn list(
     }
     let default_namespace = scope.default_namespace;
     if is_namespace {
-        return (
-            one_namespace(default_namespace).await,
-            Some(ListProblem::OnlyIn(default_namespace.to_owned())),
-        );
+        let found = one_namespace(default_namespace).await;
+        let why = match found {
+            Listed::Single(_) => ListProblem::OnlyIn(default_namespace.to_owned()),
+            _ => ListProblem::Forbidden,
+        };
+        return (found, Some(why));
     }
     if resource.namespaced && requested_namespace.is_none() {
         match ask(Some(default_namespace)).await {

@@ -96,6 +96,10 @@ async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
             None => return Err(not_seen(root, &listing).into()),
         },
     };
+    if picture.nodes.is_empty() {
+        let place = requested_namespace.map_or_else(String::new, |name| format!(" in namespace {name}"));
+        eprintln!("there are no objects{place}");
+    }
     let mut value = picture.json();
     value["notSeen"] = json!(listing.gaps.json());
     let (form, text) = match flags.output {
