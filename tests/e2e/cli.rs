@@ -251,6 +251,23 @@ fn who_may_not_is_told_which_right_is_missing() {
         assert!(!text.contains(internal), "{internal}: {text}");
     }
 
+    // Who may read the namespace of her kubeconfig sees that one, and is told so.
+    let alice = ns.user("alice");
+    let folder = tempfile::tempdir().unwrap();
+    let home = kubeconfig(&alice, folder.path(), |file| {
+        file["contexts"][0]["context"]["namespace"] = ns.name().into();
+    });
+    let out = interlock(&alice, &["topology", &format!("--kubeconfig={}", home.display())], "");
+    assert_eq!(out.code, 0, "{out}");
+    assert!(out.stdout.contains(&format!("Namespace/{}", ns.name())), "{out}");
+    let only =
+        format!("not seen (seen in namespace {} only, as you may not list all namespaces): ", ns.name());
+    assert!(
+        out.stderr.lines().any(|line| line.starts_with(&only) && line.contains("instances.kudo.dev")),
+        "{out}"
+    );
+    assert!(out.stderr.ends_with("--clusterrole=view --user=USER -n NAMESPACE`\n"), "{out}");
+
     // An administrator acts as somebody else with --as.
     let admin = cluster.admin();
     let list = ["plan", "list", "-n", ns.name(), "--as", "mallory", "--as-group", "system:authenticated"];

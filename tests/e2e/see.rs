@@ -108,6 +108,8 @@ fn why_tells_of_an_instance_and_of_what_it_made() {
     assert_eq!(pod["dependsOn"][0]["kind"], "ReplicaSet.apps", "{pod:#}");
     let actors = pod["actedOnBy"].to_string();
     assert!(actors.contains("Interlock"), "its owner's owner's owner is an Instance: {actors}");
+    let yaml: Value = serde_saphyr::from_str(&ground.run(&["why", &pods[0], "-o", "yaml"]).ok()).unwrap();
+    assert_eq!((&yaml["object"], &yaml["dependsOn"]), (&pod["object"], &pod["dependsOn"]));
 
     let missing = ground.run(&["why", "inst/nobody"]);
     let nobody = format!("error: Instance {name}/nobody does not exist\n  next:  name one of the ");
@@ -154,10 +156,12 @@ fn topology_prints_what_the_user_may_see_and_says_what_not() {
         assert!(ids.iter().any(|id| id.starts_with(wanted)), "{wanted}: {ids:?}");
     }
     assert!(out.stderr.contains("not served by this cluster"), "{}", out.stderr);
+    let yaml: Value = serde_saphyr::from_str(&ground.run(&["topology", "-o", "yaml"]).ok()).unwrap();
+    assert_eq!(yaml["notSeen"], found["notSeen"]);
 
-    // Without -n all namespaces are asked for, which she may not.
+    // Without -n all namespaces are asked for, and then her kubeconfig's: she may neither.
     let home = interlock(&ground.user, &["topology", "--root", &root], "");
-    assert!(home.stderr.contains("as you may not list all namespaces"), "{home}");
+    assert!(home.code == 1 && home.stderr.starts_with("error: no objects could be read\n"), "{home}");
     assert!(home.stderr.contains("instances.kudo.dev"), "{home}");
     let events = interlock(&ground.user, &["topology", "events"], "").ok();
     assert!(events.contains("Instance.kudo.dev"), "{events}");

@@ -1,9 +1,12 @@
 //! `interlock plan`, as its users type it.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
 
 use super::{CAP, Ground, PACKAGE, run_of, text};
@@ -188,6 +191,56 @@ fn a_plan_is_triggered_listed_and_watched_to_its_end() {
     assert_eq!(code, Some(1), "{error}");
     assert!(error.starts_with("error: plan not-allowed ended in FATAL_ERROR: "), "{error}");
     assert!(error.contains("aborted by alice: that disk stays"), "{error}");
+}
+
+/// On a terminal the tree is drawn over itself until the plan ends.
+#[test]
+fn a_plan_is_drawn_on_a_terminal() {
+    let ground = Ground::new(Interlock::shared().0, "commands", PACKAGE);
+    ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
+    ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("a terminal");
+    let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&terminal, size).expect("its size");
+    let name = ptsname(&terminal, Vec::new()).expect("its name").into_string().expect("UTF-8");
+    let open = || File::options().read(true).write(true).open(&name).expect("the terminal");
+    let mut child = Command::new(binary())
+        .args(["plan", "status", "demo", "--watch", "-n", ground.ns.name()])
+        .env("KUBECONFIG", ground.user.kubeconfig())
+        .stdin(open())
+        .stdout(open())
+        .stderr(open())
+        .spawn()
+        .expect("it starts");
+    let mut drawn = String::new();
+    let mut screen = File::from(terminal);
+    let mut opened = false;
+    let mut buffer = [0; 4096];
+    // Reading fails when the last end of the terminal is closed.
+    while let Ok(read @ 1..) = screen.read(&mut buffer) {
+        drawn += &String::from_utf8_lossy(&buffer[..read]);
+        if !opened && drawn.contains("waits for: ") {
+            ground.open("demo");
+            opened = true;
+        }
+    }
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{drawn}");
+    for part in [
+        "\u{1b}[2Kplan deploy: IN_PROGRESS for ",
+        "\u{1b}[2K└─ phase main: IN_PROGRESS\r\n",
+        "\u{1b}[2K   ├─ step before: COMPLETE\r\n",
+        "\u{1b}[2K   ├─ step gate: IN_PROGRESS",
+        "\u{1b}[2K   ├─ step gate: COMPLETE\r\n",
+        "\u{1b}[2Kplan deploy: COMPLETE, ",
+        "\u{1b}[7A",
+    ] {
+        assert!(drawn.contains(part), "{part:?}: {drawn:?}");
+    }
+    assert!(
+        drawn.ends_with(&format!("instance {}/demo: plan deploy is COMPLETE\r\n", ground.ns.name())),
+        "{drawn:?}"
+    );
 }
 
 /// Output and exit code of `plan status demo --watch`; this is done once its first line is there.
