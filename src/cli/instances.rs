@@ -1,8 +1,8 @@
 //! Instances by name.
 
 use interlock_core::api::kudo::Instance;
-use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
+use kube::{Error, ResourceExt as _};
 
 use super::error::CliError;
 use super::suggest;
@@ -12,12 +12,22 @@ const COMPARED: u32 = 500;
 
 /// The error about an Instance that does not exist; it names those that do.
 pub(super) async fn missing(instances: &Api<Instance>, namespace: &str, name: &str) -> CliError {
-    let listed = instances.list_metadata(&ListParams::default().limit(COMPARED)).await;
-    // Who may not list them sees no names.
-    let names: Vec<String> =
-        listed.map(|list| list.iter().map(|i| i.name_any()).collect()).unwrap_or_default();
+    let names: Vec<String> = match instances.list_metadata(&ListParams::default().limit(COMPARED)).await {
+        Ok(list) => list.iter().map(|instance| instance.name_any()).collect(),
+        Err(Error::Api(status)) if status.is_not_found() => return not_served(),
+        // Who may not list them sees no names.
+        Err(_) => Vec::new(),
+    };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let remedy = suggest::remedy(name, &format!("Instances of namespace {namespace}"), &names);
     CliError::unreached(format!("Instance {namespace}/{name} does not exist"))
         .next(remedy.unwrap_or_else(|| "choose another namespace with -n".to_owned()))
+}
+
+/// A kind that is not served is answered as an object that does not exist is.
+fn not_served() -> CliError {
+    CliError::unreached("the API server serves no kind instances.kudo.dev").next(
+        "install the definitions with `interlock render crds | kubectl apply --server-side -f -`, or choose another \
+         cluster with --context",
+    )
 }

@@ -276,6 +276,44 @@ fn who_may_not_is_told_which_right_is_missing() {
     assert_eq!(interlock(&admin, &["plan", "list", "-A"], "").code, 0);
 }
 
+/// An API server that knows no Instances answers as if the one that is named did not exist.
+#[test]
+fn a_cluster_without_the_definitions_is_told_so() {
+    let cluster = Cluster::own(&[]);
+    let admin = cluster.admin();
+    for command in [
+        &["plan", "status", "demo"][..],
+        &["plan", "wait", "demo"],
+        &["package", "uninstall", "--instance", "demo"],
+        &["plan", "list", "-A"],
+    ] {
+        let text = refused(&interlock(&admin, command, ""), 3);
+        assert!(text.contains("interlock render crds"), "{command:?}: {text}");
+    }
+    let text = refused(&interlock(&admin, &["why", "instance/demo"], ""), 3);
+    assert!(text.starts_with("error: the API server serves no kind \"instance\"\n"), "{text}");
+    // The kinds that are there are printed, and those that are not are named.
+    let out = interlock(&admin, &["topology"], "");
+    assert!(out.code == 0 && out.stderr.contains("(not served by this cluster): "), "{out}");
+    assert!(out.stderr.contains("instances.kudo.dev"), "{out}");
+}
+
+/// krew reads it once the placeholders are filled in.
+#[test]
+fn the_manifest_of_the_plugin_is_one() {
+    let text = include_str!("../../manifests/krew/interlock.yaml");
+    let plugin: Value = serde_saphyr::from_str(text).unwrap();
+    assert_eq!((&plugin["kind"], &plugin["metadata"]["name"]), (&json!("Plugin"), &json!("interlock")));
+    let platforms = plugin["spec"]["platforms"].as_array().unwrap();
+    assert_eq!(platforms.len(), 2);
+    for platform in platforms {
+        let arch = platform["selector"]["matchLabels"]["arch"].as_str().unwrap();
+        assert_eq!(platform["uri"], format!("BASE_URL/interlock-VERSION-linux-{arch}.tar.gz"));
+        assert_eq!((&platform["bin"], &platform["sha256"]), (&json!("interlock"), &json!("SHA256")));
+    }
+    assert!(plugin["spec"]["shortDescription"].as_str().is_some_and(|text| text.len() < 80));
+}
+
 #[test]
 fn versions_of_both_sides() {
     let (cluster, _) = Interlock::shared();

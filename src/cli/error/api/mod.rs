@@ -66,9 +66,10 @@ pub fn of_client(error: &ClientError) -> CliError {
                 .why(problem.to_string())
                 .next("choose one that `kubectl config get-contexts` lists")
         }
-        ClientError::Nowhere(problem) => {
-            CliError::usage("no cluster is configured").why(problem.to_string()).next(KUBECONFIG)
-        }
+        ClientError::Nowhere(problem) => CliError::usage("no cluster is configured")
+            .place(std::env::var("KUBECONFIG").unwrap_or_else(|_| "~/.kube/config".to_owned()))
+            .why(problem.to_string())
+            .next(KUBECONFIG),
         ClientError::Client(Error::Auth(_)) => credentials("the client cannot be made"),
         ClientError::Client(_) => CliError::usage("the client cannot be made")
             .why("a certificate or a key of the kubeconfig cannot be read")
@@ -93,6 +94,9 @@ fn sentence(status: &Status) -> &str {
     if status.message.is_empty() { &status.reason } else { &status.message }
 }
 
+/// What the API server answers about a kind or a group that it does not serve.
+const NOT_SERVED: [&str; 2] = ["the server could not find the requested resource", "404 page not found"];
+
 fn of_answer(what: &str, status: &Status) -> CliError {
     let message = sentence(status);
     let of = |exit| CliError::with(exit, what).why(message);
@@ -105,10 +109,10 @@ fn of_answer(what: &str, status: &Status) -> CliError {
             Some(right) => of(Exit::Refused).next(right.remedy()),
             None => of(Exit::Refused),
         },
-        404 if message.starts_with("the server could not find the requested resource") => {
-            of(Exit::Unreached).next(
-                "install the definition of the kind, such as those of `interlock render crds`, or choose another \
-                 cluster with --context",
+        404 if NOT_SERVED.iter().any(|answer| message.starts_with(answer)) => {
+            CliError::unreached(what).why("the API server does not serve this kind").next(
+                "install its definition, such as those of `interlock render crds`, or choose another cluster with \
+                 --context",
             )
         }
         404 => of(Exit::Unreached).next("choose another namespace with -n, or another cluster with --context"),

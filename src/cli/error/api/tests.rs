@@ -66,7 +66,13 @@ const WHAT: &str = "Instance team/demo cannot be read";
 #[case::not_served(
     answer(404, "the server could not find the requested resource", "NotFound"),
     3,
-    "next:  install the definition of the kind, such as those of `interlock render crds`"
+    "why:   the API server does not serve this kind\n  next:  install its definition, such as those of `interlock render \
+     crds`"
+)]
+#[case::group_not_served(
+    answer(404, "404 page not found\n", "Failed to parse error data"),
+    3,
+    "why:   the API server does not serve this kind\n"
 )]
 #[case::refused(
     answer(422, "denied the request: plan deploy runs\nNext: wait", "Invalid"),
