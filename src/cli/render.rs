@@ -1,7 +1,6 @@
 //! `interlock render`: all objects of an installation, as YAML.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
