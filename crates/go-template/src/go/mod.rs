@@ -2,5 +2,6 @@
 
 pub mod float;
 pub mod number;
+pub mod pattern;
 pub mod quote;
 pub mod utf8;

@@ -5,12 +5,14 @@ mod compose;
 mod error;
 mod key_order;
 mod made;
+mod places;
 mod read;
 mod scalar;
 mod style;
 mod write;
 
 pub use error::{Aliases, MAX_DEPTH, MAX_MADE, YamlError, YamlProblem};
+pub use places::{DuplicateKey, Step, duplicate_key, line_of, lines_of_items};
 pub use read::{Reader, documents, read};
 pub(super) use write::Doc;
 pub use write::write;

@@ -24,7 +24,7 @@ impl Place {
 }
 
 /// Translates a Go pattern for the `regex` crate.
-pub(super) fn translate(pattern: &str) -> String {
+pub fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut chars = pattern.chars().peekable();
     let mut place = Place::Outside;
