@@ -34,7 +34,7 @@ run: tools
 
 # Cases on a control plane wait more than they compute, so twice as many run at a time as there are cores. The
 # other suites measure time, and run as many as there are cores.
-PACKAGES := -p go-template -p interlock-core -p interlock
+PACKAGES := -p crd-schema -p go-template -p interlock-core -p interlock
 SUITES := $(filter-out e2e,$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 .PHONY: test
 test: peers
@@ -53,11 +53,11 @@ test: peers
 check:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo test --locked -q -p go-template -p interlock-core
+	cargo test --locked -q -p crd-schema -p go-template -p interlock-core
 
 .PHONY: soak
 soak: peers
-	INTERLOCK_SOAK=1 cargo test --locked --release -p go-template -p interlock-core -p interlock --no-fail-fast -- --include-ignored
+	INTERLOCK_SOAK=1 cargo test --locked --release -p crd-schema -p go-template -p interlock-core -p interlock --no-fail-fast -- --include-ignored
 	@hack/image-check
 
 # Coverage-guided; needs the nightly toolchain and cargo-fuzz (`cargo install --locked cargo-fuzz`). Of templates

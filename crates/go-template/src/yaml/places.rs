@@ -205,7 +205,8 @@ mod tests {
     #[case::no_yaml("a: [", None)]
     fn duplicates(#[case] text: &str, #[case] expected: Option<(&str, usize, usize, bool)>) {
         let found = duplicate_key(text);
-        let found = found.as_ref().map(|found| (found.key.as_str(), found.line, found.first, found.is_top_level));
+        let found =
+            found.as_ref().map(|found| (found.key.as_str(), found.line, found.first, found.is_top_level));
         assert_eq!(found, expected);
     }
 

@@ -15,7 +15,6 @@ use crate::function::{Function, arg, fixed};
 use crate::limits::{LimitReached, MAX_COMPILED, MAX_PATTERN, Meter};
 use crate::patterns::{Pattern, PatternRefused};
 
-
 use crate::go::pattern::translate;
 
 /// Work of parsing a byte of a pattern: a class of two bytes becomes a few kilobytes, and takes longer if it

@@ -1,0 +1,144 @@
+//! CEL expressions: compiled once, asked within limits.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use kube_cel::KubeCelExt as _;
+use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, operators};
+use kube_cel::cel::extractors::This;
+use kube_cel::cel::parser::Parser;
+use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value};
+
+use crate::cost::{self, Sizes};
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(crate) struct Expression {
+    tree: IdedExpr,
+    pub(crate) uses_old_self: bool,
+}
+
+/// Why an expression has no value.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It fails on these values, also in the API server.
+    OnValues(String),
+    /// It cannot be evaluated here.
+    Unevaluated(String),
+}
+
+impl Expression {
+    /// Compiles an expression, or says why it cannot be asked here.
+    pub(crate) fn compile(text: &str) -> Result<Self, String> {
+        if let Some(reason) = cost::too_large(text) {
+            return Err(reason);
+        }
+        // The parser is known to panic on some texts that it cannot read.
+        match catch_unwind(|| Parser::new().enable_optional_syntax(true).parse(text)) {
+            Ok(Ok(mut tree)) => {
+                let uses_old_self = tree.references().has_variable("oldSelf");
+                adapt(&mut tree);
+                Ok(Self { tree, uses_old_self })
+            }
+            Ok(Err(_)) | Err(_) => Err("the expression has syntax that is not supported offline".to_owned()),
+        }
+    }
+
+    /// A bound for the steps on values of these sizes.
+    pub(crate) fn bound(&self, sizes: Sizes) -> Option<u64> {
+        cost::bound(&self.tree, sizes)
+    }
+
+    /// The value of the expression, with these variables.
+    pub(crate) fn evaluate(&self, context: &Context<'_>) -> Result<Value, Failure> {
+        match catch_unwind(AssertUnwindSafe(|| Value::resolve(&self.tree, context))) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(failure(&error)),
+            Err(_) => Err(Failure::Unevaluated("its evaluation fails offline".to_owned())),
+        }
+    }
+}
+
+/// Functions of one argument that can be called as methods.
+const METHODS: [&str; 5] = ["size", "string", "int", "uint", "double"];
+
+/// Writes an expression so that the library evaluates it as CEL says. Of a field that is not there, its `a.?b`
+/// fails, where `a[?'b']` is none; and `size(a.b)` fails for another reason than `a.b.size()`.
+fn adapt(tree: &mut IdedExpr) {
+    let of_entry = |entry: &mut EntryExpr| match entry {
+        EntryExpr::StructField(field) => adapt(&mut field.value),
+        EntryExpr::MapEntry(entry) => {
+            adapt(&mut entry.key);
+            adapt(&mut entry.value);
+        }
+    };
+    match &mut tree.expr {
+        Expr::Call(call) => {
+            if call.func_name == operators::OPT_SELECT {
+                operators::OPT_INDEX.clone_into(&mut call.func_name);
+            }
+            if METHODS.contains(&call.func_name.as_str()) && call.target.is_none() && call.args.len() == 1 {
+                call.target = call.args.pop().map(Box::new);
+            }
+            call.target.iter_mut().for_each(|target| adapt(target));
+            call.args.iter_mut().for_each(adapt);
+        }
+        Expr::Comprehension(loops) => {
+            let parts = [&mut loops.iter_range, &mut loops.accu_init, &mut loops.loop_cond];
+            parts.into_iter().for_each(adapt);
+            adapt(&mut loops.loop_step);
+            adapt(&mut loops.result);
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(adapt),
+        Expr::Map(map) => map.entries.iter_mut().for_each(|entry| of_entry(&mut entry.expr)),
+        Expr::Struct(of) => of.entries.iter_mut().for_each(|entry| of_entry(&mut entry.expr)),
+        Expr::Select(select) => adapt(&mut select.operand),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+    }
+}
+
+/// All functions of Kubernetes' CEL.
+pub(crate) fn functions() -> Context<'static> {
+    let mut context = Context::default().with_all();
+    context.add_function("size", size);
+    context
+}
+
+/// CEL counts the characters of a text, where the library counts bytes.
+fn size(context: &FunctionContext<'_, '_>, This(this): This<Value>) -> Result<i64, ExecutionError> {
+    let size = match this {
+        Value::List(items) => items.len(),
+        Value::Map(map) => map.map.len(),
+        Value::String(text) => text.chars().count(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => return Err(context.error("the value has no size")),
+    };
+    i64::try_from(size).map_err(|_| context.error("the size is too large"))
+}
+
+/// An expression that the API server compiled has no type errors: where the library finds one, it lacks something.
+fn failure(error: &ExecutionError) -> Failure {
+    match error {
+        ExecutionError::NoSuchKey(key) => Failure::OnValues(format!("there is no key {key}")),
+        ExecutionError::IndexOutOfBounds(_) => Failure::OnValues("an index is out of bounds".to_owned()),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
+            Failure::OnValues("it divides by zero".to_owned())
+        }
+        ExecutionError::Overflow(..) => Failure::OnValues("a number overflows".to_owned()),
+        ExecutionError::FunctionError { function, .. } => {
+            Failure::OnValues(format!("the function {function} fails"))
+        }
+        ExecutionError::UndeclaredReference(name) => {
+            Failure::Unevaluated(format!("it uses {name}, which is not supported offline"))
+        }
+        _ => Failure::Unevaluated("it uses an operation that is not supported offline".to_owned()),
+    }
+}
+
+/// A text that a `messageExpression` gives; it has one line.
+pub(crate) fn as_message(value: &Value) -> Option<Arc<String>> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() && !text.contains('\n') => Some(text.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,46 @@
+//! Lists that are sets or maps hold nothing twice.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::correlation::item_key;
+use crate::field_error::{ErrorKind, Findings, Path};
+use crate::schema::Schema;
+
+/// Collects the items of sets and map lists that appear twice.
+pub(crate) fn check(value: &Value, schema: &Schema, path: &Path, findings: &mut Findings) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                match schema.of_key(key) {
+                    Some((below, false)) => check(value, below, &path.key(key), findings),
+                    Some((below, true)) => check(value, below, &path.map_key(key), findings),
+                    None => {}
+                }
+            }
+        }
+        Value::Array(items) => {
+            let mut seen = HashSet::new();
+            for (i, item) in items.iter().enumerate() {
+                let key = item_key(item, schema);
+                if key.is_some_and(|key| !seen.insert(key)) {
+                    findings.error(path.index(i).error(ErrorKind::Duplicate, twice(schema)));
+                }
+                if let Some(below) = schema.items.as_deref() {
+                    check(item, below, &path.index(i), findings);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn twice(schema: &Schema) -> String {
+    match schema.is_list_map() {
+        true => {
+            format!("an item before it has the same {}: keep one of both", schema.list_map_keys.join(", "))
+        }
+        false => "an item before it is the same: keep one of both".to_owned(),
+    }
+}

@@ -1,0 +1,22 @@
+//! Patterns of a schema, in Go's syntax.
+
+use go_template::go::pattern::translate;
+use regex::{Regex, RegexBuilder};
+
+use crate::limits::MAX_PATTERN_BYTES;
+
+/// A pattern, or why it cannot be asked.
+#[derive(Debug)]
+pub(crate) struct CompiledPattern(pub(crate) Result<Regex, String>);
+
+impl CompiledPattern {
+    pub(crate) fn of(pattern: &str) -> Self {
+        let compiled = RegexBuilder::new(&translate(pattern)).size_limit(MAX_PATTERN_BYTES).build();
+        Self(compiled.map_err(|error| match error {
+            regex::Error::CompiledTooBig(limit) => {
+                format!("compiled, the pattern takes more than {limit} bytes")
+            }
+            _ => "the pattern has syntax of Go that is not supported offline".to_owned(),
+        }))
+    }
+}
