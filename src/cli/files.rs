@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use go_template::yaml;
 use serde_json::Value;
 
 /// The readable inputs, for messages.
-const READABLE: &str = "give a file of YAML or JSON, or - for standard input";
+pub(super) const READABLE: &str = "give a file of YAML or JSON, or - for standard input";
 
 /// The one object of a file.
 pub(super) fn read_one(path: &Path) -> anyhow::Result<Value> {
@@ -25,19 +25,29 @@ pub(super) fn read_all(path: &Path) -> anyhow::Result<Vec<Value>> {
     if !path.is_dir() {
         return parse(path, &text_of(path)?);
     }
-    let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let mut entries = entries.map_err(|error| {
-        anyhow!("{} cannot be read: {error}; give a folder that you may read", path.display())
-    })?;
-    entries.sort_by_key(fs::DirEntry::path);
     let mut objects = Vec::new();
-    for entry in entries.iter().map(fs::DirEntry::path) {
-        let known = entry.extension().is_some_and(|e| ["yaml", "yml", "json"].iter().any(|k| e == *k));
-        if known || entry.is_dir() {
+    for entry in entries(path)? {
+        if is_manifest(&entry) || entry.is_dir() {
             objects.extend(read_all(&entry)?);
         }
     }
     Ok(objects)
+}
+
+/// The entries of a folder, sorted.
+pub(super) fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let entries = entries.map_err(|error| {
+        anyhow!("{} cannot be read: {error}; give a folder that you may read", folder.display())
+    })?;
+    let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// Whether a file of a folder is read.
+pub(super) fn is_manifest(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
 
 fn text_of(path: &Path) -> anyhow::Result<String> {
@@ -77,7 +87,7 @@ fn parse(path: &Path, text: &str) -> anyhow::Result<Vec<Value>> {
 const TEXTS: [&str; 6] = ["name", "generateName", "namespace", "uid", "resourceVersion", "deletionTimestamp"];
 
 /// Validates an object, so that readers may rely on its metadata.
-fn object(path: &Path, what: &str, value: Value) -> anyhow::Result<Value> {
+pub(super) fn object(path: &Path, what: &str, value: Value) -> anyhow::Result<Value> {
     let kind = value["kind"].as_str().map(|kind| format!(" of kind {kind}")).unwrap_or_default();
     let holds = || format!("{} holds {what}{kind}", path.display());
     let Some(metadata) = value.get("metadata") else {

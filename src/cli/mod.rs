@@ -67,7 +67,7 @@ enum Command {
     Package(Box<package::PackageArguments>),
     /// Shows, triggers, aborts and retries the plans of Instances.
     Plan(Box<plan::PlanCommand>),
-    /// Decides as the webhook does, without a cluster: 0 allowed, 1 refused.
+    /// Decides about manifests as the API server and the webhook do, without a cluster: 0 allowed, 1 refused.
     Check(Box<check::CheckArguments>),
     /// Prints the objects that Interlock watches, and the links between them.
     Topology(Box<topology::TopologyArguments>),

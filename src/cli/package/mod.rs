@@ -9,6 +9,7 @@ use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 
 use self::cluster::{Target, WantedInstance};
+pub(super) use self::source::read as read_package;
 use super::flags::{Limit, namespaced_name};
 use super::target::{TargetFlags, block_on};
 

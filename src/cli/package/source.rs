@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::cli::error::CliError;
 
 /// Reads a package.
-pub(super) fn read(dir: &Path) -> Result<PackageBundle, CliError> {
+pub(in crate::cli) fn read(dir: &Path) -> Result<PackageBundle, CliError> {
     let wrong = || CliError::usage("the package cannot be used").place(dir.display().to_string());
     let packaged = PackageBundle::read(&source(dir)?, tasks::client_problems)
         .map_err(|error| wrong().why(error.to_string()))?;

@@ -9,7 +9,14 @@ use interlock_core::api::stamp::SpecHash;
 use regex::Regex;
 use rstest::rstest;
 
+use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds;
+use serde_json::{Value, json};
+
+use super::decision::ObjectDecision;
 use super::*;
+
+mod streams;
 
 #[derive(Parser)]
 struct Cli {
@@ -56,43 +63,69 @@ fn folder() -> tempfile::TempDir {
     write("version.yaml", VERSION);
     write("bare.yaml", &INSTANCE.replace(", namespace: team", ""));
     write("two.yaml", &format!("{INSTANCE}---\n{INSTANCE}"));
+    fs::create_dir(folder.path().join("empty")).unwrap();
     folder
 }
 
-fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<CheckDecision> {
+/// A report, with the first decision at hand.
+#[derive(Debug)]
+struct Checked(Report);
+
+impl Checked {
+    fn allowed(&self) -> bool {
+        self.0.is_allowed()
+    }
+
+    fn text(&self) -> String {
+        Output::Text.of(&self.0)
+    }
+
+    fn json(&self) -> Value {
+        let mut report: Value = serde_json::from_str(&Output::Json.of(&self.0)).unwrap();
+        report["objects"][0].take()
+    }
+
+    fn first(&self) -> &ObjectDecision {
+        &self.0.decisions[0]
+    }
+
+    /// The verdicts, in order.
+    fn verdicts(&self) -> Vec<&'static str> {
+        self.0.decisions.iter().map(|decision| decision.verdict.as_str()).collect()
+    }
+}
+
+fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<Checked> {
     let at = |word: &str| match word.starts_with("./") {
         true => folder.path().join(&word[2..]).display().to_string(),
         false => word.to_owned(),
     };
     let words = std::iter::once("check".to_owned()).chain(line.split_whitespace().map(at));
-    run(&Cli::try_parse_from(words)?.arguments, kinds::ALL)
+    run(&Cli::try_parse_from(words)?.arguments, kinds::ALL).map(Checked)
 }
 
 #[rstest]
-#[case::service("v1", "Service", "holds Service of v1, a kind that Interlock does not decide about")]
-#[case::settings(
-    "interlock.dev/v1alpha1",
-    "Interlock",
-    "holds Interlock of interlock.dev/v1alpha1, a kind that Interlock does not decide about"
+#[case::service(
+    "v1",
+    "Service",
+    "Service default: Interlock has no rules about Service of v1, and no CustomResourceDefinition of it is known: add it with --objects"
 )]
 #[case::group(
     "example.com/v1beta1",
     "Instance",
-    "give one of Instance of kudo.dev/v1beta1, OperatorVersion of"
-)]
-#[case::version(
-    "kudo.dev/v1",
-    "Instance",
-    "holds Instance of kudo.dev/v1, a kind that Interlock does not decide about"
+    "Interlock has no rules about Instance of example.com/v1beta1"
 )]
 fn nothing_is_decided_about_other_kinds(#[case] api_version: &str, #[case] kind: &str, #[case] text: &str) {
     let folder = folder();
     let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "default"}});
     fs::write(folder.path().join("other.yaml"), object.to_string()).unwrap();
-    for line in ["-f ./other.yaml", "-f ./new.yaml --old ./other.yaml"] {
-        let error = format!("{:#}", check(&folder, line).err().unwrap());
-        assert!(error.contains(text), "{error}");
-    }
+    let error = format!("{:#}", check(&folder, "-f ./other.yaml").err().unwrap());
+    assert!(error.contains("nothing is decided: ") && error.contains(text), "{error}");
+    let error = format!("{:#}", check(&folder, "-f ./new.yaml --old ./other.yaml").err().unwrap());
+    assert!(error.contains("give the same object before and after"), "{error}");
+    // Beside an object that is decided about, it is counted.
+    let checked = check(&folder, "-f ./other.yaml ./new.yaml --objects ./objects").unwrap();
+    assert_eq!(checked.verdicts(), ["not checked", "allowed"], "{}", checked.text());
 }
 
 /// The API server does not send a new ConfigMap to the webhook, so `check` allows it as well.
@@ -128,7 +161,7 @@ fn decisions(#[case] line: &str, #[case] allowed: bool, #[case] plan: &str) {
     let verdict = check(&folder, line).unwrap();
     assert_eq!(verdict.allowed(), allowed, "{}", verdict.text());
     if allowed {
-        assert_eq!(verdict.record.plan.as_deref().unwrap_or_default(), plan);
+        assert_eq!(verdict.first().plan.as_deref().unwrap_or_default(), plan);
     }
     assert!(!verdict.json()["message"].to_string().contains("s3cret"));
 }
@@ -239,9 +272,13 @@ fn settings_error(text: &str) -> String {
 }
 
 #[rstest]
-#[case::two("-f ./two.yaml", "holds 2 objects")]
+#[case::two_with_an_old_one(
+    "-f ./two.yaml --old ./new.yaml",
+    "--old is about one object, and -f holds 2: give --objects instead"
+)]
+#[case::standard_input_twice("-f - --objects -", "standard input is given twice")]
+#[case::no_object_at_all("-f ./empty", "-f holds no object: give a file or a folder with one")]
 #[case::absent("-f ./lost.yaml", "; give a file of YAML or JSON, or - for standard input")]
-#[case::folder("-f ./objects", "; give a file of YAML or JSON, or - for standard input")]
 #[case::another_name(
     "-f ./new.yaml --old ./another.yaml",
     "--old is Instance team/led, -f is Instance team/prod: give the same object before and after"
@@ -276,7 +313,27 @@ fn errors(#[case] line: &str, #[case] text: &str) {
 #[test]
 fn json_has_every_key_in_both_cases() {
     let folder = folder();
-    let keys = ["allowed", "causes", "code", "message", "object", "patch", "reason", "rules", "warnings"];
+    let keys = [
+        "allowed",
+        "apiVersion",
+        "causes",
+        "code",
+        "file",
+        "kind",
+        "line",
+        "message",
+        "name",
+        "namespace",
+        "notEvaluated",
+        "note",
+        "object",
+        "patch",
+        "plan",
+        "reason",
+        "rules",
+        "verdict",
+        "warnings",
+    ];
     for line in ["-f ./new.yaml --objects ./objects", "-f ./wrong.yaml --objects ./objects"] {
         let json = check(&folder, line).unwrap().json();
         let mut found: Vec<&String> = json.as_object().unwrap().keys().collect();
@@ -448,7 +505,7 @@ fn a_secret_is_judged_as_it_is_stored(#[case] given: Value, #[case] stored: Valu
         object
     };
     let mut object = secret(given);
-    as_stored(&mut object);
+    object::as_stored(&mut object);
     assert_eq!(object, secret(stored));
 }
 

@@ -1,0 +1,241 @@
+//! The input: streams, files, folders and packages, as objects with their places.
+
+use std::fmt;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow, bail};
+use crd_schema::PathPart;
+use go_template::Never;
+use go_template::yaml::{Aliases, Reader, Step, duplicate_key, line_of, lines_of_items};
+use serde_json::Value;
+
+use crate::cli::files::{self, READABLE};
+use crate::cli::package::read_package;
+
+mod json;
+
+/// Bytes of all input together.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Objects of all input together.
+const MAX_OBJECTS: usize = 20_000;
+
+/// Bytes of a document in which the lines of fields are looked up: each reads the document anew.
+const MAX_LOCATED: usize = 1 << 20;
+
+/// Folders in folders.
+const MAX_DEPTH: usize = 32;
+
+/// What standard input is called.
+pub(super) const STDIN: &str = "-";
+
+/// Where an object is in the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) file: String,
+    /// From 1.
+    pub(super) line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = if self.file == STDIN { "standard input" } else { &self.file };
+        write!(f, "{file}:{}", self.line)
+    }
+}
+
+/// An object of the input.
+#[derive(Clone, Debug)]
+pub(super) struct Manifest {
+    pub(super) object: Value,
+    pub(super) place: Place,
+    /// The document that the object is in; `None` where it was made of several files.
+    document: Option<Arc<Document>>,
+    /// Where the object is in its document.
+    item: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Document {
+    text: String,
+    /// Lines of the file before it.
+    lines_before: usize,
+}
+
+impl Manifest {
+    /// The place of a field, or of the last one on the way that was written.
+    pub(super) fn place_of(&self, at: &[PathPart]) -> Place {
+        let item = self.item.into_iter().flat_map(|item| [Step::Key("items"), Step::Index(item)]);
+        let steps: Vec<Step<'_>> = item.chain(at.iter().map(step)).collect();
+        let document = self.document.as_ref().filter(|document| document.text.len() <= MAX_LOCATED);
+        let line = document.and_then(|document| {
+            let line = line_of(&document.text, &steps).filter(|_| !steps.is_empty())?;
+            Some((document.lines_before + line).max(self.place.line))
+        });
+        Place { file: self.place.file.clone(), line: line.unwrap_or(self.place.line) }
+    }
+}
+
+fn step(part: &PathPart) -> Step<'_> {
+    match part {
+        PathPart::Key(key) | PathPart::MapKey(key) => Step::Key(key),
+        PathPart::Index(index) => Step::Index(*index),
+    }
+}
+
+/// Reads all of these, in order.
+pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
+    let mut input = Input::default();
+    for path in paths {
+        input.path(path, 0)?;
+    }
+    Ok(input.manifests)
+}
+
+#[derive(Default)]
+struct Input {
+    manifests: Vec<Manifest>,
+    bytes: u64,
+}
+
+impl Input {
+    fn path(&mut self, path: &Path, depth: usize) -> anyhow::Result<()> {
+        if !path.is_dir() {
+            return self.file(path);
+        }
+        if depth > MAX_DEPTH {
+            bail!("{} is deeper than {MAX_DEPTH} folders: give a folder further down", path.display());
+        }
+        if ["operator.yaml", "params.yaml"].iter().all(|file| path.join(file).is_file()) {
+            return self.package(path);
+        }
+        for entry in files::entries(path)? {
+            if files::is_manifest(&entry) || entry.is_dir() {
+                self.path(&entry, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The objects that `interlock package install` makes of a folder, but for the Instance.
+    fn package(&mut self, folder: &Path) -> anyhow::Result<()> {
+        let package = read_package(folder)?;
+        let place = Place { file: folder.join("operator.yaml").display().to_string(), line: 1 };
+        for object in [package.operator, package.operator_version] {
+            self.add(Manifest { object, place: place.clone(), document: None, item: None })?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, manifest: Manifest) -> anyhow::Result<()> {
+        if self.manifests.len() >= MAX_OBJECTS {
+            bail!("the input holds more than {MAX_OBJECTS} objects: check it in parts");
+        }
+        self.manifests.push(manifest);
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path) -> anyhow::Result<()> {
+        let text = self.text_of(path)?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        if text.trim_start().starts_with('{')
+            && let Some(values) = json::values(text).map_err(|duplicate| {
+                anyhow!(
+                    "{}:{}: the object has the key {} twice: remove one of both",
+                    path.display(),
+                    duplicate.line,
+                    duplicate.key
+                )
+            })?
+        {
+            for (value, range) in values {
+                let lines_before = text[..range.start].matches('\n').count();
+                self.document(path, value, &text[range], lines_before)?;
+            }
+            return Ok(());
+        }
+        self.stream(path, text)
+    }
+
+    fn text_of(&mut self, path: &Path) -> anyhow::Result<String> {
+        let left = MAX_BYTES - self.bytes;
+        let mut text = String::new();
+        let read = match path == Path::new(STDIN) {
+            true => std::io::stdin().take(left + 1).read_to_string(&mut text),
+            false => fs::File::open(path).and_then(|file| file.take(left + 1).read_to_string(&mut text)),
+        };
+        read.map_err(|error| anyhow!("{} cannot be read: {error}; {READABLE}", path.display()))?;
+        self.bytes += text.len() as u64;
+        if self.bytes > MAX_BYTES {
+            bail!("{}: the input has more than {} MiB: check it in parts", path.display(), MAX_BYTES >> 20);
+        }
+        Ok(text)
+    }
+
+    /// The documents of a YAML stream; each line that starts with `---` begins one, as in kubectl.
+    fn stream(&mut self, path: &Path, text: &str) -> anyhow::Result<()> {
+        let mut lines_before = 0;
+        for chunk in text.split("\n---") {
+            if !chunk.trim().is_empty() {
+                let value = Reader::new(Aliases::Counted, &Never).read(chunk).map_err(|error| {
+                    let line = error.line + lines_before;
+                    anyhow!("{}:{line}: the text is neither YAML nor JSON: {}", path.display(), error.problem)
+                })?;
+                if let Some(found) = duplicate_key(chunk) {
+                    let (first, second) = (found.first + lines_before, found.line + lines_before);
+                    let remedy = match found.is_top_level {
+                        true => {
+                            "where a second manifest begins, put a line with --- before it; else remove one of both"
+                        }
+                        false => "remove one of both",
+                    };
+                    bail!(
+                        "{}:{second}: the key {} is in line {first} already: {remedy}",
+                        path.display(),
+                        found.key
+                    );
+                }
+                self.document(path, value, chunk, lines_before)?;
+            }
+            // The line break before the mark.
+            lines_before += chunk.matches('\n').count() + 1;
+        }
+        Ok(())
+    }
+
+    /// The object of a document, or those of a List.
+    fn document(
+        &mut self,
+        path: &Path,
+        mut value: Value,
+        text: &str,
+        lines_before: usize,
+    ) -> anyhow::Result<()> {
+        if value.is_null() {
+            return Ok(());
+        }
+        let document = Arc::new(Document { text: text.to_owned(), lines_before });
+        let file = path.display().to_string();
+        let first = lines_before + line_of(text, &[]).unwrap_or(1);
+        let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+        let items =
+            value.get_mut("items").and_then(Value::as_array_mut).filter(|_| is_list).map(std::mem::take);
+        let Some(items) = items else {
+            let place = Place { file, line: first };
+            let object = files::object(path, "a document", value).with_context(|| place.to_string())?;
+            return self.add(Manifest { object, place, document: Some(document), item: None });
+        };
+        let lines = lines_of_items(text, "items");
+        for (i, item) in items.into_iter().enumerate() {
+            let line = lines.get(i).map_or(first, |line| lines_before + line);
+            let place = Place { file: file.clone(), line };
+            let object =
+                files::object(path, &format!("items[{i}]"), item).with_context(|| place.to_string())?;
+            self.add(Manifest { object, place, document: Some(document.clone()), item: Some(i) })?;
+        }
+        Ok(())
+    }
+}
