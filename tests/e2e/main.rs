@@ -12,6 +12,7 @@ mod budgets;
 mod bypass;
 mod certificate_secret;
 mod cli;
+mod check;
 mod conditions;
 mod drift;
 mod existing;
