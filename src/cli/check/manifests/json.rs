@@ -14,8 +14,11 @@ pub(super) struct DuplicateKey {
     pub(super) line: usize,
 }
 
-/// The values of a text that is a stream of JSON, with their bytes; `None` for other texts.
-pub(super) fn values(text: &str) -> Result<Option<Vec<(Value, Range<usize>)>>, DuplicateKey> {
+/// A value, and its bytes in the text.
+pub(super) type Located = (Value, Range<usize>);
+
+/// The values of a text that is a stream of JSON; `None` for other texts.
+pub(super) fn values(text: &str) -> Result<Option<Vec<Located>>, DuplicateKey> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Unique>();
     let mut values = Vec::new();
     let mut start = 0;
