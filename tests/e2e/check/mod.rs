@@ -5,15 +5,53 @@
 //! field validation, and checked offline; no file says what is to come of it.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use interlock::install::{InstallOptions, Part, objects};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use crate::support::interlock::interlock;
+use crate::support::interlock::{binary, interlock};
 use crate::support::{Client, Cluster, Interlock, shared, wait_until};
+
+/// A KUDO Instance of this spec.
+fn instance(spec: &str) -> String {
+    format!("apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {{name: a}}\nspec: {spec}\n")
+}
+
+/// Nothing refused, something refused, nothing decided; from standard input, without a cluster.
+#[test]
+fn exit_codes() {
+    let version = "apiVersion: kudo.dev/v1beta1\nkind: OperatorVersion\nmetadata: {name: v}\nspec:\n  operator: {name: o}\n  version: 1.0.0\n  plans: {deploy: {}}\n";
+    let known = format!("{version}---\n{}", instance("{operatorVersion: {name: v}}"));
+    let cases = [
+        (known.as_str(), &["-f", "-"][..], 0, "2 objects: 2 allowed, 0 refused, 0 not checked"),
+        (&instance("{operatorVersion: {name: v}}"), &["-f", "-"], 1, "[version-missing]"),
+        (&instance("{unknown: 1}"), &["-f", "-", "-o", "junit"], 1, "schema-unknown-field"),
+        ("kind: [", &["-f", "-"], 2, ""),
+        ("", &["-f", "-"], 2, ""),
+        ("", &["-o", "junit"], 2, ""),
+    ];
+    for (input, arguments, code, text) in cases {
+        let mut command = Command::new(binary());
+        command
+            .arg("check")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let out = child.wait_with_output().unwrap();
+        let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        assert_eq!(out.status.code(), Some(code), "{stdout}\n{stderr}");
+        assert!(stdout.contains(text) && stdout.is_empty() == (code == 2), "{stdout}\n{stderr}");
+        assert_eq!(stderr.is_empty(), code != 2, "{stderr}");
+    }
+}
 
 /// What is said of a change: whether it is admitted, and the fields that are named.
 #[derive(Debug, PartialEq)]
@@ -50,7 +88,7 @@ fn check_says_what_the_api_server_says() {
 }
 
 /// Ours, then stock ones; Kong's own definition of DataPlanes replaces ours.
-const CASES: [&str; 11] = [
+const CASES: [&str; 13] = [
     "interlock.yaml",
     "operator.yaml",
     "operatorversion.yaml",
@@ -61,6 +99,8 @@ const CASES: [&str; 11] = [
     "grpcroute.yaml",
     "gateway.yaml",
     "gatewayclass.yaml",
+    "controlplane.yaml",
+    "referencegrant.yaml",
     "envoyfilter.yaml",
 ];
 
