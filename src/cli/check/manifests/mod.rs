@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Objects of all input together.
 const MAX_OBJECTS: usize = 20_000;
 
-/// Bytes of a document in which the lines of fields are looked up: each reads the document anew.
+/// Bytes of an object in which the lines of fields are looked up: each reads the object anew.
 const MAX_LOCATED: usize = 1 << 20;
 
 /// Folders in folders.
@@ -52,14 +52,13 @@ impl fmt::Display for Place {
 pub(super) struct Manifest {
     pub(super) object: Value,
     pub(super) place: Place,
-    /// The document that the object is in; `None` where it was made of several files.
-    document: Option<Arc<Document>>,
-    /// Where the object is in its document.
-    item: Option<usize>,
+    /// The text of the object; `None` where it was made of several files.
+    source: Option<Arc<Source>>,
 }
 
+/// The text of an object, which may begin with the dash of a list's item, and end with what follows.
 #[derive(Debug)]
-struct Document {
+struct Source {
     text: String,
     /// Lines of the file before it.
     lines_before: usize,
@@ -68,12 +67,11 @@ struct Document {
 impl Manifest {
     /// The place of a field, or of the last one on the way that was written.
     pub(super) fn place_of(&self, at: &[PathPart]) -> Place {
-        let item = self.item.into_iter().flat_map(|item| [Step::Key("items"), Step::Index(item)]);
-        let steps: Vec<Step<'_>> = item.chain(at.iter().map(step)).collect();
-        let document = self.document.as_ref().filter(|document| document.text.len() <= MAX_LOCATED);
-        let line = document.and_then(|document| {
-            let line = line_of(&document.text, &steps).filter(|_| !steps.is_empty())?;
-            Some((document.lines_before + line).max(self.place.line))
+        let source = self.source.as_ref().filter(|source| source.text.len() <= MAX_LOCATED && !at.is_empty());
+        let line = source.and_then(|source| {
+            let item = source.text.trim_start().starts_with("- ").then_some(Step::Index(0));
+            let steps: Vec<Step<'_>> = item.into_iter().chain(at.iter().map(step)).collect();
+            Some((source.lines_before + line_of(&source.text, &steps)?).max(self.place.line))
         });
         Place { file: self.place.file.clone(), line: line.unwrap_or(self.place.line) }
     }
@@ -125,7 +123,7 @@ impl Input {
         let package = read_package(folder)?;
         let place = Place { file: folder.join("operator.yaml").display().to_string(), line: 1 };
         for object in [package.operator, package.operator_version] {
-            self.add(Manifest { object, place: place.clone(), document: None, item: None })?;
+            self.add(Manifest { object, place: place.clone(), source: None })?;
         }
         Ok(())
     }
@@ -217,25 +215,36 @@ impl Input {
         if value.is_null() {
             return Ok(());
         }
-        let document = Arc::new(Document { text: text.to_owned(), lines_before });
         let file = path.display().to_string();
-        let first = lines_before + line_of(text, &[]).unwrap_or(1);
+        let source =
+            |text: &str, lines_before: usize| Some(Arc::new(Source { text: text.to_owned(), lines_before }));
         let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
         let items =
             value.get_mut("items").and_then(Value::as_array_mut).filter(|_| is_list).map(std::mem::take);
         let Some(items) = items else {
-            let place = Place { file, line: first };
+            let place = Place { file, line: lines_before + line_of(text, &[]).unwrap_or(1) };
             let object = files::object(path, "a document", value).with_context(|| place.to_string())?;
-            return self.add(Manifest { object, place, document: Some(document), item: None });
+            return self.add(Manifest { object, place, source: source(text, lines_before) });
         };
-        let lines = lines_of_items(text, "items");
+        let texts = item_texts(text);
         for (i, item) in items.into_iter().enumerate() {
-            let line = lines.get(i).map_or(first, |line| lines_before + line);
-            let place = Place { file: file.clone(), line };
+            let (line, text) = texts.get(i).copied().unwrap_or((1, ""));
+            let place = Place { file: file.clone(), line: lines_before + line };
             let object =
                 files::object(path, &format!("items[{i}]"), item).with_context(|| place.to_string())?;
-            self.add(Manifest { object, place, document: Some(document.clone()), item: Some(i) })?;
+            self.add(Manifest { object, place, source: source(text, lines_before + line - 1) })?;
         }
         Ok(())
     }
+}
+
+/// The lines where the items of a List begin, and the lines of each.
+fn item_texts(text: &str) -> Vec<(usize, &str)> {
+    let mut starts = vec![0];
+    starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
+    let lines = lines_of_items(text, "items");
+    let begin = |line: usize| starts.get(line - 1).copied().unwrap_or(text.len());
+    let end = |i: usize| lines.get(i + 1).map_or(text.len(), |next| begin(*next));
+    let items = lines.iter().enumerate();
+    items.map(|(i, line)| (*line, &text[begin(*line)..end(i).max(begin(*line))])).collect()
 }

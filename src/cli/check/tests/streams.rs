@@ -93,6 +93,21 @@ fn a_list_is_its_items_with_their_lines() {
     assert_eq!((cause.field.as_str(), cause.place.line), ("spec.parameters.NODES", 20));
 }
 
+/// As `kubectl get -o json` prints them.
+#[test]
+fn a_list_of_json_has_lines_as_well() {
+    let instance = |name: &str| json!({"apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "metadata": {"name": name}, "spec": {"unknown": 1}});
+    let list = format!("{:#}", json!({"items": [instance("a"), instance("b")], "kind": "List"}));
+    let line = |text: &str, nth: usize| {
+        list.lines().enumerate().filter(|(_, line)| line.contains(text)).nth(nth).unwrap().0 + 1
+    };
+    let checked = files(&[("a.json", &list)], "-f ./a.json").unwrap();
+    for (i, decision) in checked.0.decisions.iter().enumerate() {
+        let cause = &decision.refusal.as_ref().unwrap().causes[0];
+        assert_eq!((cause.field.as_str(), cause.place.line), ("spec.unknown", line("unknown", i)), "{list}");
+    }
+}
+
 /// As `interlock package install` writes them; an Instance after the package knows it.
 #[test]
 fn a_package_is_its_operator_and_its_version() {
