@@ -142,7 +142,9 @@ impl<'a> Ground<'a> {
         let digest = sha256(blob);
         wait_until(&format!("{name}: plan {plan} is COMPLETE and its stamp settled"), CAP, || {
             let found = self.user.read(&self.path(name)).ok();
-            let idle = found["spec"]["planExecution"]["planName"].as_str().unwrap_or("").is_empty();
+            // The status that observes the clear of planExecution is the last write.
+            let idle = found["spec"]["planExecution"]["planName"].as_str().unwrap_or("").is_empty()
+                && found["status"]["observedGeneration"] == found["metadata"]["generation"];
             let complete = found["status"]["planStatus"][plan]["status"] == "COMPLETE";
             let child = self.user.read(&self.ns.path("v1", "configmaps", &format!("{name}-after")));
             let carried_out = child.body["data"]["digest"] == digest;
