@@ -13,6 +13,7 @@ pub mod completion;
 mod discovery;
 mod error;
 mod exit;
+pub mod explain;
 mod files;
 mod flags;
 pub mod flavor;
@@ -73,6 +74,8 @@ enum Command {
     Topology(Box<topology::TopologyArguments>),
     /// Explains an object: its state, its dependencies, its writers and its recent history.
     Why(Box<why::WhyArguments>),
+    /// Explains a rule, a condition or a reason, without a cluster.
+    Explain(explain::ExplainArguments),
     /// Plans changes of a gateway's router flavor.
     Flavor(Box<flavor::FlavorArguments>),
     /// Prints the version of this program, of the API server, and of what runs in the cluster.
@@ -102,6 +105,7 @@ pub fn main(kinds: Kinds) -> ExitCode {
         Command::Check(arguments) => check::main(*arguments, kinds),
         Command::Topology(arguments) => topology::main(*arguments, kinds),
         Command::Why(arguments) => why::main(*arguments),
+        Command::Explain(arguments) => explain::main(&arguments),
         Command::Flavor(arguments) => flavor::main(*arguments),
         Command::Version(arguments) => version::main(*arguments),
         Command::Completion(arguments) => completion::main(&arguments, Cli::command()),

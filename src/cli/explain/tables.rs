@@ -1,0 +1,81 @@
+//! Rows of the tables of a Markdown page that are about a name. Pure.
+
+/// The rows with a name in one of their first two cells, each as `column: cell` lines; a column without a header
+/// has none.
+pub(super) fn rows(page: &str, name: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut header: Vec<String> = Vec::new();
+    let mut lines = page.lines().peekable();
+    while let Some(line) = lines.next() {
+        if !line.starts_with('|') {
+            header.clear();
+        } else if lines.peek().is_some_and(|next| next.starts_with("|--")) {
+            header = cells(line);
+        } else if !line.starts_with("|--") {
+            let row = cells(line);
+            if row.iter().take(2).any(|cell| names(cell, name)) {
+                found.push(text(&header, &row));
+            }
+        }
+    }
+    found
+}
+
+/// Every word in one of the first two cells of a row that stands for a rule, a condition or a reason.
+pub(super) fn known(page: &str) -> Vec<&str> {
+    let rows = page.lines().filter(|line| line.starts_with('|') && !line.starts_with("|--"));
+    let words = rows.flat_map(|line| line.split('|').skip(1).take(2)).flat_map(words);
+    words.filter(|word| is_name(word)).collect()
+}
+
+fn cells(line: &str) -> Vec<String> {
+    // A bar inside of a cell is written \|.
+    let line = line.trim().trim_matches('|').replace("\\|", "\u{1}");
+    line.split('|').map(|cell| cell.replace('\u{1}', "|").trim().to_owned()).collect()
+}
+
+/// A rule of router flavors (RF02), or CamelCase.
+fn is_name(word: &str) -> bool {
+    let upper = word.chars().filter(char::is_ascii_uppercase).count();
+    word.len() >= 4 && upper >= 1 && word.starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+fn words(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+fn names(cell: &str, name: &str) -> bool {
+    words(cell).any(|word| word.eq_ignore_ascii_case(name))
+}
+
+fn text(header: &[String], row: &[String]) -> String {
+    let lines = row.iter().enumerate().filter(|(_, cell)| !cell.is_empty()).map(|(i, cell)| {
+        let column = header.get(i).map_or("", String::as_str);
+        if column.is_empty() { cell.clone() } else { format!("{column}: {cell}") }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "# A page\n\n| state | conditions | kstatus |\n|---|---|---|\n\
+        | all well | `Ready=True/ResourcesReady` | Current |\n\
+        | it failed | `Stalled=True/PlanInFatalError` | Failed, not Ready |\n\ntext about Stalled\n";
+
+    #[test]
+    fn a_row_is_found_by_a_word_of_its_first_cells() {
+        assert_eq!(
+            rows(PAGE, "stalled"),
+            ["state: it failed\nconditions: `Stalled=True/PlanInFatalError`\nkstatus: Failed, not Ready"]
+        );
+        assert_eq!(rows(PAGE, "Ready").len(), 1, "a later cell does not count");
+        assert!(rows(PAGE, "Current").is_empty());
+    }
+
+    #[test]
+    fn names_are_those_of_conditions_and_reasons() {
+        assert_eq!(known(PAGE), ["Ready", "True", "ResourcesReady", "Stalled", "True", "PlanInFatalError"]);
+    }
+}
