@@ -65,7 +65,9 @@ impl<'a> Ground<'a> {
     #[track_caller]
     pub fn await_plan(&self, name: &str, plan: &str, status: &str) -> Value {
         self.await_that(name, &format!("plan {plan} is {status} and nothing is scheduled"), |found| {
-            idle(found) && found["status"]["planStatus"][plan]["status"] == status
+            // The status that observes the clear of planExecution is the last write.
+            let observed = found["status"]["observedGeneration"] == found["metadata"]["generation"];
+            idle(found) && observed && found["status"]["planStatus"][plan]["status"] == status
         })
     }
 

@@ -128,7 +128,11 @@ impl Ground<'_> {
     /// Waits until plan `deploy` waits at its gate.
     #[track_caller]
     fn await_running(&self, name: &str) -> Value {
-        self.await_step(name, "deploy", 1, "IN_PROGRESS")
+        self.await_step(name, "deploy", 1, "IN_PROGRESS");
+        // The last write before it waits: a PUT on an earlier version would be a conflict.
+        self.await_that(name, "it says what it waits for", |found| {
+            condition(found, "Reconciling")["reason"] == "Waiting"
+        })
     }
 
     /// An Instance that is deployed.
