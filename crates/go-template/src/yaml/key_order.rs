@@ -2,11 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::write::Doc;
-
 /// Entries in the order of their keys. Yaml.v2's order is not transitive for some keys with leading zeros,
 /// on which the standard library's sort may panic; a merge does not.
-pub(super) fn sorted(mut entries: Vec<&(Vec<u8>, Doc)>) -> Vec<&(Vec<u8>, Doc)> {
+pub(super) fn sorted<T>(mut entries: Vec<&(Vec<u8>, T)>) -> Vec<&(Vec<u8>, T)> {
     if entries.len() < 2 {
         return entries;
     }
