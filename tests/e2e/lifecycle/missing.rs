@@ -25,7 +25,11 @@ impl Ground<'_> {
             let found = self.user.get("instances.kudo.dev", name).ok_or("no Instance")?;
             let ready = condition(&found, "Ready");
             let message = ready["message"].as_str().unwrap_or_default().to_owned();
-            let holds = ready["status"] == status && ready["reason"] == reason && message.contains(text);
+            // The status that observes the clear of planExecution is the last write.
+            let observed = found["status"]["observedGeneration"] == found["metadata"]["generation"];
+            let last = observed || status != "True";
+            let holds =
+                last && ready["status"] == status && ready["reason"] == reason && message.contains(text);
             if holds { Ok(message) } else { Err(format!("{:#}", found["status"]["conditions"])) }
         })
     }
