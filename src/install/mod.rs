@@ -21,6 +21,7 @@ pub mod network;
 mod options;
 pub mod policies;
 pub mod rbac;
+mod rbac_objects;
 pub mod removal;
 mod role;
 pub mod webhooks;

@@ -242,7 +242,7 @@ mod tests {
         metrics.encode(0)
     }
 
-    /// An alert or a panel about a metric that nobody exposes never says anything.
+    /// An alert or a panel about a metric that no process exposes never fires.
     #[test]
     fn every_metric_in_an_alert_or_a_panel_is_exposed() {
         let exposed = exposed();

@@ -6,25 +6,24 @@
 use std::collections::BTreeMap;
 
 use interlock_core::api::meta::install;
-use interlock_core::api::watched::{AGGREGATE, BUILT_IN};
+use interlock_core::api::watched::BUILT_IN;
 use interlock_core::kinds::Kinds;
 use interlock_core::kinds::data_plane::policies::OVERRIDES;
 use interlock_core::kinds::descriptor::{Role as Grantee, Watch};
-use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::{
-    AggregationRule, ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use serde_json::{Value, json};
 
-use super::metadata::{cluster_wide, strings, within};
+use super::metadata::strings;
+use super::rbac_objects::{
+    Named, RBAC_GROUP, account, account_in, aggregating, bind, bind_cluster, cluster_role, own, role, rule,
+    subject,
+};
 use super::{InstallOptions, Layout, kind_rights};
 
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
 
 const READ: [&str; 3] = ["get", "list", "watch"];
-const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Role that lets the process act as the service account of packages, and as no other.
 const IMPERSONATOR: &str = "interlock-impersonator";
@@ -259,94 +258,6 @@ fn aggregated_to(into: &str, name: &str, rules: Vec<PolicyRule>) -> ClusterRole 
     let labels = role.metadata.labels.get_or_insert_default();
     labels.insert(format!("{RBAC_GROUP}/aggregate-to-{into}"), "true".to_owned());
     role
-}
-
-fn rule<const G: usize, const R: usize, const V: usize>(
-    groups: [&str; G],
-    resources: [&str; R],
-    verbs: [&str; V],
-) -> PolicyRule {
-    PolicyRule {
-        api_groups: Some(strings(groups)),
-        resources: Some(strings(resources)),
-        verbs: strings(verbs),
-        ..PolicyRule::default()
-    }
-}
-
-/// Restricts a rule to names.
-trait Named {
-    fn named<const N: usize>(self, names: [&str; N]) -> Self;
-}
-
-impl Named for PolicyRule {
-    fn named<const N: usize>(mut self, names: [&str; N]) -> Self {
-        self.resource_names = Some(strings(names));
-        self
-    }
-}
-
-fn account(name: &str, options: &InstallOptions) -> ServiceAccount {
-    account_in(&options.namespace, name)
-}
-
-fn account_in(namespace: &str, name: &str) -> ServiceAccount {
-    ServiceAccount { metadata: within(namespace, name), ..ServiceAccount::default() }
-}
-
-fn cluster_role(name: &str, rules: Vec<PolicyRule>, why: Option<&str>) -> ClusterRole {
-    let mut metadata = cluster_wide(name);
-    metadata.annotations = why.map(|why| [("interlock.dev/why".to_owned(), why.to_owned())].into());
-    ClusterRole { metadata, rules: Some(rules), aggregation_rule: None }
-}
-
-/// A ClusterRole that aggregates all those with our label.
-fn aggregating(name: &str, why: &str) -> ClusterRole {
-    let selector = LabelSelector {
-        match_labels: Some([(AGGREGATE.to_owned(), "true".to_owned())].into()),
-        ..LabelSelector::default()
-    };
-    let aggregation_rule = Some(AggregationRule { cluster_role_selectors: Some(vec![selector]) });
-    // The controller manager fills the rules in, and owns them.
-    ClusterRole { rules: None, aggregation_rule, ..cluster_role(name, Vec::new(), Some(why)) }
-}
-
-fn role(name: &str, namespace: &str, rules: Vec<PolicyRule>) -> Role {
-    Role { metadata: within(namespace, name), rules: Some(rules) }
-}
-
-fn role_ref(kind: &str, name: &str) -> RoleRef {
-    RoleRef { api_group: Some(RBAC_GROUP.to_owned()), kind: kind.to_owned(), name: name.to_owned() }
-}
-
-fn subject(namespace: &str, account: &str) -> Subject {
-    Subject {
-        kind: "ServiceAccount".to_owned(),
-        name: account.to_owned(),
-        namespace: Some(namespace.to_owned()),
-        api_group: None,
-    }
-}
-
-fn own(account: &str, options: &InstallOptions) -> Subject {
-    subject(&options.namespace, account)
-}
-
-fn bind_cluster(name: &str, role: &str, to: Subject) -> ClusterRoleBinding {
-    ClusterRoleBinding {
-        metadata: cluster_wide(name),
-        role_ref: role_ref("ClusterRole", role),
-        subjects: Some(vec![to]),
-    }
-}
-
-/// Binds the process to the Role of that name.
-fn bind(name: &str, namespace: &str, options: &InstallOptions) -> RoleBinding {
-    RoleBinding {
-        metadata: within(namespace, name),
-        role_ref: role_ref("Role", name),
-        subjects: Some(vec![own(install::NAME, options)]),
-    }
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ use tracing::info;
 use super::context::InstanceContext;
 use super::flow::Flow;
 use super::patches;
-use super::patches::{InstanceChange, StatusChange};
+use super::patches::InstanceChange;
+use super::status_patch::StatusChange;
 use super::view::InstanceView;
-use super::{plan_intent, spec_archive};
+use super::{plan_intent, spec_archive, status_patch};
 use crate::cluster::watch::WatchChange;
 
 /// Writes the Instance on the version that was read.
@@ -35,7 +36,7 @@ pub(super) async fn patch_status(
     subject: &InstanceView,
     change: StatusChange,
 ) -> Result<bool, ApiFailure> {
-    let Some(status) = patches::status(subject, change, Timestamp::now()) else { return Ok(false) };
+    let Some(status) = status_patch::status(subject, change, Timestamp::now()) else { return Ok(false) };
     write_status(ctx, subject, status).await?;
     Ok(true)
 }
@@ -61,7 +62,7 @@ pub(super) async fn send_status(
     subject: &InstanceView,
     status: serde_json::Value,
 ) -> Result<Arc<serde_json::Value>, ApiFailure> {
-    let object = patches::with_status(&subject.object, &status);
+    let object = status_patch::with_status(&subject.object, &status);
     let answer = ctx.bookkeeping.replace_status(&subject.key, &object).await;
     answer.inspect_err(|failure| {
         if failure.may_have_happened() {

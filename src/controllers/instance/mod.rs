@@ -25,6 +25,7 @@ mod spec_archive;
 mod spec_migration;
 mod spec_secrets;
 pub mod status_cache;
+pub mod status_patch;
 pub mod unavailable;
 pub mod view;
 

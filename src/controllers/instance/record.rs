@@ -19,7 +19,7 @@ use interlock_core::package::Package;
 use jiff::Timestamp;
 
 use super::not_served;
-use super::patches::{ProgressChange, StatusChange};
+use super::status_patch::{ProgressChange, StatusChange};
 use super::view::InstanceView;
 
 /// The phase of a run in a record.

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use super::api_calls::patch_status;
 use super::context::InstanceContext;
 use super::not_served::MISSING_DEPENDENCY;
-use super::patches::StatusChange;
 use super::reconcile;
+use super::status_patch::StatusChange;
 use crate::cluster::supervisor::{
     CapabilityPhase, CapabilityStatus as Standing, KindStatus, Missing, NotReadyReason, WatchState, Work,
 };

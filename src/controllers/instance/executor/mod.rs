@@ -29,7 +29,7 @@ use super::context::InstanceContext;
 use super::engine::Engine;
 use super::record::{self, RecordPhase};
 use super::view::InstanceView;
-use super::{api_calls, patches, plan_intent};
+use super::{api_calls, plan_intent, status_patch};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::executor::Executor;
 use crate::runtime::pool::{Deadline, Hold, NotDone};
@@ -345,7 +345,8 @@ impl<'a> Pass<'a> {
                 vouches: true,
             };
             let now = Timestamp::now();
-            let Some(status) = patches::status(&self.subject, record::change(&view, &phase, now), now) else {
+            let Some(status) = status_patch::status(&self.subject, record::change(&view, &phase, now), now)
+            else {
                 return Ok(false);
             };
             match api_calls::send_status(self.ctx, &self.subject, status).await {

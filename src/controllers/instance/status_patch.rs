@@ -1,0 +1,224 @@
+//! The patch of an Instance's status; pure, and empty where nothing changes.
+
+use std::collections::BTreeMap;
+
+use interlock_core::api::condition::{self, ConditionChange, Time};
+use interlock_core::api::kudo::{PlanStatus, Progress};
+use interlock_core::api::meta::condition as types;
+use interlock_core::kinds::instance::change::baseline::Baseline;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::view::InstanceView;
+
+/// Changes of a status.
+#[derive(Clone, Debug, Default)]
+pub struct StatusChange {
+    /// Wanted entries of `planStatus`.
+    pub entries: BTreeMap<String, PlanStatus>,
+    /// Changes of conditions; others stay.
+    pub conditions: Vec<ConditionChange>,
+    /// The wanted baseline; `None` where it stays.
+    pub baseline: Option<Baseline>,
+    /// The wanted progress of the run.
+    pub progress: ProgressChange,
+    /// Leaves the records of Interlock as they are.
+    pub conditions_only: bool,
+}
+
+/// A change of `status.progress`.
+#[derive(Clone, Debug, Default)]
+pub enum ProgressChange {
+    /// It stays.
+    #[default]
+    Keep,
+    /// A run goes on.
+    Set(Progress),
+    /// No run is in progress.
+    Remove,
+}
+
+/// The merge patch of a status; `None` when it would change nothing. `observedGeneration` alone is a change
+/// only where no plan is scheduled or runs: the write that ends a run, or follows it, brings it up to date.
+pub fn status(subject: &InstanceView, change: StatusChange, now: Timestamp) -> Option<Value> {
+    let now = Time(now);
+    let found = subject.instance.status.clone().unwrap_or_default();
+    let mut patch = Map::new();
+    let mut conditions = found.conditions.clone();
+    for change in change.conditions {
+        match change {
+            ConditionChange::Set(wanted) => {
+                condition::set(&mut conditions, wanted, subject.generation(), &now);
+            }
+            ConditionChange::Remove(type_) => conditions.retain(|condition| condition.type_ != type_),
+        }
+    }
+    let baseline = change.baseline.or_else(|| subject.basis.clone()).map(Baseline::within_limit);
+    if baseline != found.last_applied && !change.conditions_only {
+        patch.insert("lastApplied".to_owned(), json!(baseline));
+    }
+    let progress = match change.progress {
+        ProgressChange::Keep => subject.progress.clone().filter(|_| !subject.plan().is_empty()),
+        ProgressChange::Set(progress) => Some(progress),
+        ProgressChange::Remove => None,
+    };
+    if progress != found.progress && !change.conditions_only {
+        patch.insert("progress".to_owned(), json!(progress));
+    }
+    conditions.retain(|c| change.conditions_only || !types::LEGACY.contains(&c.type_.as_str()));
+    let observed = found.observed_generation == subject.generation()
+        || !subject.plan().is_empty()
+        || change.conditions_only;
+    if !alike(&found.conditions, &conditions) || !observed {
+        observe(&mut conditions, subject.generation());
+        patch.insert("conditions".to_owned(), json!(conditions));
+    }
+    let found = subject.entries();
+    let mut entries = Map::new();
+    for (plan, mut entry) in change.entries {
+        let old = found.get(&plan);
+        entry.last_updated_timestamp = old.and_then(|o| o.last_updated_timestamp.clone());
+        if old == Some(&entry) {
+            continue;
+        }
+        if entry.status != interlock_core::api::kudo::ExecutionStatus::NeverRun {
+            entry.last_updated_timestamp = Some(now.clone());
+        }
+        let mut value = json!(entry);
+        if let (Value::Object(map), None) = (&mut value, &entry.message) {
+            // A merge patch keeps what it does not name.
+            map.insert("message".to_owned(), Value::Null);
+        }
+        entries.insert(plan, value);
+    }
+    if !entries.is_empty() {
+        patch.insert("planStatus".to_owned(), Value::Object(entries));
+    }
+    if patch.is_empty() {
+        return None;
+    }
+    patch.insert("observedGeneration".to_owned(), json!(subject.generation()));
+    Some(Value::Object(patch))
+}
+
+/// Our conditions describe this generation.
+fn observe(conditions: &mut [condition::Condition], generation: Option<i64>) {
+    let ours = conditions.iter_mut().filter(|condition| types::OURS.contains(&condition.type_.as_str()));
+    ours.for_each(|condition| condition.observed_generation = generation);
+}
+
+/// The object with a merge patch of its status, for a replacement. Omits `managedFields`: the API server
+/// keeps its own.
+pub fn with_status(object: &Value, patch: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    // Records are replaced as a whole.
+    for record in ["lastApplied", "progress"] {
+        if let (Some(_), Some(status)) = (patch.get(record), object["status"].as_object_mut()) {
+            status.remove(record);
+        }
+    }
+    if let Some(object) = object.as_object_mut() {
+        json_patch::merge(object.entry("status").or_insert(Value::Null), patch);
+    }
+    object
+}
+
+/// Whether conditions agree, whichever generation they describe.
+fn alike(before: &[condition::Condition], after: &[condition::Condition]) -> bool {
+    before.len() == after.len()
+        && before.iter().zip(after).all(|(a, b)| {
+            (&a.type_, &a.status, &a.reason, &a.message) == (&b.type_, &b.status, &b.reason, &b.message)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use interlock_core::api::object::NamespacedName;
+    use interlock_core::kinds::instance::change::conditions;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::of_none(Value::Null, json!({"planStatus": {"deploy": {"status": "COMPLETE"}}}))]
+    #[case::of_others(
+        json!({"planStatus": {"deploy": {"status": "ERROR", "message": "m"}}, "theirs": {"n": 1}}),
+        json!({"planStatus": {"deploy": {"status": "COMPLETE"}}, "theirs": {"n": 1}}),
+    )]
+    fn a_status_is_written_in_its_place(#[case] found: Value, #[case] written: Value) {
+        let mut object =
+            json!({"metadata": {"resourceVersion": "7", "managedFields": [{}]}, "spec": {"a": 1}});
+        if !found.is_null() {
+            object["status"] = found;
+        }
+        let patch = json!({"planStatus": {"deploy": {"status": "COMPLETE", "message": null}}});
+        let expected = json!({"metadata": {"resourceVersion": "7"}, "spec": {"a": 1}, "status": written});
+        assert_eq!(with_status(&object, &patch), expected);
+    }
+
+    /// A merge would keep what the new record no longer has.
+    #[test]
+    fn a_record_is_replaced_as_a_whole() {
+        let object =
+            json!({"status": {"lastApplied": {"hash": "a", "owed": {"deploy": "failed"}}, "theirs": 1}});
+        let patch = json!({"lastApplied": {"hash": "b"}});
+        assert_eq!(
+            with_status(&object, &patch),
+            json!({"status": {"lastApplied": {"hash": "b"}, "theirs": 1}})
+        );
+        assert_eq!(with_status(&object, &json!({"lastApplied": null})), json!({"status": {"theirs": 1}}));
+    }
+
+    /// An Instance at rest, of generation 3, with changes.
+    fn at_rest(change: &Value) -> InstanceView {
+        let text = include_str!("../../../crates/interlock-core/tests/data/instance-at-rest.json");
+        let mut object: Value = serde_json::from_str(text).unwrap();
+        json_patch::merge(&mut object, change);
+        InstanceView::read(&NamespacedName::new("ns", "a"), Arc::new(object)).unwrap()
+    }
+
+    fn settled(subject: &InstanceView) -> Option<Value> {
+        let change = StatusChange { conditions: conditions::settled(None), ..StatusChange::default() };
+        status(subject, change, Timestamp::UNIX_EPOCH)
+    }
+
+    #[rstest]
+    #[case::nothing_changed(json!({}), None)]
+    #[case::a_generation_that_was_not_observed(json!({"metadata": {"generation": 4}}), Some(4))]
+    #[case::while_a_plan_is_scheduled(
+        json!({"metadata": {"generation": 4}, "spec": {"planExecution": {"planName": "deploy", "uid": "u"}}}), None)]
+    fn the_generation_is_observed_at_rest(#[case] change: Value, #[case] observed: Option<i64>) {
+        let patch = settled(&at_rest(&change));
+        assert_eq!(
+            patch.as_ref().map(|patch| patch["observedGeneration"].clone()),
+            observed.map(Value::from)
+        );
+        if let (Some(patch), Some(observed)) = (patch, observed) {
+            assert_eq!(patch["conditions"][0]["observedGeneration"], observed);
+        }
+    }
+
+    /// What Interlock 0.1 kept in conditions moves into the typed field, with any write.
+    #[test]
+    fn records_in_conditions_are_taken_over() {
+        let before = at_rest(&json!({}));
+        let record = json!(before.instance.status.as_ref().unwrap().last_applied);
+        let old = json!({"type": "SpecStamped", "status": "True", "reason": "Stamped", "message": record.to_string(),
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let ready = json!({"type": "Ready", "status": "True", "reason": "R", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let subject = at_rest(&json!({"status": {"lastApplied": null, "conditions": [old, ready]}}));
+        let patch = settled(&subject).expect("there is something to write");
+        assert_eq!(patch["lastApplied"], record);
+        let types: Vec<_> =
+            patch["conditions"].as_array().unwrap().iter().map(|c| c["type"].clone()).collect();
+        assert_eq!(types, ["Ready"]);
+        let change = StatusChange { conditions_only: true, ..StatusChange::default() };
+        assert_eq!(status(&subject, change, Timestamp::UNIX_EPOCH), None, "the definition would drop it");
+    }
+}
