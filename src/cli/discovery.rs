@@ -7,7 +7,7 @@ use kube::core::discovery::v2::APIResourceDiscovery;
 use interlock_core::kinds;
 
 use super::error::{CliError, api};
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::suggest;
 
 /// A kind in the version that the API server prefers.
@@ -31,7 +31,7 @@ pub(super) struct ServedKinds {
 impl ServedKinds {
     /// Discovers all kinds: two requests.
     pub(super) async fn discover(client: &Client) -> Result<Self, CliError> {
-        let _progress = Progress::start("asking the API server which kinds it serves");
+        let _progress = ProgressLine::start("asking the API server which kinds it serves");
         let what = "the kinds that the API server serves cannot be read";
         let core = client.list_core_api_versions_aggregated().await.map_err(api(what))?;
         let groups = client.list_api_groups_aggregated().await.map_err(api(what))?;

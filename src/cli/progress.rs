@@ -3,11 +3,11 @@
 use std::io::{IsTerminal as _, Write as _};
 
 /// A line of progress; erased when it is dropped.
-pub(super) struct Progress {
+pub(super) struct ProgressLine {
     shown: bool,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Shows what is being done, such as "reading 62 kinds"; nothing where stderr is no terminal.
     pub(super) fn start(text: &str) -> Self {
         let shown = std::io::stderr().is_terminal();
@@ -19,7 +19,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.shown {
             eprint!("\r\u{1b}[2K");

@@ -1,7 +1,7 @@
 //! The table of CustomResourceDefinitions: which custom kinds can be used, and why others cannot.
 //!
 //! Existing, established and served are three separate moments, so the table checks all of them.
-//! A definition is kept as a row of a few words; its schemas are never built (see [`Definition`]).
+//! A definition is kept as a row of a few words; its schemas are never built (see [`DecodedDefinition`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +13,7 @@ use interlock_core::api::object::Gvk;
 /// A CustomResourceDefinition as this process decodes it: fields not named here, schemas above all, are
 /// skipped while the bytes are parsed. No field is required, so that no definition can make a list
 /// unreadable.
-pub type Definition = kube::core::Object<CrdSpec, CrdStatus>;
+pub type DecodedDefinition = kube::core::Object<CrdSpec, CrdStatus>;
 
 /// `spec` of a definition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -203,7 +203,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(definition: Definition) -> Self {
+    fn of(definition: DecodedDefinition) -> Self {
         let CrdSpec { group, names, scope, versions } = definition.spec;
         let conditions = definition.status.unwrap_or_default().conditions;
         let find = |type_: &str| conditions.iter().find(|c| c.type_ == type_);
@@ -266,7 +266,7 @@ pub struct Crds {
 
 impl Crds {
     /// Adds or replaces a definition; returns the groups and kinds that may have changed.
-    pub fn apply(&mut self, definition: Definition) -> BTreeSet<GroupKind> {
+    pub fn apply(&mut self, definition: DecodedDefinition) -> BTreeSet<GroupKind> {
         let name = definition.metadata.name.clone().unwrap_or_default();
         let row = Row::of(definition);
         if self.rows.get(&name) == Some(&row) {
@@ -294,7 +294,7 @@ impl Crds {
     }
 
     /// Replaces the table by a complete list: removes definitions that the list does not hold.
-    pub fn replace(&mut self, definitions: Vec<Definition>) {
+    pub fn replace(&mut self, definitions: Vec<DecodedDefinition>) {
         *self = Self::default();
         for definition in definitions {
             let _ = self.apply(definition);
@@ -332,7 +332,7 @@ mod tests {
 
     use super::*;
 
-    fn definition(change: impl FnOnce(&mut Value)) -> Definition {
+    fn definition(change: impl FnOnce(&mut Value)) -> DecodedDefinition {
         let mut object = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": { "name": "filters.example.io", "uid": "u1" },
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_definition_that_lacks_everything_is_read_and_says_nothing() {
-        let bare: Definition = serde_json::from_value(json!({
+        let bare: DecodedDefinition = serde_json::from_value(json!({
             "metadata": {"name": "x"}, "spec": {"versions": null}, "status": {"conditions": null},
         }))
         .unwrap();

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::strip_managed_fields::Stripped;
-use crate::cluster::crds::Definition;
+use crate::cluster::crds::DecodedDefinition;
 use crate::cluster::list::{self, ListedResource, Portion};
 
 /// An event of a kind.
@@ -69,7 +69,7 @@ impl Watchable for Stripped {
     }
 }
 
-impl Watchable for Definition {
+impl Watchable for DecodedDefinition {
     fn version(&self) -> &str {
         self.metadata.resource_version.as_deref().unwrap_or_default()
     }

@@ -114,7 +114,7 @@ impl Process {
         self.serve_private(app, self.options.ops_address, listener, servers);
     }
 
-    /// Metrics and health for whoever is not on this machine.
+    /// Serves metrics and health to callers on other machines.
     pub(super) fn serve_metrics(
         &self,
         listener: TcpListener,

@@ -20,7 +20,7 @@ pub(crate) struct Expression {
 
 /// Why an expression has no value.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CelFailure {
     /// It fails on these values, also in the API server.
     OnValues(String),
     /// It cannot be evaluated here.
@@ -50,11 +50,11 @@ impl Expression {
     }
 
     /// The value of the expression, with these variables.
-    pub(crate) fn evaluate(&self, context: &Context<'_>) -> Result<Value, Failure> {
+    pub(crate) fn evaluate(&self, context: &Context<'_>) -> Result<Value, CelFailure> {
         match catch_unwind(AssertUnwindSafe(|| Value::resolve(&self.tree, context))) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(failure(&error)),
-            Err(_) => Err(Failure::Unevaluated("its evaluation fails offline".to_owned())),
+            Err(_) => Err(CelFailure::Unevaluated("its evaluation fails offline".to_owned())),
         }
     }
 }
@@ -117,21 +117,21 @@ fn size(context: &FunctionContext<'_, '_>, This(this): This<Value>) -> Result<i6
 }
 
 /// An expression that the API server compiled has no type errors: where the library finds one, it lacks something.
-fn failure(error: &ExecutionError) -> Failure {
+fn failure(error: &ExecutionError) -> CelFailure {
     match error {
-        ExecutionError::NoSuchKey(key) => Failure::OnValues(format!("there is no key {key}")),
-        ExecutionError::IndexOutOfBounds(_) => Failure::OnValues("an index is out of bounds".to_owned()),
+        ExecutionError::NoSuchKey(key) => CelFailure::OnValues(format!("there is no key {key}")),
+        ExecutionError::IndexOutOfBounds(_) => CelFailure::OnValues("an index is out of bounds".to_owned()),
         ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
-            Failure::OnValues("it divides by zero".to_owned())
+            CelFailure::OnValues("it divides by zero".to_owned())
         }
-        ExecutionError::Overflow(..) => Failure::OnValues("a number overflows".to_owned()),
+        ExecutionError::Overflow(..) => CelFailure::OnValues("a number overflows".to_owned()),
         ExecutionError::FunctionError { function, .. } => {
-            Failure::OnValues(format!("the function {function} fails"))
+            CelFailure::OnValues(format!("the function {function} fails"))
         }
         ExecutionError::UndeclaredReference(name) => {
-            Failure::Unevaluated(format!("it uses {name}, which is not supported offline"))
+            CelFailure::Unevaluated(format!("it uses {name}, which is not supported offline"))
         }
-        _ => Failure::Unevaluated("it uses an operation that is not supported offline".to_owned()),
+        _ => CelFailure::Unevaluated("it uses an operation that is not supported offline".to_owned()),
     }
 }
 

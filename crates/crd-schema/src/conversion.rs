@@ -11,7 +11,7 @@ use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
 use crate::correlation::{OldItems, item_key};
-use crate::schema::Schema;
+use crate::schema::StructuralSchema;
 
 /// Fields of the metadata that rules can read.
 const METADATA: [&str; 2] = ["name", "generateName"];
@@ -42,7 +42,7 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// The value of a field whose schema this is.
-pub(crate) fn to_cel(value: &Value, schema: Option<&Schema>, is_resource: bool) -> cel::Value {
+pub(crate) fn to_cel(value: &Value, schema: Option<&StructuralSchema>, is_resource: bool) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
         Value::Bool(value) => cel::Value::Bool(*value),
@@ -71,7 +71,7 @@ pub(crate) fn to_cel(value: &Value, schema: Option<&Schema>, is_resource: bool) 
 }
 
 /// An integral float of an integer field is an integer, as the API server's JSON decoder reads it.
-fn float(number: &serde_json::Number, schema: Option<&Schema>) -> cel::Value {
+fn float(number: &serde_json::Number, schema: Option<&StructuralSchema>) -> cel::Value {
     let value = number.as_f64().unwrap_or(f64::NAN);
     let is_integer = schema.is_some_and(|schema| schema.type_.as_deref() == Some("integer"));
     match format!("{value}").parse() {
@@ -80,7 +80,12 @@ fn float(number: &serde_json::Number, schema: Option<&Schema>) -> cel::Value {
     }
 }
 
-fn entry(key: &str, value: &Value, schema: Option<&Schema>, is_resource: bool) -> (String, cel::Value) {
+fn entry(
+    key: &str,
+    value: &Value,
+    schema: Option<&StructuralSchema>,
+    is_resource: bool,
+) -> (String, cel::Value) {
     if is_resource && key == "metadata" {
         let mut metadata = value.clone();
         if let Some(members) = metadata.as_object_mut() {
@@ -91,12 +96,14 @@ fn entry(key: &str, value: &Value, schema: Option<&Schema>, is_resource: bool) -
     match schema.and_then(|schema| schema.of_key(key)) {
         Some((below, true)) => (key.to_owned(), to_cel(value, Some(below), below.embedded_resource)),
         Some((below, false)) => (escaped(key), to_cel(value, Some(below), below.embedded_resource)),
-        None if schema.is_some_and(Schema::allows_additional) => (key.to_owned(), to_cel(value, None, false)),
+        None if schema.is_some_and(StructuralSchema::allows_additional) => {
+            (key.to_owned(), to_cel(value, None, false))
+        }
         None => (escaped(key), to_cel(value, None, false)),
     }
 }
 
-fn string(text: &str, schema: Option<&Schema>) -> cel::Value {
+fn string(text: &str, schema: Option<&StructuralSchema>) -> cel::Value {
     let plain = || cel::Value::String(Arc::new(text.to_owned()));
     let Some(schema) = schema.filter(|schema| !schema.int_or_string) else { return plain() };
     match schema.format.as_deref() {
@@ -150,7 +157,7 @@ pub(crate) fn escaped(name: &str) -> String {
 
 /// An old value with the items of its sets and map lists in the order of the new one, so that what is equal but
 /// for the order is equal.
-pub(crate) fn aligned(old: &Value, new: &Value, schema: &Schema) -> Value {
+pub(crate) fn aligned(old: &Value, new: &Value, schema: &StructuralSchema) -> Value {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
             let below = |(key, old): (&String, &Value)| {

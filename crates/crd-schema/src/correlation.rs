@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::schema::Schema;
+use crate::schema::StructuralSchema;
 
 /// A value, and what it was before.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ impl<'a> Correlated<'a> {
     }
 
     /// The value of a key.
-    pub(crate) fn key(&self, schema: &Schema, key: &str, value: &'a Value) -> Self {
+    pub(crate) fn key(&self, schema: &StructuralSchema, key: &str, value: &'a Value) -> Self {
         let old = self.old.filter(|_| schema.is_granular_map()).and_then(|old| old.get(key));
         self.below(value, old)
     }
@@ -36,11 +36,11 @@ impl<'a> Correlated<'a> {
 /// The items of an old list, by what corresponds to them.
 pub(crate) struct OldItems<'a> {
     by_key: HashMap<String, &'a Value>,
-    schema: &'a Schema,
+    schema: &'a StructuralSchema,
 }
 
 impl<'a> OldItems<'a> {
-    pub(crate) fn of(old: Option<&'a Value>, schema: &'a Schema) -> Self {
+    pub(crate) fn of(old: Option<&'a Value>, schema: &'a StructuralSchema) -> Self {
         let items = old.and_then(Value::as_array).into_iter().flatten();
         let by_key = items.filter_map(|item| Some((item_key(item, schema)?, item))).collect();
         Self { by_key, schema }
@@ -53,7 +53,7 @@ impl<'a> OldItems<'a> {
 }
 
 /// What identifies an item of a set or a map list; `None` in other lists.
-pub(crate) fn item_key(item: &Value, schema: &Schema) -> Option<String> {
+pub(crate) fn item_key(item: &Value, schema: &StructuralSchema) -> Option<String> {
     if schema.is_list_set() {
         return Some(item.to_string());
     }

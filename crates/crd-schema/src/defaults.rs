@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::Schema;
+use crate::schema::StructuralSchema;
 
 /// Sets defaults, and removes nulls that are not allowed.
-pub(crate) fn apply(value: &mut Value, schema: &Schema) {
+pub(crate) fn apply(value: &mut Value, schema: &StructuralSchema) {
     match value {
         Value::Object(members) => object(members, schema),
         Value::Array(items) => {
@@ -21,7 +21,7 @@ pub(crate) fn apply(value: &mut Value, schema: &Schema) {
     }
 }
 
-fn object(members: &mut Map<String, Value>, schema: &Schema) {
+fn object(members: &mut Map<String, Value>, schema: &StructuralSchema) {
     members.retain(|key, value| {
         let known = schema.of_key(key).map(|(known, _)| known);
         !known.is_some_and(|known| value.is_null() && !known.nullable && known.default.is_none())

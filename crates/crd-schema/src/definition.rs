@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::schema::Schema;
+use crate::schema::StructuralSchema;
 
 /// A definition that cannot be read.
 #[derive(Debug, Error)]
@@ -49,7 +49,7 @@ pub struct DefinitionVersion {
     pub(crate) has_status_subresource: bool,
     /// The number that `kubectl scale` sets.
     pub(crate) replicas: Option<Vec<String>>,
-    pub(crate) schema: Schema,
+    pub(crate) schema: StructuralSchema,
 }
 
 #[derive(Deserialize)]
@@ -78,7 +78,7 @@ struct Version {
 #[derive(Default, Deserialize)]
 struct VersionSchema {
     #[serde(rename = "openAPIV3Schema", default)]
-    open_api: Schema,
+    open_api: StructuralSchema,
 }
 
 #[derive(Default, Deserialize)]

@@ -163,7 +163,7 @@ impl fmt::Display for Path {
 
 /// The errors and unevaluated rules of a validation, up to a limit.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct FieldErrors {
     pub(crate) errors: Vec<FieldError>,
     pub(crate) unevaluated: Vec<Unevaluated>,
     /// Errors beyond the limit.
@@ -172,7 +172,7 @@ pub(crate) struct Findings {
     pub(crate) visits: usize,
 }
 
-impl Findings {
+impl FieldErrors {
     pub(crate) fn error(&mut self, error: FieldError) {
         if self.errors.len() < super::limits::MAX_ERRORS {
             self.errors.push(error);

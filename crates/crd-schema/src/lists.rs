@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::correlation::item_key;
-use crate::field_error::{ErrorKind, Findings, Path};
-use crate::schema::Schema;
+use crate::field_error::{ErrorKind, FieldErrors, Path};
+use crate::schema::StructuralSchema;
 
 /// Collects the items of sets and map lists that appear twice.
-pub(crate) fn check(value: &Value, schema: &Schema, path: &Path, findings: &mut Findings) {
+pub(crate) fn check(value: &Value, schema: &StructuralSchema, path: &Path, findings: &mut FieldErrors) {
     match value {
         Value::Object(members) => {
             for (key, value) in members {
@@ -36,7 +36,7 @@ pub(crate) fn check(value: &Value, schema: &Schema, path: &Path, findings: &mut 
     }
 }
 
-fn twice(schema: &Schema) -> String {
+fn twice(schema: &StructuralSchema) -> String {
     match schema.is_list_map() {
         true => {
             format!("an item before it has the same {}: keep one of both", schema.list_map_keys.join(", "))

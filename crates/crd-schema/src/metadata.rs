@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::field_error::{ErrorKind, Findings, Path};
+use crate::field_error::{ErrorKind, FieldErrors, Path};
 use crate::formats::matches;
 use crate::structural::shown;
 
@@ -32,7 +32,7 @@ static NAME_PART: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$").ok());
 
 /// Reports unknown fields of `metadata` and values of another type.
-pub(crate) fn decode(object: &Value, findings: &mut Findings) {
+pub(crate) fn decode(object: &Value, findings: &mut FieldErrors) {
     let at = Path::default().key("metadata");
     let Some(metadata) = object.get("metadata").filter(|metadata| !metadata.is_null()) else { return };
     let Some(metadata) = metadata.as_object() else {
@@ -65,7 +65,7 @@ pub(crate) fn decode(object: &Value, findings: &mut Findings) {
     }
 }
 
-fn texts(value: &Value, at: &Path, findings: &mut Findings) {
+fn texts(value: &Value, at: &Path, findings: &mut FieldErrors) {
     let other =
         value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_string() && !value.is_null());
     for (key, _) in other {
@@ -75,7 +75,7 @@ fn texts(value: &Value, at: &Path, findings: &mut Findings) {
 }
 
 /// Validates the metadata of an object of a kind with or without namespaces.
-pub(crate) fn check(object: &Value, namespaced: bool, findings: &mut Findings) {
+pub(crate) fn check(object: &Value, namespaced: bool, findings: &mut FieldErrors) {
     let at = Path::default().key("metadata");
     let none = Map::new();
     let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&none);
@@ -135,7 +135,7 @@ fn is_qualified_name(text: &str) -> bool {
 const KEY: &str = "is no qualified name: write [DNS subdomain/]NAME, with a NAME of at most 63 letters, digits, -, _ \
                    and .";
 
-fn labels(metadata: &Map<String, Value>, at: &Path, findings: &mut Findings) {
+fn labels(metadata: &Map<String, Value>, at: &Path, findings: &mut FieldErrors) {
     let at = at.key("labels");
     for (key, value) in metadata.get("labels").and_then(Value::as_object).into_iter().flatten() {
         if !is_qualified_name(key) {
@@ -155,7 +155,7 @@ fn labels(metadata: &Map<String, Value>, at: &Path, findings: &mut Findings) {
     }
 }
 
-fn annotations(metadata: &Map<String, Value>, at: &Path, findings: &mut Findings) {
+fn annotations(metadata: &Map<String, Value>, at: &Path, findings: &mut FieldErrors) {
     let at = at.key("annotations");
     let mut total = 0;
     for (key, value) in metadata.get("annotations").and_then(Value::as_object).into_iter().flatten() {
@@ -173,7 +173,7 @@ fn annotations(metadata: &Map<String, Value>, at: &Path, findings: &mut Findings
     }
 }
 
-fn owners(metadata: &Map<String, Value>, at: &Path, findings: &mut Findings) {
+fn owners(metadata: &Map<String, Value>, at: &Path, findings: &mut FieldErrors) {
     let at = at.key("ownerReferences");
     let owners = metadata.get("ownerReferences").and_then(Value::as_array);
     let mut controllers = 0;
@@ -193,7 +193,7 @@ fn owners(metadata: &Map<String, Value>, at: &Path, findings: &mut Findings) {
     }
 }
 
-fn finalizers(metadata: &Map<String, Value>, at: &Path, findings: &mut Findings) {
+fn finalizers(metadata: &Map<String, Value>, at: &Path, findings: &mut FieldErrors) {
     let at = at.key("finalizers");
     let finalizers = metadata.get("finalizers").and_then(Value::as_array);
     for text in finalizers.into_iter().flatten().filter_map(Value::as_str) {

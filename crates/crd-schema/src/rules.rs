@@ -5,19 +5,19 @@ use kube_cel::cel::objects::OptionalValue;
 use serde_json::Value;
 use std::sync::Arc;
 
-use crate::cel::{Expression, Failure, as_message, functions};
+use crate::cel::{CelFailure, Expression, as_message, functions};
 use crate::conversion::{aligned, to_cel};
 use crate::correlation::{Correlated, OldItems};
 use crate::cost::Sizes;
-use crate::field_error::{ErrorKind, Findings, Path};
+use crate::field_error::{ErrorKind, FieldErrors, Path};
 use crate::limits::{MAX_OBJECT_STEPS, MAX_STEPS};
-use crate::schema::{Rule, Schema};
+use crate::schema::{CelRule, StructuralSchema};
 
 /// Characters of a rule in a message.
 const SHOWN: usize = 120;
 
 /// Whether a schema has rules anywhere.
-pub(crate) fn has_rules(schema: &Schema) -> bool {
+pub(crate) fn has_rules(schema: &StructuralSchema) -> bool {
     !schema.rules.is_empty()
         || schema.properties.values().any(has_rules)
         || schema.items.as_deref().is_some_and(has_rules)
@@ -25,7 +25,7 @@ pub(crate) fn has_rules(schema: &Schema) -> bool {
 }
 
 /// Collects the violations of the rules about an object and all in it.
-pub(crate) fn check(object: Correlated<'_>, schema: &Schema, findings: &mut Findings) {
+pub(crate) fn check(object: Correlated<'_>, schema: &StructuralSchema, findings: &mut FieldErrors) {
     if !has_rules(schema) {
         return;
     }
@@ -36,7 +36,7 @@ pub(crate) fn check(object: Correlated<'_>, schema: &Schema, findings: &mut Find
 
 struct Walk<'f> {
     functions: &'f cel::Context<'f>,
-    findings: &'f mut Findings,
+    findings: &'f mut FieldErrors,
     /// Steps of all expressions so far, by their bounds.
     steps: u64,
 }
@@ -50,7 +50,7 @@ struct Variables<'c> {
 }
 
 impl Walk<'_> {
-    fn node(&mut self, node: Correlated<'_>, schema: &Schema, path: &Path, is_resource: bool) {
+    fn node(&mut self, node: Correlated<'_>, schema: &StructuralSchema, path: &Path, is_resource: bool) {
         if node.value.is_null() {
             return;
         }
@@ -75,7 +75,7 @@ impl Walk<'_> {
         }
     }
 
-    fn rules(&mut self, node: Correlated<'_>, schema: &Schema, path: &Path, is_resource: bool) {
+    fn rules(&mut self, node: Correlated<'_>, schema: &StructuralSchema, path: &Path, is_resource: bool) {
         if schema.rules.is_empty() {
             return;
         }
@@ -103,7 +103,7 @@ impl Walk<'_> {
         }
     }
 
-    fn rule(&mut self, rule: &Rule, expression: &Expression, variables: &Variables<'_>, path: &Path) {
+    fn rule(&mut self, rule: &CelRule, expression: &Expression, variables: &Variables<'_>, path: &Path) {
         let bound = expression.bound(variables.sizes).filter(|bound| *bound <= MAX_STEPS);
         let Some(bound) = bound.filter(|bound| self.steps + bound <= MAX_OBJECT_STEPS) else {
             let reason = "on these values it could take more steps than its budget";
@@ -127,16 +127,16 @@ impl Walk<'_> {
                 self.findings.error(at.error(kind(rule), message));
             }
             Ok(_) => self.findings.unevaluated(path, &shown(&rule.rule), "its value is no boolean offline"),
-            Err(Failure::OnValues(why)) => {
+            Err(CelFailure::OnValues(why)) => {
                 let message = format!("the rule {} fails, as {why}: correct the value", shown(&rule.rule));
                 self.findings.error(at.error(ErrorKind::Rule, message));
             }
-            Err(Failure::Unevaluated(why)) => self.findings.unevaluated(path, &shown(&rule.rule), why),
+            Err(CelFailure::Unevaluated(why)) => self.findings.unevaluated(path, &shown(&rule.rule), why),
         }
     }
 }
 
-fn kind(rule: &Rule) -> ErrorKind {
+fn kind(rule: &CelRule) -> ErrorKind {
     match rule.reason.as_deref() {
         Some("FieldValueForbidden") => ErrorKind::Forbidden,
         Some("FieldValueRequired") => ErrorKind::Required,
@@ -145,7 +145,7 @@ fn kind(rule: &Rule) -> ErrorKind {
     }
 }
 
-fn message(rule: &Rule, context: &cel::Context<'_>) -> String {
+fn message(rule: &CelRule, context: &cel::Context<'_>) -> String {
     let made = rule.message_expression.as_deref().and_then(|text| {
         let value = Expression::compile(text).ok()?.evaluate(context).ok()?;
         Some(as_message(&value)?.trim().to_owned())
@@ -156,7 +156,7 @@ fn message(rule: &Rule, context: &cel::Context<'_>) -> String {
 }
 
 /// The field that a rule names, below the value that it is about: `.a.b`, `.a['b']`.
-fn field(path: &Path, rule: &Rule) -> Path {
+fn field(path: &Path, rule: &CelRule) -> Path {
     let mut at = path.clone();
     let mut rest = rule.field_path.as_deref().unwrap_or_default();
     while let Some(next) = rest.strip_prefix(['.', '[']) {

@@ -12,7 +12,7 @@ use crate::patterns::CompiledPattern;
 /// A JSONSchemaProps; fields that no validation reads are left out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Schema {
+pub(crate) struct StructuralSchema {
     #[serde(rename = "type")]
     pub(crate) type_: Option<String>,
     pub(crate) nullable: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Schema {
     #[serde(rename = "x-kubernetes-map-type")]
     pub(crate) map_type: Option<String>,
     #[serde(rename = "x-kubernetes-validations")]
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<CelRule>,
     #[serde(skip)]
     pub(crate) compiled_pattern: OnceLock<CompiledPattern>,
 }
@@ -64,13 +64,13 @@ pub(crate) struct Schema {
 #[serde(untagged)]
 pub(crate) enum Additional {
     Allowed(bool),
-    Schema(Box<Schema>),
+    StructuralSchema(Box<StructuralSchema>),
 }
 
 /// An entry of `x-kubernetes-validations`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Rule {
+pub(crate) struct CelRule {
     pub(crate) rule: String,
     pub(crate) message: Option<String>,
     pub(crate) message_expression: Option<String>,
@@ -81,25 +81,28 @@ pub(crate) struct Rule {
     compiled: OnceLock<Result<Expression, String>>,
 }
 
-impl Rule {
+impl CelRule {
     /// The expression, compiled once; or why it cannot be asked.
     pub(crate) fn compiled(&self) -> &Result<Expression, String> {
         self.compiled.get_or_init(|| Expression::compile(&self.rule))
     }
 }
 
-impl Schema {
+impl StructuralSchema {
     /// The schema of the values of keys that `properties` does not have.
     pub(crate) fn values(&self) -> Option<&Self> {
         match &self.additional_properties {
-            Some(Additional::Schema(schema)) => Some(schema),
+            Some(Additional::StructuralSchema(schema)) => Some(schema),
             _ => None,
         }
     }
 
     /// Whether keys that `properties` does not have are allowed.
     pub(crate) fn allows_additional(&self) -> bool {
-        matches!(self.additional_properties, Some(Additional::Allowed(true) | Additional::Schema(_)))
+        matches!(
+            self.additional_properties,
+            Some(Additional::Allowed(true) | Additional::StructuralSchema(_))
+        )
     }
 
     pub(crate) fn preserves_unknown_fields(&self) -> bool {

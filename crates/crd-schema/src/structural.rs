@@ -3,16 +3,21 @@
 use serde_json::{Map, Number, Value};
 
 use crate::correlation::{Correlated, OldItems};
-use crate::field_error::{ErrorKind, Findings, Path};
+use crate::field_error::{ErrorKind, FieldErrors, Path};
 use crate::formats;
 use crate::patterns::CompiledPattern;
-use crate::schema::Schema;
+use crate::schema::StructuralSchema;
 
 /// Characters of a value in a message.
 const SHOWN: usize = 64;
 
 /// Collects the violations of a schema by a value and the values in it. What is as it was is not asked.
-pub(crate) fn check(node: Correlated<'_>, schema: &Schema, path: &Path, findings: &mut Findings) {
+pub(crate) fn check(
+    node: Correlated<'_>,
+    schema: &StructuralSchema,
+    path: &Path,
+    findings: &mut FieldErrors,
+) {
     if node.is_unchanged {
         return;
     }
@@ -48,7 +53,7 @@ fn is_integer(number: &Number) -> bool {
     number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
 }
 
-fn type_of(value: &Value, schema: &Schema, path: &Path, findings: &mut Findings) {
+fn type_of(value: &Value, schema: &StructuralSchema, path: &Path, findings: &mut FieldErrors) {
     let wanted = match (&schema.type_, schema.int_or_string) {
         (_, true) => "integer or string",
         (Some(name), false) if !name.is_empty() => name.as_str(),
@@ -73,7 +78,7 @@ fn type_of(value: &Value, schema: &Schema, path: &Path, findings: &mut Findings)
     }
 }
 
-fn enumeration(value: &Value, schema: &Schema, path: &Path, findings: &mut Findings) {
+fn enumeration(value: &Value, schema: &StructuralSchema, path: &Path, findings: &mut FieldErrors) {
     let Some(known) = &schema.enumeration else { return };
     if known.iter().any(|known| equal(known, value)) || value.is_null() && schema.nullable {
         return;
@@ -98,7 +103,7 @@ pub(crate) fn shown(value: &Value) -> String {
     if start.len() < text.len() { format!("{start}...") } else { start }
 }
 
-fn string(text: &str, schema: &Schema, path: &Path, findings: &mut Findings) {
+fn string(text: &str, schema: &StructuralSchema, path: &Path, findings: &mut FieldErrors) {
     let length = text.chars().count() as u64;
     if let Some(most) = schema.max_length.filter(|most| length > *most) {
         let message = format!("the text has {length} characters, more than {most}: shorten it");
@@ -134,7 +139,7 @@ fn string(text: &str, schema: &Schema, path: &Path, findings: &mut Findings) {
     }
 }
 
-fn numeric(number: &Number, schema: &Schema, path: &Path, findings: &mut Findings) {
+fn numeric(number: &Number, schema: &StructuralSchema, path: &Path, findings: &mut FieldErrors) {
     let Some(value) = number.as_f64() else { return };
     let mut refuse = |message: String| findings.error(path.error(ErrorKind::Invalid, message));
     if let Some(least) = schema.minimum {
@@ -178,7 +183,13 @@ fn range_of(format: Option<&str>) -> Option<(f64, f64)> {
     }
 }
 
-fn list(node: Correlated<'_>, items: &[Value], schema: &Schema, path: &Path, findings: &mut Findings) {
+fn list(
+    node: Correlated<'_>,
+    items: &[Value],
+    schema: &StructuralSchema,
+    path: &Path,
+    findings: &mut FieldErrors,
+) {
     let length = items.len() as u64;
     if let Some(most) = schema.max_items.filter(|most| length > *most) {
         let message = format!("the list has {length} items, more than {most}: remove some");
@@ -198,9 +209,9 @@ fn list(node: Correlated<'_>, items: &[Value], schema: &Schema, path: &Path, fin
 fn object(
     node: Correlated<'_>,
     members: &Map<String, Value>,
-    schema: &Schema,
+    schema: &StructuralSchema,
     path: &Path,
-    findings: &mut Findings,
+    findings: &mut FieldErrors,
 ) {
     let count = members.len() as u64;
     if let Some(most) = schema.max_properties.filter(|most| count > *most) {
@@ -221,9 +232,9 @@ fn object(
     }
 }
 
-fn combinations(node: Correlated<'_>, schema: &Schema, path: &Path, findings: &mut Findings) {
-    let asked = |branch: &Schema| {
-        let mut found = Findings::default();
+fn combinations(node: Correlated<'_>, schema: &StructuralSchema, path: &Path, findings: &mut FieldErrors) {
+    let asked = |branch: &StructuralSchema| {
+        let mut found = FieldErrors::default();
         check(node, branch, path, &mut found);
         found
     };
@@ -261,7 +272,7 @@ fn combinations(node: Correlated<'_>, schema: &Schema, path: &Path, findings: &m
 }
 
 /// The findings of the alternative that the API server takes for the closest: the first that asks most values.
-fn closest(alternatives: impl Iterator<Item = Findings>) -> Findings {
+fn closest(alternatives: impl Iterator<Item = FieldErrors>) -> FieldErrors {
     alternatives
         .reduce(|best, other| if other.visits > best.visits { other } else { best })
         .unwrap_or_default()

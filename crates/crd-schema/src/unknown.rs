@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::field_error::{ErrorKind, Findings, Path};
-use crate::schema::Schema;
+use crate::field_error::{ErrorKind, FieldErrors, Path};
+use crate::schema::StructuralSchema;
 
 /// The fields of every object, which no schema needs to have.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -12,17 +12,23 @@ const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 const LISTED: usize = 12;
 
 /// Removes unknown fields, and reports each of them where findings are given.
-pub(crate) fn prune(object: &mut Value, schema: &Schema, findings: Option<&mut Findings>) {
+pub(crate) fn prune(object: &mut Value, schema: &StructuralSchema, findings: Option<&mut FieldErrors>) {
     let mut pruner = Pruner { findings };
     pruner.value(object, Some(schema), &Path::default(), true);
 }
 
 struct Pruner<'f> {
-    findings: Option<&'f mut Findings>,
+    findings: Option<&'f mut FieldErrors>,
 }
 
 impl Pruner<'_> {
-    fn value(&mut self, value: &mut Value, schema: Option<&Schema>, path: &Path, is_resource: bool) {
+    fn value(
+        &mut self,
+        value: &mut Value,
+        schema: Option<&StructuralSchema>,
+        path: &Path,
+        is_resource: bool,
+    ) {
         match value {
             Value::Object(members) => self.object(members, schema, path, is_resource),
             Value::Array(items) => {
@@ -42,7 +48,7 @@ impl Pruner<'_> {
     fn object(
         &mut self,
         members: &mut Map<String, Value>,
-        schema: Option<&Schema>,
+        schema: Option<&StructuralSchema>,
         path: &Path,
         is_resource: bool,
     ) {
@@ -68,7 +74,7 @@ impl Pruner<'_> {
     }
 
     /// Reports an unknown field, and tells `retain` to drop it.
-    fn drop(&mut self, path: &Path, schema: Option<&Schema>) -> bool {
+    fn drop(&mut self, path: &Path, schema: Option<&StructuralSchema>) -> bool {
         if let Some(findings) = self.findings.as_deref_mut() {
             let known: Vec<&str> =
                 schema.into_iter().flat_map(|schema| schema.properties.keys()).map(String::as_str).collect();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::correlation::Correlated;
 use crate::definition::{Definition, DefinitionVersion};
-use crate::field_error::{ErrorKind, FieldError, Findings, Path, Unevaluated};
+use crate::field_error::{ErrorKind, FieldError, FieldErrors, Path, Unevaluated};
 use crate::{defaults, lists, metadata, rules, structural, unknown};
 
 /// What stands for the characters that the API server appends to `generateName`.
@@ -28,7 +28,7 @@ impl Validation {
         self.errors.is_empty() && self.omitted == 0
     }
 
-    fn of(findings: Findings) -> Self {
+    fn of(findings: FieldErrors) -> Self {
         Self { errors: findings.errors, omitted: findings.omitted, unevaluated: findings.unevaluated }
     }
 }
@@ -36,7 +36,7 @@ impl Validation {
 impl DefinitionVersion {
     /// Decodes an object strictly: reports unknown fields, removes them, and sets defaults.
     pub fn decode(&self, object: &mut Value) -> Validation {
-        let mut findings = Findings::default();
+        let mut findings = FieldErrors::default();
         metadata::decode(object, &mut findings);
         unknown::prune(object, &self.schema, Some(&mut findings));
         defaults::apply(object, &self.schema);
@@ -66,7 +66,7 @@ impl DefinitionVersion {
     /// update.
     pub fn validate(&self, definition: &Definition, object: &Value, old: Option<&Value>) -> Validation {
         let object = named(object);
-        let mut findings = Findings::default();
+        let mut findings = FieldErrors::default();
         metadata::check(&object, definition.namespaced, &mut findings);
         structural::check(Correlated::root(&object, old), &self.schema, &Path::default(), &mut findings);
         embedded(&object, &self.schema, &Path::default(), &mut findings);
@@ -85,7 +85,7 @@ impl DefinitionVersion {
     }
 
     /// The number of replicas is not negative.
-    fn scale(&self, object: &Value, findings: &mut Findings) {
+    fn scale(&self, object: &Value, findings: &mut FieldErrors) {
         let keys = self.replicas.as_deref().unwrap_or_default();
         let (mut value, mut path) = (object, Path::default());
         for key in keys {
@@ -98,8 +98,8 @@ impl DefinitionVersion {
     }
 
     /// What a list holds twice is kept by an update, where it did so before.
-    fn lists(&self, object: &Value, old: Option<&Value>, findings: &mut Findings) {
-        let mut before = Findings::default();
+    fn lists(&self, object: &Value, old: Option<&Value>, findings: &mut FieldErrors) {
+        let mut before = FieldErrors::default();
         if let Some(old) = old {
             lists::check(old, &self.schema, &Path::default(), &mut before);
         }
@@ -122,7 +122,12 @@ fn named(object: &Value) -> Value {
 }
 
 /// Embedded objects have a kind.
-fn embedded(value: &Value, schema: &crate::schema::Schema, path: &Path, findings: &mut Findings) {
+fn embedded(
+    value: &Value,
+    schema: &crate::schema::StructuralSchema,
+    path: &Path,
+    findings: &mut FieldErrors,
+) {
     if schema.embedded_resource && value.is_object() {
         for field in ["apiVersion", "kind"] {
             if value[field].as_str().unwrap_or_default().is_empty() {

@@ -15,7 +15,7 @@ use super::webhook::{Write, ask};
 
 /// What is done with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Operation {
+pub(super) enum CheckedWrite {
     /// The object is created.
     Create,
     /// It changes from the current one.
@@ -24,7 +24,7 @@ pub(super) enum Operation {
     Delete,
 }
 
-impl Operation {
+impl CheckedWrite {
     fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -40,7 +40,7 @@ pub(super) struct Checker {
     pub(super) config: Config,
     pub(super) user: String,
     /// What is done with each; by default an update where there is a current one, else a creation.
-    pub(super) operation: Option<Operation>,
+    pub(super) operation: Option<CheckedWrite>,
     /// The current one of the only object.
     pub(super) old: Option<Value>,
     /// Whether rules differ by the labels of namespaces.
@@ -49,7 +49,7 @@ pub(super) struct Checker {
 
 /// A write that is being decided.
 struct Change {
-    operation: Operation,
+    operation: CheckedWrite,
     object: Value,
     old: Value,
 }
@@ -123,7 +123,7 @@ impl Checker {
 
     fn put(&mut self, object: Value) -> anyhow::Result<()> {
         match self.operation {
-            Some(Operation::Delete) => self.state.remove(&object),
+            Some(CheckedWrite::Delete) => self.state.remove(&object),
             _ => self.state.put(object),
         }
     }
@@ -138,15 +138,15 @@ impl Checker {
                 }
                 Some(self.state.read(&self.state.completed(old)))
             }
-            (None, Some(Operation::Create)) => None,
+            (None, Some(CheckedWrite::Create)) => None,
             (None, _) => self.state.get(&given),
         };
-        let default = if old.is_some() { Operation::Update } else { Operation::Create };
+        let default = if old.is_some() { CheckedWrite::Update } else { CheckedWrite::Create };
         let operation = self.operation.unwrap_or(default);
         let (object, old) = match operation {
-            Operation::Create => (given, Value::Null),
-            Operation::Delete => (Value::Null, old.unwrap_or(given)),
-            Operation::Update => {
+            CheckedWrite::Create => (given, Value::Null),
+            CheckedWrite::Delete => (Value::Null, old.unwrap_or(given)),
+            CheckedWrite::Update => {
                 let old = old.with_context(|| {
                     format!(
                         "{}: an update needs the current object: give --old, or a --objects that holds it",
@@ -173,7 +173,7 @@ impl Checker {
         {
             self.state.ensure_namespace(&namespace)?;
         }
-        let schema = known.filter(|_| change.operation != Operation::Delete);
+        let schema = known.filter(|_| change.operation != CheckedWrite::Delete);
         let version = schema.and_then(|known| Some((known, known.definition.version_of(&change.object)?)));
         if let Some((known, version)) = version {
             let decoded = version.decode(&mut change.object);
@@ -205,7 +205,7 @@ impl Checker {
         }
         decision.object = change.object.clone();
         match change.operation {
-            Operation::Delete => self.state.remove(&change.old)?,
+            CheckedWrite::Delete => self.state.remove(&change.old)?,
             _ if meta_str(&change.object, "name").is_some() => self.state.put(change.object)?,
             _ => {}
         }

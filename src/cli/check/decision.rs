@@ -3,7 +3,7 @@
 use crd_schema::{FieldError, PathPart, Unevaluated};
 use serde_json::{Value, json};
 
-use super::manifests::{Manifest, Place};
+use super::manifests::{Manifest, ManifestPlace};
 use super::object::{name_of, namespace_of};
 use super::webhook::WebhookAnswer;
 
@@ -28,14 +28,14 @@ impl Verdict {
 
 /// A field that a refusal is about.
 #[derive(Clone, Debug)]
-pub(super) struct Cause {
+pub(super) struct FieldCause {
     pub(super) field: String,
     /// The id of the rule; `schema-...` for those of a definition.
     pub(super) rule: String,
     /// The reason that the webhook gives.
     pub(super) reason: Option<String>,
     pub(super) message: String,
-    pub(super) place: Place,
+    pub(super) place: ManifestPlace,
 }
 
 /// Why an object is refused.
@@ -44,7 +44,7 @@ pub(super) struct Refusal {
     pub(super) code: u64,
     pub(super) reason: String,
     pub(super) message: String,
-    pub(super) causes: Vec<Cause>,
+    pub(super) causes: Vec<FieldCause>,
 }
 
 /// The decision about an object.
@@ -54,7 +54,7 @@ pub(super) struct ObjectDecision {
     pub(super) kind: String,
     pub(super) namespace: Option<String>,
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) place: ManifestPlace,
     pub(super) verdict: Verdict,
     /// Why nothing is decided, or what stands beside the verdict.
     pub(super) note: Option<String>,
@@ -136,7 +136,7 @@ impl ObjectDecision {
         let rule = answer.record.rules.first().copied().unwrap_or_default();
         let cause = |cause: &Value| {
             let field = cause["field"].as_str().unwrap_or_default();
-            Cause {
+            FieldCause {
                 field: field.to_owned(),
                 rule: rule.to_owned(),
                 reason: cause["reason"].as_str().map(str::to_owned),
@@ -155,9 +155,9 @@ impl ObjectDecision {
 
     /// Refuses for violations of the schema.
     pub(super) fn refuse_by_schema(&mut self, errors: &[FieldError], omitted: usize, manifest: &Manifest) {
-        let causes: Vec<Cause> = errors
+        let causes: Vec<FieldCause> = errors
             .iter()
-            .map(|error| Cause {
+            .map(|error| FieldCause {
                 field: error.path.clone(),
                 rule: format!("schema-{}", error.kind.id()),
                 reason: None,

@@ -10,10 +10,10 @@ use interlock_core::admission::Config;
 use interlock_core::api::meta;
 use interlock_core::kinds::Kinds;
 
-use self::checker::{Checker, Operation};
+use self::checker::{CheckedWrite, Checker};
 use self::decision::{Report, Verdict};
 use self::manifests::STDIN;
-use self::output::Output;
+use self::output::ReportFormat;
 use self::settings::read_rules;
 use self::state::ClusterState;
 use super::exit;
@@ -48,7 +48,7 @@ pub struct CheckArguments {
     objects: Vec<PathBuf>,
     /// Operation on each object; by default update if there is a current one, else create.
     #[arg(long, value_enum)]
-    operation: Option<Operation>,
+    operation: Option<CheckedWrite>,
     /// Namespace of objects that name none.
     #[arg(long, short, default_value = "default", value_parser = dns_label)]
     namespace: String,
@@ -67,7 +67,7 @@ pub struct CheckArguments {
     controller_user: String,
     /// Form of the answer.
     #[arg(short, long, value_enum, default_value = "text")]
-    output: Output,
+    output: ReportFormat,
 }
 
 /// Runs the command: 0 nothing refused, 1 something refused, 2 error.

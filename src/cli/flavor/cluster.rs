@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::cli::discovery::{ServedKinds, ServedResource};
 use crate::cli::error::CliError;
-use crate::cli::progress::Progress;
+use crate::cli::progress::ProgressLine;
 use crate::cli::reader::{self, ReadOutcome, Selection};
 use crate::cli::target::TargetFlags;
 
@@ -177,7 +177,7 @@ impl GatewayInputs {
 
     async fn read_surroundings(&mut self, client: &Client, served: &ServedKinds, namespace: &str) {
         let wanted = wanted();
-        let _progress = Progress::start("reading routes and other gateways");
+        let _progress = ProgressLine::start("reading routes and other gateways");
         let lists = wanted.iter().map(|(group, kind, labels)| async move {
             let Some(resource) = served.of(group, kind) else { return (*kind, None) };
             (*kind, Some(everywhere(client, resource, namespace, labels.as_deref()).await))

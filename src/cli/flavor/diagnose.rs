@@ -24,7 +24,7 @@ use super::cluster;
 use crate::cli::discovery::ServedKinds;
 use crate::cli::error::CliError;
 use crate::cli::output::OutputFlag;
-use crate::cli::progress::Progress;
+use crate::cli::progress::ProgressLine;
 use crate::cli::reader::{self, ReadOutcome, Selection};
 use crate::cli::target::{AllNamespaces, TargetFlags};
 use crate::cluster::path;
@@ -70,7 +70,7 @@ pub(super) async fn run(arguments: &DiagnoseArguments) -> anyhow::Result<bool> {
             .next("choose another namespace with -n")
             .into());
     }
-    let progress = Progress::start("reading pods and asking them for their flavor");
+    let progress = ProgressLine::start("reading pods and asking them for their flavor");
     let mut found = Vec::new();
     for gateway in &gateways {
         cluster_reader.namespace = meta_str(gateway, "namespace").unwrap_or_default().to_owned();

@@ -26,12 +26,12 @@ pub(super) struct WantedInstance<'a> {
 }
 
 /// A namespace of a cluster.
-pub(super) struct Target {
+pub(super) struct PackageNamespace {
     client: Client,
     namespace: String,
 }
 
-impl Target {
+impl PackageNamespace {
     pub(super) async fn connect(flags: &TargetFlags) -> Result<Self, CliError> {
         let (client, namespace) = flags.connect().await?;
         Ok(Self { client, namespace })
@@ -246,7 +246,7 @@ impl Target {
     }
 }
 
-/// The wait goes on where nobody reads the lines.
+/// The wait goes on where the lines are not read.
 fn print_lines(lines: &[String]) {
     lines.iter().for_each(|line| drop(output::line(line)));
 }

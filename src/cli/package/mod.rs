@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 
-use self::cluster::{Target, WantedInstance};
+use self::cluster::{PackageNamespace, WantedInstance};
 pub(super) use self::source::read as read_package;
 use super::flags::{Limit, namespaced_name};
 use super::target::{TargetFlags, block_on};
@@ -129,7 +129,7 @@ async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
             if !install.skip_instance {
                 values::complete(&package, &parameters)?;
             }
-            let target = Target::connect(&flags).await?;
+            let target = PackageNamespace::connect(&flags).await?;
             target.check_version(&package).await?;
             target.warn_of_rights(&install.account.packages_service_account).await;
             let name = install.instance.unwrap_or_else(|| package.default_instance_name());
@@ -144,7 +144,7 @@ async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
             let package = source::read(&upgrade.dir)?;
             let parameters = values::read(&upgrade.parameters.given, &upgrade.parameters.files)?;
             values::check(&package, &parameters)?;
-            let target = Target::connect(&flags).await?;
+            let target = PackageNamespace::connect(&flags).await?;
             target.check_version(&package).await?;
             target.warn_of_rights(&upgrade.account.packages_service_account).await;
             let name = upgrade.instance.unwrap_or_else(|| package.default_instance_name());
@@ -153,7 +153,7 @@ async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
             target.upgrade(wanted).await?;
         }
         Verb::Uninstall(uninstall) => {
-            let target = Target::connect(&flags).await?;
+            let target = PackageNamespace::connect(&flags).await?;
             target.uninstall(&uninstall.instance, uninstall.wait.limit()).await?;
         }
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::gaps::{Gaps, ListProblem};
 use crate::cli::discovery::{ServedKinds, ServedResource};
-use crate::cli::progress::Progress;
+use crate::cli::progress::ProgressLine;
 use crate::cli::reader::{self, ReadOutcome, Selection};
 
 /// Concurrent lists.
@@ -72,7 +72,7 @@ impl Listing {
             resource.listable && !DERIVED_KINDS.contains(&name)
         });
         let chosen: Vec<_> = chosen.collect();
-        let _progress = Progress::start(&format!("listing objects of {} kinds", chosen.len()));
+        let _progress = ProgressLine::start(&format!("listing objects of {} kinds", chosen.len()));
         let lists = chosen.into_iter().map(|resource| async move {
             let (listed, why) = list(client, resource, None, scope).await;
             (resource, listed, why)

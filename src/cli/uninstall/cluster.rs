@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::lease::LeaseWatch;
-use super::plan::{RemovalPlan, Target};
+use super::plan::{RemovalPlan, RemovalTarget};
 use crate::cli::reader::{self, ReadOutcome, api_message, code};
 use crate::install::removal::without_finalizer;
 
@@ -46,21 +46,21 @@ impl Remover<'_> {
         self.delete_all(&plan.definitions).await
     }
 
-    async fn delete_all(&self, targets: &[Target]) -> Result<(), String> {
+    async fn delete_all(&self, targets: &[RemovalTarget]) -> Result<(), String> {
         for target in targets {
             self.delete(target).await?;
         }
         Ok(())
     }
 
-    fn api(&self, target: &Target) -> Api<DynamicObject> {
+    fn api(&self, target: &RemovalTarget) -> Api<DynamicObject> {
         if target.namespace.is_empty() {
             return Api::all_with(self.client.clone(), &target.resource.api);
         }
         Api::namespaced_with(self.client.clone(), &target.namespace, &target.resource.api)
     }
 
-    async fn delete(&self, target: &Target) -> Result<(), String> {
+    async fn delete(&self, target: &RemovalTarget) -> Result<(), String> {
         match self.api(target).delete(&target.name, &DeleteParams::background()).await {
             Ok(_) => println!("deleted {target}"),
             Err(error) if code(&error) == Some(404) => {}
@@ -69,7 +69,7 @@ impl Remover<'_> {
         Ok(())
     }
 
-    async fn until_gone(&self, target: &Target) -> Result<(), String> {
+    async fn until_gone(&self, target: &RemovalTarget) -> Result<(), String> {
         let until = Instant::now() + self.timeout;
         while Instant::now() < until {
             match reader::get(self.client, &target.resource, &target.namespace, &target.name).await {
@@ -116,7 +116,7 @@ impl Remover<'_> {
     }
 
     /// Takes our finalizer off an Instance. Policies that were deleted count for a moment longer.
-    async fn release(&self, target: &Target) -> Result<(), String> {
+    async fn release(&self, target: &RemovalTarget) -> Result<(), String> {
         let until = Instant::now() + GUARDS_LINGER.min(self.timeout);
         let mut object = target.object.clone();
         loop {
@@ -141,7 +141,7 @@ impl Remover<'_> {
         }
     }
 
-    async fn unlabel(&self, target: &Target) -> Result<(), String> {
+    async fn unlabel(&self, target: &RemovalTarget) -> Result<(), String> {
         let patch = json!({"metadata": {"labels": {meta::FLAVOR_SOURCE: null}}});
         match self.patch(target, &patch).await {
             Ok(()) => println!("removed the label {} of {target}", meta::FLAVOR_SOURCE),
@@ -151,7 +151,7 @@ impl Remover<'_> {
         Ok(())
     }
 
-    async fn read(&self, target: &Target) -> Result<Option<Value>, String> {
+    async fn read(&self, target: &RemovalTarget) -> Result<Option<Value>, String> {
         match reader::get(self.client, &target.resource, &target.namespace, &target.name).await {
             ReadOutcome::There(found) => Ok(Some((*found).clone())),
             ReadOutcome::Missing => Ok(None),
@@ -160,7 +160,7 @@ impl Remover<'_> {
     }
 
     /// Changes only metadata.
-    async fn patch(&self, target: &Target, patch: &Value) -> Result<(), Error> {
+    async fn patch(&self, target: &RemovalTarget, patch: &Value) -> Result<(), Error> {
         let api = self.api(target);
         api.patch_metadata(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
     }

@@ -1,5 +1,5 @@
 //! Whether a process still leads. No clock of another machine is trusted: a Lease that does not change for
-//! its own duration is held by nobody.
+//! its own duration has no holder.
 
 use std::time::Duration;
 

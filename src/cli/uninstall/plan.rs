@@ -19,7 +19,7 @@ use crate::install::{InstallOptions, crds};
 
 /// An object to remove, or to change.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct RemovalTarget {
     /// Its kind.
     pub(super) resource: ServedResource,
     /// Namespace; empty for none.
@@ -30,14 +30,14 @@ pub(super) struct Target {
     pub(super) object: Value,
 }
 
-impl Target {
+impl RemovalTarget {
     fn of(resource: &ServedResource, object: Value) -> Self {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         Self { resource: resource.clone(), namespace: text("namespace"), name: text("name"), object }
     }
 }
 
-impl std::fmt::Display for Target {
+impl std::fmt::Display for RemovalTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let place = if self.namespace.is_empty() { String::new() } else { format!("{}/", self.namespace) };
         write!(f, "{} {place}{}", self.resource.api.kind, self.name)
@@ -49,23 +49,23 @@ pub(super) struct RemovalPlan {
     /// Namespace of the process.
     pub(super) namespace: String,
     /// Webhook configurations, bindings and policies.
-    pub(super) guards: Vec<Target>,
+    pub(super) guards: Vec<RemovalTarget>,
     /// Deployments.
-    pub(super) process: Vec<Target>,
+    pub(super) process: Vec<RemovalTarget>,
     /// The Lease, if there is one.
-    pub(super) lease: Option<Target>,
+    pub(super) lease: Option<RemovalTarget>,
     /// Instances with our finalizer.
-    pub(super) finalized: Vec<Target>,
+    pub(super) finalized: Vec<RemovalTarget>,
     /// Objects with a label that the process wrote.
-    pub(super) labelled: Vec<Target>,
+    pub(super) labelled: Vec<RemovalTarget>,
     /// Lease, certificate and record.
-    pub(super) records: Vec<Target>,
+    pub(super) records: Vec<RemovalTarget>,
     /// All the rest.
-    pub(super) rest: Vec<Target>,
+    pub(super) rest: Vec<RemovalTarget>,
     /// The namespace, where it is ours and holds nothing else.
-    pub(super) own_namespace: Option<Target>,
+    pub(super) own_namespace: Option<RemovalTarget>,
     /// The definitions, where they were asked for.
-    pub(super) definitions: Vec<Target>,
+    pub(super) definitions: Vec<RemovalTarget>,
     /// What stays, for people.
     notes: Vec<String>,
 }
@@ -108,7 +108,7 @@ impl RemovalPlan {
     }
 
     /// What is deleted, in order.
-    fn deletions(&self) -> impl Iterator<Item = &Target> {
+    fn deletions(&self) -> impl Iterator<Item = &RemovalTarget> {
         let first = self.guards.iter().chain(&self.process).chain(&self.records).chain(&self.rest);
         first.chain(&self.own_namespace).chain(&self.definitions)
     }
@@ -214,10 +214,10 @@ impl Reading<'_> {
         (group, kind): RemovedKind,
         namespace: &str,
         name: &str,
-    ) -> anyhow::Result<Option<Target>> {
+    ) -> anyhow::Result<Option<RemovalTarget>> {
         let Some(resource) = self.served.of(group, kind) else { return Ok(None) };
         match reader::get(self.client, resource, namespace, name).await {
-            ReadOutcome::There(object) => Ok(Some(Target::of(resource, (*object).clone()))),
+            ReadOutcome::There(object) => Ok(Some(RemovalTarget::of(resource, (*object).clone()))),
             ReadOutcome::Missing => Ok(None),
             ReadOutcome::Unknown(why) => Err(anyhow::anyhow!("{kind} {name} cannot be read: {why}")),
         }
@@ -228,17 +228,21 @@ impl Reading<'_> {
         (group, kind): RemovedKind,
         namespace: Option<&str>,
         labels: Option<&str>,
-    ) -> anyhow::Result<Vec<Target>> {
+    ) -> anyhow::Result<Vec<RemovalTarget>> {
         let Some(resource) = self.served.of(group, kind) else { return Ok(Vec::new()) };
         let selection = Selection { namespace, labels, ..Selection::default() };
         let found = reader::list(self.client, resource, &selection).await.map_err(|error| {
             anyhow::anyhow!("{} cannot be listed: {}", resource.name(), reader::api_message(&error))
         })?;
-        Ok(found.into_iter().map(|object| Target::of(resource, object)).collect())
+        Ok(found.into_iter().map(|object| RemovalTarget::of(resource, object)).collect())
     }
 
     /// The objects of these kinds that are ours.
-    async fn ours(&self, kinds: &[RemovedKind], options: &InstallOptions) -> anyhow::Result<Vec<Target>> {
+    async fn ours(
+        &self,
+        kinds: &[RemovedKind],
+        options: &InstallOptions,
+    ) -> anyhow::Result<Vec<RemovalTarget>> {
         let mut all = Vec::new();
         for kind in kinds {
             let found = self.list(*kind, None, Some(removal::SELECTOR)).await?;
@@ -248,13 +252,13 @@ impl Reading<'_> {
     }
 
     /// Instances with our finalizer, and what people should know of them.
-    async fn instances(&self) -> anyhow::Result<(Vec<Target>, Vec<String>)> {
+    async fn instances(&self) -> anyhow::Result<(Vec<RemovalTarget>, Vec<String>)> {
         let all = self.list((meta::KUDO_GROUP, "Instance"), None, None).await?;
         let running = all.iter().filter(|target| {
             Instance::deserialize(&target.object).is_ok_and(|instance| lock::of(&instance).is_some())
         });
         let running: Vec<String> = running.map(ToString::to_string).collect();
-        let finalized = |target: &Target| removal::without_finalizer(&target.object).is_some();
+        let finalized = |target: &RemovalTarget| removal::without_finalizer(&target.object).is_some();
         let (finalized, _): (Vec<_>, Vec<_>) = all.into_iter().partition(finalized);
         let mut notes = Vec::new();
         if !running.is_empty() {
@@ -273,7 +277,7 @@ impl Reading<'_> {
     }
 
     /// What the labeller of flavor sources marked.
-    async fn labelled(&self) -> anyhow::Result<Vec<Target>> {
+    async fn labelled(&self) -> anyhow::Result<Vec<RemovalTarget>> {
         let selector = format!("{}={}", meta::FLAVOR_SOURCE, meta::FLAVOR_SOURCE_OURS);
         let mut all = Vec::new();
         for kind in ["ConfigMap", "Secret"] {
@@ -283,12 +287,12 @@ impl Reading<'_> {
             let found = reader::list(self.client, resource, &selection).await.map_err(|error| {
                 anyhow::anyhow!("{} cannot be listed: {}", resource.name(), reader::api_message(&error))
             })?;
-            all.extend(found.into_iter().map(|object| Target::of(resource, object)));
+            all.extend(found.into_iter().map(|object| RemovalTarget::of(resource, object)));
         }
         Ok(all)
     }
 
-    async fn records(&self, options: &InstallOptions) -> anyhow::Result<Vec<Target>> {
+    async fn records(&self, options: &InstallOptions) -> anyhow::Result<Vec<RemovalTarget>> {
         let mut all = Vec::new();
         for (kind, name) in removal::RECORDS {
             all.extend(self.get(kind, &options.namespace, name).await?);
@@ -297,14 +301,17 @@ impl Reading<'_> {
     }
 
     /// The namespace, where it goes; else why it stays.
-    async fn namespace(&self, options: &InstallOptions) -> anyhow::Result<(Option<Target>, Option<String>)> {
+    async fn namespace(
+        &self,
+        options: &InstallOptions,
+    ) -> anyhow::Result<(Option<RemovalTarget>, Option<String>)> {
         let name = options.namespace.as_str();
         let Some(found) = self.get(("", "Namespace"), "", name).await? else { return Ok((None, None)) };
         if !removal::is_ours(&found.object, options) {
             return Ok((None, Some(format!("the namespace {name} stays, as it was not rendered"))));
         }
         for kind in removal::IN_USE {
-            let foreign = |target: &Target| {
+            let foreign = |target: &RemovalTarget| {
                 let labels = &target.object["metadata"]["labels"];
                 labels["app.kubernetes.io/part-of"] != "interlock"
                     && labels["app.kubernetes.io/name"] != "interlock"
@@ -317,7 +324,7 @@ impl Reading<'_> {
         Ok((Some(found), None))
     }
 
-    async fn definitions(&self) -> anyhow::Result<Result<Vec<Target>, Refused>> {
+    async fn definitions(&self) -> anyhow::Result<Result<Vec<RemovalTarget>, Refused>> {
         for kind in ["Instance", "OperatorVersion", "Operator"] {
             let count = self.list((meta::KUDO_GROUP, kind), None, None).await?.len();
             if count > 0 {

@@ -173,7 +173,7 @@ mod tests {
     use kube::core::Status;
     use rstest::rstest;
 
-    use super::super::report::Outcome;
+    use super::super::report::CheckOutcome;
     use super::*;
 
     fn refused(code: u16, message: &str) -> Result<(), kube::Error> {
@@ -185,34 +185,34 @@ mod tests {
                         endpoints available for service \"interlock\"";
 
     #[rstest]
-    #[case::by_its_rule(1, refused(422, "invalid: x [version-invalid]"), Outcome::Ok, "")]
-    #[case::admitted(1, Ok(()), Outcome::Ok, "")]
-    #[case::dead(1, refused(500, DEAD), Outcome::Failed, "rollout status deployment/interlock")]
+    #[case::by_its_rule(1, refused(422, "invalid: x [version-invalid]"), CheckOutcome::Ok, "")]
+    #[case::admitted(1, Ok(()), CheckOutcome::Ok, "")]
+    #[case::dead(1, refused(500, DEAD), CheckOutcome::Failed, "rollout status deployment/interlock")]
     #[case::untrusted(
         1,
         refused(500, "failed calling webhook: tls: x509: certificate signed by unknown authority"),
-        Outcome::Failed,
+        CheckOutcome::Failed,
         "rollout restart deployment/interlock"
     )]
     #[case::without_a_right(
         1,
         refused(403, "operatorversions.kudo.dev is forbidden: User \"u\" cannot create resource"),
-        Outcome::Failed,
+        CheckOutcome::Failed,
         "interlock-package-installer"
     )]
     #[case::no_namespace(
         0,
         refused(404, "namespaces \"ns\" not found"),
-        Outcome::Failed,
+        CheckOutcome::Failed,
         "create the namespace ns"
     )]
-    #[case::by_another(0, refused(422, "denied by somebody"), Outcome::Ok, "")]
-    #[case::open_and_refused(3, refused(422, "RF01: no flavor"), Outcome::Ok, "")]
-    #[case::open_and_admitted(3, Ok(()), Outcome::Skipped, "")]
+    #[case::by_another(0, refused(422, "denied by somebody"), CheckOutcome::Ok, "")]
+    #[case::open_and_refused(3, refused(422, "RF01: no flavor"), CheckOutcome::Ok, "")]
+    #[case::open_and_admitted(3, Ok(()), CheckOutcome::Skipped, "")]
     fn an_answer_is_judged(
         #[case] probe: usize,
         #[case] answer: Result<(), kube::Error>,
-        #[case] outcome: Outcome,
+        #[case] outcome: CheckOutcome,
         #[case] next: &str,
     ) {
         let result = judge(&probes()[probe], answer, "ns");

@@ -96,7 +96,7 @@ fn waiting(deployment: &Value) -> Option<(&str, String)> {
     (available < wanted).then(|| (name, format!("{available} of {wanted} replicas are available")))
 }
 
-/// The Lease: somebody holds it, and renews it.
+/// Checks that a replica holds the Lease, and renews it.
 pub(super) async fn leader(installation: &Installation) -> CheckResult {
     const CHECK: &str = "leader";
     let namespace = installation.options.namespace.as_str();

@@ -8,7 +8,7 @@ use serde_json::json;
 /// Whether a check passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Outcome {
+pub(super) enum CheckOutcome {
     /// It passed.
     Ok,
     /// It did not.
@@ -23,7 +23,7 @@ pub(super) struct CheckResult {
     /// What was checked.
     pub(super) check: &'static str,
     /// Whether it passed.
-    pub(super) result: Outcome,
+    pub(super) result: CheckOutcome,
     /// What was found.
     pub(super) message: String,
     /// What to do, in the imperative, where it failed.
@@ -34,28 +34,28 @@ pub(super) struct CheckResult {
 impl CheckResult {
     /// It passed.
     pub(super) fn ok(check: &'static str, message: impl Into<String>) -> Self {
-        Self { check, result: Outcome::Ok, message: message.into(), next: None }
+        Self { check, result: CheckOutcome::Ok, message: message.into(), next: None }
     }
 
     /// There is nothing to check.
     pub(super) fn skipped(check: &'static str, message: impl Into<String>) -> Self {
-        Self { check, result: Outcome::Skipped, message: message.into(), next: None }
+        Self { check, result: CheckOutcome::Skipped, message: message.into(), next: None }
     }
 
     /// It failed.
     pub(super) fn failed(check: &'static str, message: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { check, result: Outcome::Failed, message: message.into(), next: Some(next.into()) }
+        Self { check, result: CheckOutcome::Failed, message: message.into(), next: Some(next.into()) }
     }
 }
 
 /// Whether no check failed.
 pub(super) fn passed(results: &[CheckResult]) -> bool {
-    results.iter().all(|result| result.result != Outcome::Failed)
+    results.iter().all(|result| result.result != CheckOutcome::Failed)
 }
 
 /// The names of the checks that failed.
 pub(super) fn failed(results: &[CheckResult]) -> Vec<&'static str> {
-    results.iter().filter(|result| result.result == Outcome::Failed).map(|result| result.check).collect()
+    results.iter().filter(|result| result.result == CheckOutcome::Failed).map(|result| result.check).collect()
 }
 
 /// One line a check; below one that failed, what to do.
@@ -64,9 +64,9 @@ pub(super) fn text(results: &[CheckResult]) -> String {
     let mut out = String::new();
     for CheckResult { check, result, message, next } in results {
         let word = match result {
-            Outcome::Ok => "ok",
-            Outcome::Failed => "FAILED",
-            Outcome::Skipped => "skipped",
+            CheckOutcome::Ok => "ok",
+            CheckOutcome::Failed => "FAILED",
+            CheckOutcome::Skipped => "skipped",
         };
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{word:<8}{check:<width$}  {}", one_line(message));

@@ -11,7 +11,7 @@ use self::facts::FactReader;
 use super::discovery::{NamedObject, ServedKinds, ServedResource};
 use super::error::CliError;
 use super::output::OutputFlag;
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::reader::{self, ReadOutcome, Selection};
 use super::suggest;
 use super::target::{TargetFlags, block_on};
@@ -57,7 +57,7 @@ async fn run(arguments: WhyArguments) -> anyhow::Result<()> {
             return Err(CliError::refused(what).why(why).next(can_i("get", resource, at)).into());
         }
     };
-    let progress = Progress::start("reading what it depends on and its history");
+    let progress = ProgressLine::start("reading what it depends on and its history");
     let facts = FactReader { client: &client, served: &served }.read_all(object).await;
     drop(progress);
     let story = WhyAnswer::of(&facts);

@@ -8,7 +8,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::kind::TROUBLE_GRACE;
-use crate::cluster::crds::{Crds, Definition};
+use crate::cluster::crds::{Crds, DecodedDefinition};
 use crate::cluster::list::ListedResource;
 use crate::cluster::watch::{self, KindEvent, LONGEST_PAUSE, WatchEnd};
 use crate::telemetry::panics::{Panicked, caught};
@@ -43,7 +43,7 @@ impl Definitions {
 #[derive(Debug)]
 pub enum DefinitionsReport {
     /// An event of the watch.
-    Event(Box<KindEvent<Definition>>),
+    Event(Box<KindEvent<DecodedDefinition>>),
     /// The API server refused the watch, or answered 404.
     Ended(WatchEnd),
     /// It panicked.
@@ -55,7 +55,7 @@ pub enum DefinitionsReport {
 pub struct DefinitionsWatch {
     definitions: Definitions,
     /// The definitions of an incomplete list.
-    listing: Vec<Definition>,
+    listing: Vec<DecodedDefinition>,
     listed: bool,
     failing_since: Option<Instant>,
     refused: bool,
@@ -124,7 +124,7 @@ impl DefinitionsWatch {
         self.retry_at = Some(now + pause.min(LONGEST_PAUSE));
     }
 
-    fn event(&mut self, event: KindEvent<Definition>, now: Instant) {
+    fn event(&mut self, event: KindEvent<DecodedDefinition>, now: Instant) {
         match event {
             KindEvent::Listing => self.listing.clear(),
             KindEvent::Listed(one) => self.listing.push(one),

@@ -12,7 +12,7 @@ mod style;
 mod write;
 
 pub use error::{Aliases, MAX_DEPTH, MAX_MADE, YamlError, YamlProblem};
-pub use places::{DuplicateKey, Step, duplicate_key, line_of, lines_of_items};
+pub use places::{DuplicateKey, PathStep, duplicate_key, line_of, lines_of_items};
 pub use read::{Reader, documents, read};
 pub(super) use write::Doc;
 pub use write::write;

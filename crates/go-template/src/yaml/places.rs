@@ -8,7 +8,7 @@ use super::error::MAX_DEPTH;
 
 /// A step from a value to one in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'k> {
+pub enum PathStep<'k> {
     /// The value of a key.
     Key(&'k str),
     /// The item of a list.
@@ -37,13 +37,13 @@ pub fn duplicate_key(text: &str) -> Option<DuplicateKey> {
 
 /// The line, from 1, of the value at the end of these steps in the first document, or of the last value on the way
 /// that the text has. The line of a value in a mapping is the one of its key.
-pub fn line_of(text: &str, steps: &[Step<'_>]) -> Option<usize> {
+pub fn line_of(text: &str, steps: &[PathStep<'_>]) -> Option<usize> {
     let mut walk = Walk::new(text);
     let (mut event, mut line) = walk.first()?;
     for step in steps {
         let found = match (&event, step) {
-            (Event::MappingStart(..), Step::Key(key)) => walk.seek_key(key),
-            (Event::SequenceStart(..), Step::Index(index)) => walk.seek_item(*index),
+            (Event::MappingStart(..), PathStep::Key(key)) => walk.seek_key(key),
+            (Event::SequenceStart(..), PathStep::Index(index)) => walk.seek_item(*index),
             _ => None,
         };
         match found {
@@ -220,12 +220,12 @@ mod tests {
 
     #[rstest]
     #[case(&[], 1)]
-    #[case(&[Step::Key("spec")], 4)]
-    #[case(&[Step::Key("spec"), Step::Key("rules"), Step::Index(1), Step::Key("name")], 8)]
-    #[case::as_far_as_there_is(&[Step::Key("spec"), Step::Key("rules"), Step::Index(0), Step::Key("group")], 6)]
-    #[case::no_such_item(&[Step::Key("spec"), Step::Key("rules"), Step::Index(7)], 5)]
-    #[case::of_a_text(&[Step::Key("kind"), Step::Key("x")], 1)]
-    fn lines(#[case] steps: &[Step<'_>], #[case] line: usize) {
+    #[case(&[PathStep::Key("spec")], 4)]
+    #[case(&[PathStep::Key("spec"), PathStep::Key("rules"), PathStep::Index(1), PathStep::Key("name")], 8)]
+    #[case::as_far_as_there_is(&[PathStep::Key("spec"), PathStep::Key("rules"), PathStep::Index(0), PathStep::Key("group")], 6)]
+    #[case::no_such_item(&[PathStep::Key("spec"), PathStep::Key("rules"), PathStep::Index(7)], 5)]
+    #[case::of_a_text(&[PathStep::Key("kind"), PathStep::Key("x")], 1)]
+    fn lines(#[case] steps: &[PathStep<'_>], #[case] line: usize) {
         let text = "kind: A\nmetadata:\n  name: x\nspec:\n  rules:\n  - name: a\n  - group: b\n    name: c\n";
         assert_eq!(line_of(text, steps), Some(line));
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 
 /// A key that an object has twice.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DuplicateKey {
+pub(super) struct DuplicateJsonKey {
     pub(super) key: String,
     /// From 1.
     pub(super) line: usize,
@@ -18,7 +18,7 @@ pub(super) struct DuplicateKey {
 pub(super) type Located = (Value, Range<usize>);
 
 /// The values of a text that is a stream of JSON; `None` for other texts.
-pub(super) fn values(text: &str) -> Result<Option<Vec<Located>>, DuplicateKey> {
+pub(super) fn values(text: &str) -> Result<Option<Vec<Located>>, DuplicateJsonKey> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Unique>();
     let mut values = Vec::new();
     let mut start = 0;
@@ -34,7 +34,7 @@ pub(super) fn values(text: &str) -> Result<Option<Vec<Located>>, DuplicateKey> {
                 let line = error.line();
                 let text = error.to_string();
                 let key = text.rsplit_once(" at line ").map_or(text.as_str(), |(key, _)| key);
-                return Err(DuplicateKey { key: key.to_owned(), line });
+                return Err(DuplicateJsonKey { key: key.to_owned(), line });
             }
             Err(_) => return Ok(None),
         }
@@ -128,7 +128,7 @@ mod tests {
     #[case("{\"a\": 1,\n\t\"a\": 2}", "a", 2)]
     #[case("{}\n{\"x\": {\"at line 7\": 1,\n\n \"at line 7\": 2}}", "at line 7", 4)]
     fn a_duplicate_is_named(#[case] text: &str, #[case] key: &str, #[case] line: usize) {
-        assert_eq!(values(text).unwrap_err(), DuplicateKey { key: key.to_owned(), line });
+        assert_eq!(values(text).unwrap_err(), DuplicateJsonKey { key: key.to_owned(), line });
     }
 
     #[rstest]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow, bail};
 use crd_schema::PathPart;
 use go_template::Never;
-use go_template::yaml::{Aliases, Reader, Step, duplicate_key, line_of, lines_of_items};
+use go_template::yaml::{Aliases, PathStep, Reader, duplicate_key, line_of, lines_of_items};
 use serde_json::Value;
 
 use crate::cli::files::{self, READABLE};
@@ -34,13 +34,13 @@ pub(super) const STDIN: &str = "-";
 
 /// Where an object is in the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ManifestPlace {
     pub(super) file: String,
     /// From 1.
     pub(super) line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ManifestPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = if self.file == STDIN { "standard input" } else { &self.file };
         write!(f, "{file}:{}", self.line)
@@ -51,7 +51,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug)]
 pub(super) struct Manifest {
     pub(super) object: Value,
-    pub(super) place: Place,
+    pub(super) place: ManifestPlace,
     /// The text of the object; `None` where it was made of several files.
     source: Option<Arc<Source>>,
 }
@@ -66,21 +66,21 @@ struct Source {
 
 impl Manifest {
     /// The place of a field, or of the last one on the way that was written.
-    pub(super) fn place_of(&self, at: &[PathPart]) -> Place {
+    pub(super) fn place_of(&self, at: &[PathPart]) -> ManifestPlace {
         let source = self.source.as_ref().filter(|source| source.text.len() <= MAX_LOCATED && !at.is_empty());
         let line = source.and_then(|source| {
-            let item = source.text.trim_start().starts_with("- ").then_some(Step::Index(0));
-            let steps: Vec<Step<'_>> = item.into_iter().chain(at.iter().map(step)).collect();
+            let item = source.text.trim_start().starts_with("- ").then_some(PathStep::Index(0));
+            let steps: Vec<PathStep<'_>> = item.into_iter().chain(at.iter().map(step)).collect();
             Some((source.lines_before + line_of(&source.text, &steps)?).max(self.place.line))
         });
-        Place { file: self.place.file.clone(), line: line.unwrap_or(self.place.line) }
+        ManifestPlace { file: self.place.file.clone(), line: line.unwrap_or(self.place.line) }
     }
 }
 
-fn step(part: &PathPart) -> Step<'_> {
+fn step(part: &PathPart) -> PathStep<'_> {
     match part {
-        PathPart::Key(key) | PathPart::MapKey(key) => Step::Key(key),
-        PathPart::Index(index) => Step::Index(*index),
+        PathPart::Key(key) | PathPart::MapKey(key) => PathStep::Key(key),
+        PathPart::Index(index) => PathStep::Index(*index),
     }
 }
 
@@ -121,7 +121,7 @@ impl Input {
     /// The objects that `interlock package install` makes of a folder, but for the Instance.
     fn package(&mut self, folder: &Path) -> anyhow::Result<()> {
         let package = read_package(folder)?;
-        let place = Place { file: folder.join("operator.yaml").display().to_string(), line: 1 };
+        let place = ManifestPlace { file: folder.join("operator.yaml").display().to_string(), line: 1 };
         for object in [package.operator, package.operator_version] {
             self.add(Manifest { object, place: place.clone(), source: None })?;
         }
@@ -222,14 +222,14 @@ impl Input {
         let items =
             value.get_mut("items").and_then(Value::as_array_mut).filter(|_| is_list).map(std::mem::take);
         let Some(items) = items else {
-            let place = Place { file, line: lines_before + line_of(text, &[]).unwrap_or(1) };
+            let place = ManifestPlace { file, line: lines_before + line_of(text, &[]).unwrap_or(1) };
             let object = files::object(path, "a document", value).with_context(|| place.to_string())?;
             return self.add(Manifest { object, place, source: source(text, lines_before) });
         };
         let texts = item_texts(text);
         for (i, item) in items.into_iter().enumerate() {
             let (line, text) = texts.get(i).copied().unwrap_or((1, ""));
-            let place = Place { file: file.clone(), line: lines_before + line };
+            let place = ManifestPlace { file: file.clone(), line: lines_before + line };
             let object =
                 files::object(path, &format!("items[{i}]"), item).with_context(|| place.to_string())?;
             self.add(Manifest { object, place, source: source(text, lines_before + line - 1) })?;

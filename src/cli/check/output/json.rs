@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::check::decision::{Cause, ObjectDecision, Report, Verdict};
+use crate::cli::check::decision::{FieldCause, ObjectDecision, Report, Verdict};
 
 /// The JSON of a report.
 pub(super) fn of(report: &Report) -> Value {
@@ -53,7 +53,7 @@ fn object(decision: &ObjectDecision) -> Value {
     })
 }
 
-fn cause(cause: &Cause) -> Value {
+fn cause(cause: &FieldCause) -> Value {
     json!({
         "field": cause.field,
         "rule": cause.rule,

@@ -11,7 +11,7 @@ mod text;
 
 /// The form of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Output {
+pub(super) enum ReportFormat {
     /// For people.
     Text,
     /// One JSON object.
@@ -22,7 +22,7 @@ pub(super) enum Output {
     Sarif,
 }
 
-impl Output {
+impl ReportFormat {
     /// The report in this form.
     pub(super) fn of(self, report: &Report) -> String {
         match self {

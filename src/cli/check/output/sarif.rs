@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crate::cli::check::decision::{ObjectDecision, Report, Verdict};
-use crate::cli::check::manifests::{Place, STDIN};
+use crate::cli::check::manifests::{ManifestPlace, STDIN};
 use crate::telemetry::build;
 use interlock_core::kinds;
 
@@ -110,7 +110,7 @@ impl Log {
         }
     }
 
-    fn result(&mut self, rule: &str, level: &str, message: &str, place: &Place) {
+    fn result(&mut self, rule: &str, level: &str, message: &str, place: &ManifestPlace) {
         let next = self.rules.len();
         let index = *self.rules.entry(rule.to_owned()).or_insert(next);
         self.results.push(json!({

@@ -221,7 +221,7 @@ fn a_definition_of_the_stream_is_asked_about_the_objects_after_it() {
         text.ends_with("4 objects: 2 allowed, 1 refused, 1 not checked; rules of schemas not evaluated: 3\n"),
         "{text}"
     );
-    for output in [Output::Json, Output::Junit, Output::Sarif] {
+    for output in [ReportFormat::Json, ReportFormat::Junit, ReportFormat::Sarif] {
         assert!(output.of(&checked.0).contains("cel.bind"), "{output:?}");
     }
 }
@@ -247,11 +247,11 @@ fn everything() -> (tempfile::TempDir, Report) {
 
 /// `INTERLOCK_BLESS=1` writes what is printed now.
 #[rstest]
-#[case(Output::Text, "stream.txt")]
-#[case(Output::Json, "stream.json")]
-#[case(Output::Junit, "stream.xml")]
-#[case(Output::Sarif, "stream.sarif")]
-fn outputs_are_the_goldens(#[case] output: Output, #[case] name: &str) {
+#[case(ReportFormat::Text, "stream.txt")]
+#[case(ReportFormat::Json, "stream.json")]
+#[case(ReportFormat::Junit, "stream.xml")]
+#[case(ReportFormat::Sarif, "stream.sarif")]
+fn outputs_are_the_goldens(#[case] output: ReportFormat, #[case] name: &str) {
     let (folder, report) = everything();
     let encoded = folder.path().display().to_string();
     let text =
@@ -267,7 +267,7 @@ fn outputs_are_the_goldens(#[case] output: Output, #[case] name: &str) {
 #[test]
 fn sarif_has_a_rule_for_each_result() {
     let (_folder, report) = everything();
-    let sarif: Value = serde_json::from_str(&Output::Sarif.of(&report)).unwrap();
+    let sarif: Value = serde_json::from_str(&ReportFormat::Sarif.of(&report)).unwrap();
     let run = &sarif["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
     let results = run["results"].as_array().unwrap();
@@ -287,7 +287,7 @@ fn sarif_has_a_rule_for_each_result() {
 fn the_page_names_what_is_printed() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/check.md")).unwrap();
     let (_folder, report) = everything();
-    let json: Value = serde_json::from_str(&Output::Json.of(&report)).unwrap();
+    let json: Value = serde_json::from_str(&ReportFormat::Json.of(&report)).unwrap();
     let top = json.as_object().unwrap().keys().cloned();
     let summary = json["summary"].as_object().unwrap().keys().cloned();
     let object = json["objects"][0].as_object().unwrap().keys().cloned();
