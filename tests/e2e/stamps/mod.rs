@@ -72,6 +72,12 @@ impl<'a> Ground<'a> {
         user.create_package(ns.name(), PACKAGE);
         ns.bind(meta::CONTROLLER_USER, "ClusterRole", "cluster-admin");
         let bare = cluster.user("interlock", &[]).within(ns.name());
+        // The authorizer learns of the binding a moment later; without it the process reads no Secrets here.
+        let secrets = format!("{}?limit=1", ns.path("v1", "secrets", ""));
+        wait_until("the bare client has its rights", CAP, || {
+            let answer = bare.read(&secrets);
+            if answer.code == 200 { Ok(()) } else { Err(answer.to_string()) }
+        });
         Self { ns, user, bare }
     }
 
