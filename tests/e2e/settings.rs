@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::existing;
 use crate::support::client::Answer;
+use crate::support::peers::kstatus;
 use crate::support::{Client, Cluster, Interlock, Namespace, ground, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
@@ -135,6 +136,15 @@ fn await_condition(admin: &Client, name: &str, type_: &str, want: (&str, &str)) 
     })
 }
 
+/// Waits until kstatus, which Flux, Argo CD and `helm --wait` ask, reads this of an Interlock.
+#[track_caller]
+fn await_kstatus(admin: &Client, name: &str, want: &str) {
+    wait_until(&format!("kstatus reads {want} of {name}"), CAP, || {
+        let found = admin.read(&format!("{INTERLOCKS}/{name}")).ok();
+        if kstatus(&found) == want { Ok(()) } else { Err(format!("{found:#}")) }
+    });
+}
+
 /// From Deny to Warn to Deny, in one namespace of two, without a restart and in both layers; what
 /// was let through is carried out when the plan has ended.
 #[test]
@@ -194,7 +204,7 @@ fn rules_change_while_the_process_runs() {
 #[test]
 fn what_is_not_honoured_is_told() {
     let cluster = Cluster::own(&[]);
-    let _process = Interlock::install(&cluster, &[]);
+    let process = Interlock::install(&cluster, &[]);
     let admin = cluster.admin();
     let refused = |spec: &str| admin.kubectl_in(&["apply", "-f", "-"], &manifest("default", spec)).refused();
     let said = refused("{rules: [{group: lock, action: Warn}]}");
@@ -211,10 +221,16 @@ fn what_is_not_honoured_is_told() {
     admin.apply(&manifest("default", "{capabilities: {roots: {mode: auto}}}"));
     let told = await_condition(&admin, "default", "Accepted", ("False", "Invalid"));
     assert!(told.contains("spec.capabilities.roots: there is no such capability"), "{told}");
+    await_kstatus(&admin, "default", "Failed");
+    process.kill();
     admin.apply(&manifest("default", "{}"));
+    await_kstatus(&admin, "default", "InProgress");
+    process.start();
     await_condition(&admin, "default", "Accepted", ("True", "Accepted"));
+    await_kstatus(&admin, "default", "Current");
     admin.apply(&manifest("mine", r#"{rules: [{group: freeze, action: "Off"}]}"#));
     let told = await_condition(&admin, "mine", "Ready", ("False", "NotHonoured"));
+    await_kstatus(&admin, "mine", "Failed");
     assert!(told.contains("only the Interlock named default is honoured"), "{told}");
     let shown = admin.kubectl(&["get", "ilk"]).ok();
     assert!(shown.contains("NAME") && shown.contains("READY") && shown.contains("NotHonoured"), "{shown}");

@@ -7,6 +7,7 @@ use interlock_core::api::meta;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use super::stalled;
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{
     CapabilityPhase, CapabilitySnapshot, CapabilityStatus as Standing, KindStatus, Mode, WatchState,
@@ -15,9 +16,9 @@ use crate::cluster::supervisor::{
 /// Summary.
 const READY: &str = "Ready";
 /// Whether the object is honoured, completely.
-const ACCEPTED: &str = "Accepted";
+pub(super) const ACCEPTED: &str = "Accepted";
 /// Whether the second layer follows the rules of the spec.
-const RULES_APPLIED: &str = "RulesApplied";
+pub(super) const RULES_APPLIED: &str = "RulesApplied";
 
 /// On an object that is being deleted: what continues without it.
 const DELETING: &str = "Deleting";
@@ -75,14 +76,23 @@ pub struct StatusUpdate {
     pub again: Option<Timestamp>,
 }
 
-struct Wanted {
-    type_: String,
-    status: ConditionStatus,
-    reason: String,
-    message: String,
+/// When a state that passes is looked at again, if one does.
+pub(super) type PassingUntil = Option<Timestamp>;
+
+/// A condition as it is to be.
+pub(super) struct Wanted {
+    pub(super) type_: String,
+    pub(super) status: ConditionStatus,
+    pub(super) reason: String,
+    pub(super) message: String,
 }
 
-fn wanted(type_: &str, status: ConditionStatus, reason: &str, message: impl Into<String>) -> Wanted {
+pub(super) fn wanted(
+    type_: &str,
+    status: ConditionStatus,
+    reason: &str,
+    message: impl Into<String>,
+) -> Wanted {
     Wanted { type_: type_.to_owned(), status, reason: reason.to_owned(), message: message.into() }
 }
 
@@ -92,9 +102,11 @@ pub fn ignored(object: &Interlock, now: Timestamp) -> InterlockStatus {
     let text = format!(
         "only the Interlock named {DEFAULT} is honoured: move what {name} sets to it, and delete {name}"
     );
-    let conditions =
-        [READY, ACCEPTED].map(|type_| wanted(type_, ConditionStatus::False, "NotHonoured", text.as_str()));
-    with(object, conditions.into(), now)
+    let mut conditions: Vec<Wanted> = [READY, ACCEPTED]
+        .map(|type_| wanted(type_, ConditionStatus::False, "NotHonoured", text.as_str()))
+        .into();
+    conditions.extend(stalled::condition(object, &conditions, None, now).0);
+    with(object, conditions, now)
 }
 
 /// The status of the honoured object.
@@ -105,13 +117,15 @@ pub fn honoured(object: &Interlock, told: &StatusInput<'_>) -> StatusUpdate {
     } else {
         vec![accepted(told.problems), applied(told.lagging)]
     };
-    let mut unready: Vec<(ConditionStatus, String, String)> = told
+    let mut unready: Vec<Unready> = told
         .essential
         .iter()
         .filter(|name| told.snapshot.get(name).is_none())
-        .map(|name| {
-            let text = format!("{}: it has not been looked at yet", type_of(name));
-            (ConditionStatus::Unknown, CapabilityPhase::Unknown(None).reason().to_owned(), text)
+        .map(|name| Unready {
+            status: ConditionStatus::Unknown,
+            reason: CapabilityPhase::Unknown(None).reason().to_owned(),
+            message: format!("{}: it has not been looked at yet", type_of(name)),
+            ends_by_itself: true,
         })
         .collect();
     let standings = told.snapshot.capabilities.iter();
@@ -128,21 +142,42 @@ pub fn honoured(object: &Interlock, told: &StatusInput<'_>) -> StatusUpdate {
         };
         let counts = told.essential.contains(&standing.name) && standing.mode != Mode::Off;
         if counts && one.status != ConditionStatus::True {
-            unready.push((one.status, one.reason.clone(), format!("{type_}: {}", one.message)));
+            unready.push(Unready {
+                status: one.status,
+                reason: one.reason.clone(),
+                message: format!("{type_}: {}", one.message),
+                ends_by_itself: stalled::ends_by_itself(&standing.state),
+            });
         }
         conditions.push(one);
     }
-    conditions.insert(0, ready(unready));
+    let ready = ready(&unready);
+    if !is_deleting(object) {
+        let passes = unready.iter().all(|one| one.ends_by_itself);
+        let not_ready = (!unready.is_empty()).then_some((&ready, passes));
+        let (settled, until) = stalled::condition(object, &conditions, not_ready, told.now);
+        conditions.extend(settled);
+        again = [again, until].into_iter().flatten().min();
+    }
+    conditions.insert(0, ready);
     StatusUpdate { status: with(object, conditions, told.now), again }
 }
 
-fn ready(unready: Vec<(ConditionStatus, String, String)>) -> Wanted {
-    let worst = unready.iter().find(|(status, ..)| *status == ConditionStatus::False).or(unready.first());
-    let Some((status, reason, _)) = worst else {
+/// A required capability that does not run.
+struct Unready {
+    status: ConditionStatus,
+    reason: String,
+    message: String,
+    ends_by_itself: bool,
+}
+
+fn ready(unready: &[Unready]) -> Wanted {
+    let worst = unready.iter().find(|one| one.status == ConditionStatus::False).or(unready.first());
+    let Some(worst) = worst else {
         return wanted(READY, ConditionStatus::True, "Running", "everything that is required runs");
     };
-    let texts: Vec<&str> = unready.iter().map(|(_, _, text)| text.as_str()).collect();
-    wanted(READY, *status, reason, texts.join("; "))
+    let texts: Vec<&str> = unready.iter().map(|one| one.message.as_str()).collect();
+    wanted(READY, worst.status, &worst.reason, texts.join("; "))
 }
 
 fn accepted(problems: &[SettingProblem]) -> Wanted {
@@ -273,7 +308,7 @@ fn running(standing: &Standing) -> String {
     texts.join("; ")
 }
 
-fn found<'a>(object: &'a Interlock, type_: &str) -> Option<&'a Condition> {
+pub(super) fn found<'a>(object: &'a Interlock, type_: &str) -> Option<&'a Condition> {
     object.status.as_ref()?.conditions.iter().find(|condition| condition.type_ == type_)
 }
 
@@ -316,5 +351,6 @@ fn with(object: &Interlock, conditions: Vec<Wanted>, now: Timestamp) -> Interloc
 
 /// Whether we may remove a condition that is no longer wanted.
 fn is_ours(type_: &str) -> bool {
-    [READY, ACCEPTED, RULES_APPLIED, DELETING].contains(&type_) || type_.ends_with(READY)
+    [READY, ACCEPTED, RULES_APPLIED, DELETING, stalled::RECONCILING, stalled::STALLED].contains(&type_)
+        || type_.ends_with(READY)
 }

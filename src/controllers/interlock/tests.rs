@@ -277,8 +277,84 @@ fn what_is_not_honoured_is_named() {
     let mut other = object(1);
     other.metadata.name = Some("mine".to_owned());
     let status = status::ignored(&other, at(2_000));
-    assert_eq!(said(&status), ["Ready False NotHonoured", "Accepted False NotHonoured"]);
+    assert_eq!(
+        said(&status),
+        ["Ready False NotHonoured", "Accepted False NotHonoured", "Stalled True NotHonoured"]
+    );
     assert!(message(&status, "Ready").contains("delete mine"));
+}
+
+fn waiting(why: NotReadyReason) -> CapabilityPhase {
+    CapabilityPhase::Waiting(vec![Missing { name: "instances.kudo.dev".to_owned(), why }])
+}
+
+fn refused() -> CapabilityPhase {
+    CapabilityPhase::Forbidden(RefusedKind { name: "instances.kudo.dev".to_owned(), verb: ApiVerb::List })
+}
+
+/// `Reconciling` or `Stalled`, which kstatus reads as InProgress and Failed; Current without either.
+#[rstest]
+#[case::runs(running(), None)]
+#[case::lists(CapabilityPhase::Starting(Epoch(2)), Some("Reconciling True Syncing"))]
+#[case::drains(CapabilityPhase::Draining(Epoch(2)), Some("Reconciling True Draining"))]
+#[case::unknown(CapabilityPhase::Unknown(None), Some("Reconciling True DiscoveryUnknown"))]
+#[case::definition_goes(waiting(NotReadyReason::Terminating), Some("Reconciling True CRDTerminating"))]
+#[case::no_definition(missing(), Some("Stalled True CRDMissing"))]
+#[case::by_hand(waiting(NotReadyReason::Manual), Some("Stalled True Manual"))]
+#[case::forbidden(refused(), Some("Stalled True Forbidden"))]
+#[case::slow(CapabilityPhase::Degraded(Epoch(2), "it was not listed".to_owned()), Some("Stalled True SyncTimeout"))]
+#[case::old(
+    CapabilityPhase::Outdated(Epoch(2), "apply the definitions".to_owned()),
+    Some("Stalled True DefinitionOutdated")
+)]
+fn a_required_capability_is_waited_for_or_needs_a_person(
+    #[case] instances: CapabilityPhase,
+    #[case] want: Option<&str>,
+) {
+    let snapshot = snapshot(instances, refused());
+    let status = status::honoured(&object(1), &told(&snapshot, SINCE + 60)).status;
+    let found: Vec<String> = said(&status)
+        .into_iter()
+        .filter(|said| said.starts_with("Reconciling") || said.starts_with("Stalled"))
+        .collect();
+    assert_eq!(found, Vec::from_iter(want.map(str::to_owned)));
+    let type_ = want.and_then(|want| want.split(' ').next());
+    if let Some(type_) = type_ {
+        assert_eq!(message(&status, type_), message(&status, "Ready"));
+    }
+}
+
+#[test]
+fn settings_that_are_not_honoured_need_a_person() {
+    let problems =
+        [SettingProblem { field: "spec.rules[0].group".to_owned(), problem: "is no group".to_owned() }];
+    let snapshot = snapshot(CapabilityPhase::Starting(Epoch(2)), running());
+    let told = StatusInput { problems: &problems, lagging: Some("may not"), ..told(&snapshot, 2_000) };
+    let status = status::honoured(&object(1), &told).status;
+    assert_eq!(said(&status).last().unwrap(), "Stalled True Invalid");
+    assert!(message(&status, "Stalled").contains("spec.rules[0].group: is no group"));
+    let mut going = object(1);
+    going.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(1_500)));
+    let status = status::honoured(&going, &told).status;
+    assert!(!said(&status).iter().any(|said| said.starts_with("Stalled")), "kstatus reads Terminating");
+}
+
+/// A write is repeated for two minutes before a person is asked for help.
+#[test]
+fn policies_that_lag_for_long_need_a_person() {
+    let snapshot = snapshot(running(), running());
+    let lags = |now: i64| StatusInput { lagging: Some("may not patch"), ..told(&snapshot, now) };
+    let mut object = object(1);
+    let mut look = |now: i64, lags: StatusInput<'_>| {
+        let look = status::honoured(&object, &lags);
+        object.status = Some(look.status.clone());
+        (said(&look.status).last().unwrap().clone(), look.again, now)
+    };
+    let reconciling = "Reconciling True PolicyNotWritten".to_owned();
+    assert_eq!(look(2_000, lags(2_000)), (reconciling.clone(), Some(at(2_120)), 2_000));
+    assert_eq!(look(2_119, lags(2_119)), (reconciling, Some(at(2_120)), 2_119));
+    assert_eq!(look(2_120, lags(2_120)), ("Stalled True PolicyNotWritten".to_owned(), None, 2_120));
+    assert_eq!(look(2_130, told(&snapshot, 2_130)), ("RoutesReady True Running".to_owned(), None, 2_130));
 }
 
 /// From its deletion on, its settings no longer apply, however long it remains.
