@@ -41,11 +41,13 @@ test: peers
 	@echo "== build"
 	cargo test --locked $(PACKAGES) --no-run
 	@echo "== tests"
-	@failed=0; \
+	@rm -rf target/test-logs && mkdir -p target/test-logs && set -o pipefail; failed=0; \
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} \
-		cargo test --locked $(PACKAGES) --no-fail-fast --test e2e || failed=1; \
-	cargo test --locked $(PACKAGES) --no-fail-fast --lib --bins --examples $(addprefix --test ,$(SUITES)) || failed=1; \
-	cargo test --locked $(PACKAGES) --no-fail-fast --doc || failed=1; \
+		cargo test --locked $(PACKAGES) --no-fail-fast --test e2e 2>&1 | tee target/test-logs/e2e || failed=1; \
+	cargo test --locked $(PACKAGES) --no-fail-fast --lib --bins --examples $(addprefix --test ,$(SUITES)) 2>&1 \
+		| tee target/test-logs/suites || failed=1; \
+	cargo test --locked $(PACKAGES) --no-fail-fast --doc 2>&1 | tee target/test-logs/doc || failed=1; \
+	[ $$failed = 0 ] || hack/failures target/test-logs/*; \
 	exit $$failed
 
 # What an edit of a decision needs: seconds once built, under a minute with everything.
