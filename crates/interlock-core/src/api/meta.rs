@@ -50,6 +50,8 @@ pub const ADOPT: &str = "interlock.dev/adopt";
 /// Annotation on an object that no Instance made and that a package writes: uid of the Instance
 /// that wrote it first. While it is set the object has no owner reference, and is not deleted.
 pub const ADOPTED_BY: &str = "interlock.dev/adopted-by";
+/// Annotation on an object whose template was written for a removed version of its API: that `apiVersion`.
+pub const CONVERTED_FROM: &str = "interlock.dev/converted-from";
 /// Annotation on a cluster-scoped object that an Instance made: uids of the other Instances that
 /// apply it, between commas.
 pub const SHARED_BY: &str = "interlock.dev/shared-by";

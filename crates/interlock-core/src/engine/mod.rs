@@ -12,6 +12,7 @@ pub mod lookup;
 pub mod merge;
 pub mod ownership;
 pub mod progress;
+pub mod removed_apis;
 pub mod render;
 pub mod render_cache;
 pub mod run;

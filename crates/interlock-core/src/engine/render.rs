@@ -7,6 +7,7 @@ use go_template::{Given, Root};
 use serde_json::Value;
 
 use super::errors::{TaskError, reason};
+use super::removed_apis;
 use super::render_cache;
 use super::run::Run;
 use crate::api::meta;
@@ -124,15 +125,18 @@ fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, Tas
             TaskError::fatal(reason::RENDERING, cause)
         }
     })?;
-    for (i, document) in documents.iter().enumerate() {
+    let mut objects = Vec::with_capacity(documents.len());
+    for (i, document) in documents.into_iter().enumerate() {
         let missing = |what: &str| fatal(format!("object {} has no {what}", i + 1));
         if !document.is_object() {
             return Err(fatal(format!("document {} is not an object", i + 1)));
         }
-        let gvk = Gvk::of(document).ok_or_else(|| missing("apiVersion or no kind"))?;
-        let name = name(document).filter(|n| !n.is_empty()).ok_or_else(|| missing("metadata.name"))?;
+        let gvk = Gvk::of(&document).ok_or_else(|| missing("apiVersion or no kind"))?;
+        let name = name(&document).filter(|n| !n.is_empty()).ok_or_else(|| missing("metadata.name"))?;
         addressable(&gvk, name).map_err(|why| fatal(format!("object {}: {why}", i + 1)))?;
-        let bytes = document.to_string().len();
+        let name = name.to_owned();
+        let object = removed_apis::convert(document);
+        let bytes = object.to_string().len();
         if bytes > MAX_OBJECT {
             return Err(fatal(format!(
                 "object {}, {} {name:?}, has {bytes} bytes as JSON; its annotation {} keeps all of it, and an API \
@@ -142,8 +146,9 @@ fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, Tas
                 meta::LAST_APPLIED_CONFIGURATION,
             )));
         }
+        objects.push(object);
     }
-    Ok(documents)
+    Ok(objects)
 }
 
 /// Maximum bytes of an object as JSON: like KUDO, Interlock writes its text into an annotation, and

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::api::object::Gvk;
 use crate::engine::errors::TaskError;
+use crate::engine::removed_apis::{self, RemovedApi};
 use crate::engine::render;
 use crate::engine::render::TaskContext;
 use crate::engine::run::Run;
@@ -12,10 +13,18 @@ use crate::engine::tasks;
 use crate::package::Package;
 use crate::package::values;
 
-/// The kinds that the templates spell out. A kind that a template computes is missing: only a run
-/// finds it.
+/// The kinds that the templates spell out, as they are served. A kind that a template computes is missing: only
+/// a run finds it.
 pub fn written_out(package: &Package) -> BTreeSet<Gvk> {
-    package.spec.templates.iter().flatten().flat_map(|(_, text)| kinds_in(text)).collect()
+    let all = package.spec.templates.iter().flatten().flat_map(|(_, text)| kinds_in(text));
+    all.map(removed_apis::served).collect()
+}
+
+/// The removed versions that the templates spell out, by template.
+pub fn removed(package: &Package) -> Vec<(&str, &'static RemovedApi)> {
+    let of = |text: &str| kinds_in(text).iter().filter_map(removed_apis::find).collect::<Vec<_>>();
+    let all = package.spec.templates.iter().flatten();
+    all.flat_map(|(name, text)| of(text).into_iter().map(|removed| (&**name, removed))).collect()
 }
 
 /// Reads `apiVersion` and `kind` at the left margin of a document; takes both or none.

@@ -19,6 +19,7 @@ use crate::engine::lookup::{Found, KindServed, Observed, Query, TaskProgress};
 use crate::engine::merge;
 use crate::engine::merge::MergeError;
 use crate::engine::ownership::TaskOwners;
+use crate::engine::removed_apis;
 use crate::engine::render::TaskContext;
 
 /// The kind of task.
@@ -92,6 +93,10 @@ pub(super) fn advance(
         check_health(&wanted, observed, &mut progress)?;
     }
     progress.done = written && progress.waiting.is_empty();
+    if progress.done {
+        let converted = wanted.iter().filter_map(|w| removed_apis::note(&w.object, &w.key));
+        progress.notes.extend(converted);
+    }
     Ok(progress)
 }
 
