@@ -96,10 +96,7 @@ async fn look(ctx: &InstanceContext, key: &NamespacedName) -> Result<Arc<Value>,
     // Another Instance of that name may be created during the read.
     let known = ctx.store.uid_of(key);
     match ctx.bookkeeping.instance(key).await {
-        Ok(Some(object)) => {
-            ctx.store.pin(key, object.clone());
-            Ok(object)
-        }
+        Ok(Some(object)) => Ok(ctx.store.pin(key, object)),
         Ok(None) => {
             ctx.watches.missed(key, known.as_deref());
             Err(Action::AwaitChange)

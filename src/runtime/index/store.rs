@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::affected::{Affected, Concerned, gateways};
+use super::instances::KeptInstance;
 use super::packages;
 use super::row::name;
 use super::tables::{ChangeSource, Decoded, Tables};
@@ -195,10 +196,21 @@ impl Store {
         Some(Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone })
     }
 
-    /// Pins a settled Instance, as it was read, until [`Self::unpin`].
-    pub fn pin(&self, key: &NamespacedName, object: Arc<Value>) {
+    /// Pins an Instance, as it was read, until [`Self::unpin`]; returns its newest known state, as a watch may
+    /// have reported a later one since.
+    pub fn pin(&self, key: &NamespacedName, object: Arc<Value>) -> Arc<Value> {
         self.answered(&WatchChange::Applied(object.clone()));
-        self.write().instances.keep(key.clone(), object);
+        let mut tables = self.write();
+        let late = tables.instance(key).is_some_and(|row| row.is_newer_than(&object));
+        match (late, tables.kept(key)) {
+            (true, KeptInstance::Whole(newest)) => newest,
+            // The later state is settled: there is nothing to do for it.
+            (true, _) => object,
+            (false, _) => {
+                tables.instances.keep(key.clone(), object.clone());
+                object
+            }
+        }
     }
 
     /// Marks an Instance dirty: a controller reconciles it, even if it is settled and healthy, until

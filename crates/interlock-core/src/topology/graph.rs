@@ -372,6 +372,6 @@ fn names_of(object: &Value) -> Option<(&str, &str)> {
 }
 
 /// `metadata.resourceVersion`, an ordered number; 0 if it is no number.
-fn version_of(object: &Value) -> u64 {
+pub(super) fn version_of(object: &Value) -> u64 {
     meta_str(object, "resourceVersion").and_then(|version| version.parse().ok()).unwrap_or(0)
 }

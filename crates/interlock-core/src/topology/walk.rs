@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::arena::{NodeIndex, NodeKey, NodeState};
-use super::graph::Graph;
+use super::graph::{Graph, version_of};
 use super::id::{GroupKind, KindId, KindName, NodeId};
 use super::names::Sym;
 use super::schema::{EventTriggers, Family, LinkPath, Side};
@@ -168,6 +170,11 @@ impl<'g> ObjectRow<'g> {
     /// Its id.
     pub fn id(&self) -> NodeId {
         self.graph.id(self.ix)
+    }
+
+    /// Whether it was read from a later version of the object than this one.
+    pub fn is_newer_than(&self, object: &Value) -> bool {
+        self.graph.arena.node(self.ix).version > version_of(object)
     }
 
     /// A fact that is a word, as declared under that name.

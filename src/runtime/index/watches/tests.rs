@@ -271,3 +271,26 @@ async fn what_a_missed_instance_needed_is_given_up() {
     assert_eq!(world.observer.kinds_of(&key, &package).len(), 0);
     assert_eq!(world.passes().await.len(), 1, "what is remembered of it is forgotten");
 }
+
+/// A read may be older than what the watch has reported since: the newer state stays, as no event repeats it.
+#[tokio::test]
+async fn a_read_never_replaces_what_the_watch_has_reported_since() {
+    let mut world = World::new();
+    world.touch();
+    let read = world.touched("none");
+    world.version += 1;
+    let mut deleted = Value::clone(&world.touched("none"));
+    deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let key = key_of(&deleted).unwrap();
+    world.tell(WatchChange::Applied(Arc::new(deleted.clone())));
+    let store = &world.observer.store;
+    let newest = store.pin(&key, read.clone());
+    assert_eq!(*newest, deleted);
+    assert!(matches!(store.instance(&key), KeptInstance::Whole(object) if *object == deleted));
+
+    // One that the watch has yet to report is newer than what is known of it.
+    world.version += 1;
+    let read = world.touched("later");
+    assert_eq!(store.pin(&key, read.clone()), read);
+    assert!(matches!(store.instance(&key), KeptInstance::Whole(object) if object == read));
+}
