@@ -8,7 +8,7 @@
 //! empty: a deletion brings the defaults back, and so does the object that replaces the deleted one.
 
 pub mod policy_binding;
-pub mod stalled;
+mod stalled;
 pub mod status;
 
 use std::sync::Arc;

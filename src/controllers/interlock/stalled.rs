@@ -9,15 +9,15 @@ use super::status::{ACCEPTED, PassingUntil, RULES_APPLIED, Wanted, found, wanted
 use crate::cluster::supervisor::{CapabilityPhase, NotReadyReason};
 
 /// Something goes on, without a person.
-pub const RECONCILING: &str = "Reconciling";
+pub(super) const RECONCILING: &str = "Reconciling";
 /// Only a person can help.
-pub const STALLED: &str = "Stalled";
+pub(super) const STALLED: &str = "Stalled";
 
 /// How long a write is repeated before a person is asked for help.
 const RETRIED_FOR: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
 
 /// Whether a state ends without a person.
-pub fn ends_by_itself(state: &CapabilityPhase) -> bool {
+pub(super) fn ends_by_itself(state: &CapabilityPhase) -> bool {
     match state {
         CapabilityPhase::Starting(_) | CapabilityPhase::Draining(_) | CapabilityPhase::Unknown(_) => true,
         CapabilityPhase::Waiting(missing) => {
@@ -34,7 +34,7 @@ pub fn ends_by_itself(state: &CapabilityPhase) -> bool {
 /// The condition that says why the object is not settled, if it is not, from its other conditions.
 ///
 /// `unready` is the summary of the required capabilities, with whether it ends by itself.
-pub fn condition(
+pub(super) fn condition(
     object: &Interlock,
     others: &[Wanted],
     unready: Option<(&Wanted, bool)>,
