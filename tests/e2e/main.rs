@@ -38,6 +38,7 @@ mod packages;
 mod plans;
 mod process;
 mod real_packages;
+mod removed_apis;
 mod requests;
 mod rights;
 mod see;
