@@ -1,8 +1,11 @@
 //! Real packages of KUDO's users, untouched: installed, updated and uninstalled.
 
+use interlock_core::engine::removed_apis;
 use serde_json::{Value, json};
 
-use crate::support::instances::{await_names, await_run, completed_jobs, instance, names, run_of};
+use crate::support::instances::{
+    await_event, await_names, await_run, completed_jobs, instance, names, run_of,
+};
 use crate::support::interlock::interlock;
 use crate::support::{Client, Interlock, Namespace, Output, shared};
 
@@ -167,4 +170,25 @@ fn elastic_lives() {
     await_names(&user, KINDS, &left);
     let kept = ["operator.kudo.dev/elastic", "operatorversion.kudo.dev/elastic-7.0.0-0.2.2"];
     await_names(&user, "instances.kudo.dev,operatorversions.kudo.dev,operators.kudo.dev", &kept);
+}
+
+/// Packages whose only fault is their age: each has a PodDisruptionBudget of policy/v1beta1.
+#[test]
+fn packages_of_removed_apis_are_installed() {
+    let (cluster, _) = Interlock::shared();
+    if !cluster.has_workloads() {
+        return;
+    }
+    for operator in ["zookeeper", "redis"] {
+        let Some(folder) = shared::find(&format!("packages/{operator}/operator")) else { return };
+        let ns = cluster.namespace(operator);
+        let user = ns.user("alice");
+        let folder = folder.display().to_string();
+        let out = package(&user, &ns, &["install", &folder, "--instance", "demo", "--wait"]).ok();
+        assert!(out.contains("ready: plan deploy is COMPLETE"), "{out}");
+        let budgets = names(&user, "poddisruptionbudgets");
+        assert_eq!(budgets.len(), 1, "{budgets:?}");
+        let converted = await_event(&ns, removed_apis::CONVERTED);
+        assert!(converted.contains("policy/v1beta1"), "{converted}");
+    }
 }

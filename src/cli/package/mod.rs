@@ -1,4 +1,4 @@
-//! `interlock package`: installs, upgrades and uninstalls packages, as `kubectl kudo` does.
+//! `interlock package`: installs, upgrades, uninstalls and verifies packages, as `kubectl kudo` does.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,6 +17,7 @@ mod cluster;
 mod rights;
 mod source;
 mod values;
+mod verify;
 mod versions;
 
 /// Flags of `interlock package`.
@@ -36,6 +37,8 @@ enum Verb {
     Upgrade(UpgradeFlags),
     /// Deletes an Instance; its cleanup plan runs first.
     Uninstall(UninstallFlags),
+    /// Prints what is wrong with a package, and what is converted when it is carried out; needs no cluster.
+    Verify(VerifyFlags),
 }
 
 #[derive(Args, Debug)]
@@ -114,8 +117,17 @@ struct UninstallFlags {
     wait: WaitFlags,
 }
 
+#[derive(Args, Debug)]
+struct VerifyFlags {
+    /// Folder with operator.yaml, params.yaml and templates/.
+    dir: PathBuf,
+}
+
 /// Runs the command.
 pub fn main(arguments: PackageArguments) -> ExitCode {
+    if let Verb::Verify(verify) = &arguments.verb {
+        return verify::main(&verify.dir);
+    }
     block_on(run(arguments))
 }
 
@@ -156,6 +168,7 @@ async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
             let target = PackageNamespace::connect(&flags).await?;
             target.uninstall(&uninstall.instance, uninstall.wait.limit()).await?;
         }
+        Verb::Verify(_) => {}
     }
     Ok(())
 }

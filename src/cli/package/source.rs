@@ -14,7 +14,7 @@ use crate::cli::error::CliError;
 /// Reads a package.
 pub(in crate::cli) fn read(dir: &Path) -> Result<PackageBundle, CliError> {
     let wrong = || CliError::usage("the package cannot be used").place(dir.display().to_string());
-    let packaged = PackageBundle::read(&source(dir)?, tasks::client_problems)
+    let packaged = PackageBundle::read(&files(dir)?, tasks::client_problems)
         .map_err(|error| wrong().why(error.to_string()))?;
     let spec = OperatorVersionSpec::deserialize(&packaged.operator_version["spec"])
         .map_err(|error| wrong().why(error.to_string()))?;
@@ -24,7 +24,8 @@ pub(in crate::cli) fn read(dir: &Path) -> Result<PackageBundle, CliError> {
     Ok(packaged)
 }
 
-fn source(dir: &Path) -> Result<PackageFiles, CliError> {
+/// Reads the files of a package, whatever they hold.
+pub(super) fn files(dir: &Path) -> Result<PackageFiles, CliError> {
     if !dir.is_dir() {
         return Err(CliError::usage(format!("{} is not a folder", dir.display()))
             .next("give a package: a folder with operator.yaml, params.yaml and templates/"));
@@ -96,7 +97,7 @@ mod tests {
             ("templates/ayaml", "x"),
             ("templates/x.txt", "x"),
         ]);
-        let source = source(dir.path()).unwrap();
+        let source = files(dir.path()).unwrap();
         let names: Vec<_> = source.templates.keys().map(String::as_str).collect();
         assert_eq!(names, ["params.yaml", "s/operator.yaml", "x.yaml.bak"]);
     }
@@ -122,9 +123,9 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let dir = package(&[("operator.yaml", "name: a")]);
-        let error = source(dir.path()).unwrap_err().text();
+        let error = files(dir.path()).unwrap_err().text();
         assert!(error.contains("params.yaml cannot be read"), "{error}");
-        let error = source(Path::new("no/such")).unwrap_err().text();
+        let error = files(Path::new("no/such")).unwrap_err().text();
         assert!(error.contains("no/such is not a folder"), "{error}");
     }
 

@@ -32,6 +32,15 @@ fn every_row_names_another_version_of_the_kind() {
 }
 
 #[test]
+fn the_page_names_every_row() {
+    let page = include_str!("../../../../../../docs/removed-apis.md");
+    for RemovedApi { api_version, kind, removed_in, successor, .. } in REMOVED_APIS {
+        let row = format!("| `{api_version}` | {kind} | {removed_in} | `{successor}` |");
+        assert!(page.contains(&row), "docs/removed-apis.md has no {row}");
+    }
+}
+
+#[test]
 fn what_is_served_stays() {
     let object = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "x"}});
     assert_eq!(convert(object.clone()), object);

@@ -1,0 +1,161 @@
+//! `interlock package verify`: what is wrong with a package, and what changes when it is carried out. Without a
+//! cluster.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use interlock_core::api::kudo::{OperatorVersionSpec, Task};
+use interlock_core::api::object::NamespacedName;
+use interlock_core::engine::removed_apis::RemovedApi;
+use interlock_core::engine::validate::PackageProblem;
+use interlock_core::engine::{rendered_kinds, tasks, validate};
+use interlock_core::package::Package;
+use interlock_core::package::bundle::{PackageBundle, PackageError};
+use serde::Deserialize;
+
+use super::source;
+use crate::cli::error::CliError;
+use crate::cli::exit;
+
+/// What a package is like.
+struct Findings {
+    /// Why it cannot be carried out.
+    errors: Vec<String>,
+    /// What is carried out otherwise than it is written.
+    warnings: Vec<String>,
+}
+
+/// A package as it was verified.
+struct Verified {
+    /// Its name and version, or its folder where they cannot be read.
+    package: String,
+    findings: Findings,
+}
+
+/// Runs the command: 0 for a package without errors, 1 for one with some, 2 where it cannot be read.
+pub(super) fn main(dir: &Path) -> ExitCode {
+    exit::decided(verify(dir).map_err(Into::into).map(|verified| {
+        print!("{}", verified.text());
+        verified.findings.errors.is_empty()
+    }))
+}
+
+fn verify(dir: &Path) -> Result<Verified, CliError> {
+    let files = source::files(dir)?;
+    let read = PackageBundle::read(&files, tasks::client_problems).and_then(|bundle| {
+        let spec = OperatorVersionSpec::deserialize(&bundle.operator_version["spec"]);
+        spec.map(|spec| (bundle, spec)).map_err(|error| PackageError::Tasks(vec![error.to_string()]))
+    });
+    Ok(match read {
+        Ok((bundle, spec)) => {
+            let package = Package::new(NamespacedName::new("", bundle.operator_version_name), spec);
+            Verified {
+                package: format!("{} {}", bundle.operator_name, bundle.version),
+                findings: findings(&package),
+            }
+        }
+        Err(error) => {
+            let errors = error.to_string().lines().map(str::to_owned).collect();
+            let findings = Findings { errors, warnings: Vec::new() };
+            Verified { package: dir.display().to_string(), findings }
+        }
+    })
+}
+
+impl Verified {
+    fn text(&self) -> String {
+        let Findings { errors, warnings } = &self.findings;
+        let verdict = if errors.is_empty() { "is valid" } else { "is not valid" };
+        let lines = |what: &str, all: &[String]| -> String {
+            all.iter().map(|one| format!("{what}: {one}\n")).collect()
+        };
+        format!(
+            "{}{}package {} {verdict}: {}, {}\n",
+            lines("warning", warnings),
+            lines("error", errors),
+            self.package,
+            count(errors.len(), "error"),
+            count(warnings.len(), "warning")
+        )
+    }
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn findings(package: &Package) -> Findings {
+    let problems = validate::problems(&package.spec);
+    let mut errors: Vec<String> = problems.first.iter().map(line).collect();
+    if problems.more > 0 {
+        errors.push(format!("and {} more", problems.more));
+    }
+    let all = || package.spec.tasks.iter().flatten();
+    errors.extend(all().filter_map(tasks::not_installable));
+    errors.extend(all().filter_map(unsupported));
+    let removed = rendered_kinds::removed(package);
+    Findings { errors, warnings: removed.into_iter().map(converted).collect() }
+}
+
+fn line(PackageProblem { field, what, remedy }: &PackageProblem) -> String {
+    format!("{field}: {what}; {remedy}")
+}
+
+fn unsupported(task: &Task) -> Option<String> {
+    let kind = tasks::unsupported(task).filter(|_| tasks::not_installable(task).is_none())?;
+    let name = task.name.as_deref().unwrap_or_default();
+    Some(format!(
+        "task {name} is of kind {kind}, which is not carried out yet: a plan that reaches it is refused"
+    ))
+}
+
+fn converted((template, removed): (&str, &RemovedApi)) -> String {
+    format!(
+        "templates/{template}: Kubernetes {} removed {} {}, which is applied as {}: write it as that",
+        removed.removed_in, removed.api_version, removed.kind, removed.successor
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const OPERATOR: &str = "apiVersion: kudo.dev/v1beta1\nname: web\noperatorVersion: 1.0.0\n\
+                            tasks: [{name: make, kind: Apply, spec: {resources: [pdb.yaml]}}]\n\
+                            plans: {deploy: {strategy: serial, phases: [{name: all, steps: [{name: make, tasks: [TASK]}]}]}}\n";
+    const BUDGET: &str = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: web}\n";
+
+    fn said(operator: &str, template: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("templates")).unwrap();
+        fs::write(dir.path().join("operator.yaml"), operator).unwrap();
+        fs::write(dir.path().join("params.yaml"), "apiVersion: kudo.dev/v1beta1\nparameters: []\n").unwrap();
+        fs::write(dir.path().join("templates/pdb.yaml"), template).unwrap();
+        verify(dir.path()).unwrap().text().replace(&dir.path().display().to_string(), "DIR")
+    }
+
+    #[test]
+    fn what_is_converted_is_a_warning() {
+        assert_eq!(
+            said(&OPERATOR.replace("TASK", "make"), BUDGET),
+            "warning: templates/pdb.yaml: Kubernetes 1.25 removed policy/v1beta1 PodDisruptionBudget, which is applied \
+             as policy/v1: write it as that\npackage web 1.0.0 is valid: 0 errors, 1 warning\n"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_carried_out_is_an_error() {
+        let text = said(&OPERATOR.replace("TASK", "gone"), "{{ if }}");
+        assert!(
+            text.contains("error: spec.plans[deploy].phases[0].steps[0].tasks[0]: there is no task"),
+            "{text}"
+        );
+        assert!(text.contains("error: spec.templates[pdb.yaml]: "), "{text}");
+        assert!(text.ends_with("package web 1.0.0 is not valid: 2 errors, 0 warnings\n"), "{text}");
+        let unread = said("name: [", "");
+        assert!(unread.starts_with("error: operator.yaml: "), "{unread}");
+        assert!(unread.ends_with("package DIR is not valid: 1 error, 0 warnings\n"), "{unread}");
+    }
+}
