@@ -8,7 +8,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::engine::run::{PIPE_IMAGE, PipeHelper};
 use interlock_core::kinds::Kinds;
+use serde_json::Value;
 
 use super::error::{CliError, of_client};
 use super::exit;
@@ -140,6 +142,13 @@ pub struct RunArguments {
     /// --namespace.
     #[arg(long, env = "INTERLOCK_PACKAGES_SERVICE_ACCOUNT", default_value = meta::PACKAGES_SERVICE_ACCOUNT)]
     packages_service_account: String,
+    /// Image of the container that keeps the Pod of a Pipe task alive until its files are read; it needs
+    /// /bin/sh, sleep and cat.
+    #[arg(long, env = "INTERLOCK_PIPE_IMAGE", default_value = PIPE_IMAGE)]
+    pipe_image: String,
+    /// securityContext of that container, as JSON, where the cluster asks for one.
+    #[arg(long, env = "INTERLOCK_PIPE_SECURITY_CONTEXT", value_name = "JSON", value_parser = json_object)]
+    pipe_security_context: Option<Value>,
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, env = "INTERLOCK_FREEZE", value_enum, default_value = "strict")]
     freeze: FreezeFlag,
@@ -191,6 +200,17 @@ fn service_account(text: &str, namespace: &str) -> Result<NamespacedName, String
         return Err(format!("--packages-service-account {text:?}: write it as NAMESPACE/NAME or NAME"));
     }
     Ok(NamespacedName::new(namespace, name))
+}
+
+/// A JSON object, such as a securityContext.
+fn json_object(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        _ => {
+            Err("write it as a JSON object, such as {\"runAsNonRoot\": true, \"runAsUser\": 65532}"
+                .to_owned())
+        }
+    }
 }
 
 /// `--cert-dir` implies files, unless `--cert-mode` is set.
@@ -280,6 +300,7 @@ fn options(arguments: RunArguments, kinds: Kinds) -> Result<RunOptions, String> 
         pod_name: a.pod_name,
         controller_user: a.controller_user,
         packages: service_account(&a.packages_service_account, &a.namespace)?,
+        pipe_helper: PipeHelper { image: a.pipe_image, security_context: a.pipe_security_context },
         namespace: a.namespace,
         freeze: a.freeze.into(),
         flavor_secrets: a.flavor_secrets,
@@ -321,6 +342,7 @@ mod tests {
     #[case::webhook_alone("--role=webhook", "needs --controller-user")]
     #[case::lease("--lease-duration=5s", "must be less than")]
     #[case::account("--packages-service-account=a/b/c", "NAMESPACE/NAME")]
+    #[case::security("--pipe-security-context=[]", "write it as a JSON object")]
     #[case::files("--cert-mode=files", "needs --cert-dir")]
     #[case::duration("--cert-lifetime=soon", "write it as 15s")]
     #[case::namespace("--namespace=", "invalid value '' for '--namespace <NAMESPACE>': write ")]

@@ -9,6 +9,7 @@ pub mod client;
 pub mod crds;
 pub mod discovery;
 pub mod events;
+pub mod exec;
 pub mod kubeconfig;
 pub mod lease;
 pub mod list;

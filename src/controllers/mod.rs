@@ -7,6 +7,7 @@ use crate::runtime::pool::Pool;
 use consistency::Consistency;
 use instance::{InstanceContext, InstanceGate};
 use interlock_core::api::object::NamespacedName;
+use interlock_core::engine::run::PipeHelper;
 use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -59,6 +60,8 @@ pub struct ControllersContext {
     pub verbs: watch::Receiver<PolicyState>,
     /// The state of the policy that guards references into other namespaces.
     pub versions: watch::Receiver<GuardState>,
+    /// The helper of Pipe tasks.
+    pub pipe_helper: Arc<PipeHelper>,
     /// Threads for work whose cost depends on the content of a package.
     pub pool: Arc<Pool>,
     /// Counts.
@@ -136,6 +139,7 @@ fn instances(
         queue: context.queue,
         leadership: context.leadership,
         status_cache: instance::status_cache::StatusCache::default(),
+        pipe_helper: context.pipe_helper,
         pool: context.pool,
         metrics: context.metrics,
     }

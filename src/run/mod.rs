@@ -337,6 +337,7 @@ impl Process {
             client: clients.process_client,
             effects: clients.effects,
             packages: options.packages.clone(),
+            pipe_helper: Arc::new(options.pipe_helper.clone()),
             store: self.store.clone(),
             queue,
             leadership: election.leadership(),

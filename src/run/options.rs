@@ -7,6 +7,7 @@ use std::time::Duration;
 use interlock_core::admission::Freeze;
 use interlock_core::api::cidr::Cidr;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::engine::run::PipeHelper;
 use interlock_core::kinds::Kinds;
 
 use crate::cluster::lease::Timing;
@@ -97,6 +98,8 @@ pub struct RunOptions {
     pub controller_user: Option<String>,
     /// Service account that packages act as.
     pub packages: NamespacedName,
+    /// The helper of Pipe tasks.
+    pub pipe_helper: PipeHelper,
     /// How strictly a locked Instance is frozen.
     pub freeze: Freeze,
     /// Whether Secrets that are sources of flavors are labelled; it needs rights on Secrets.

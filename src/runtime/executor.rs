@@ -7,12 +7,14 @@ use futures::StreamExt;
 use http::Method;
 use interlock_core::api::object::{NamespacedName, ObjectKey};
 use interlock_core::effect::{ApiFailure, Effect};
+use interlock_core::engine::lookup::{FileRead, PodFile};
 use kube::Client;
 use serde_json::{Value, json};
 
 use crate::cluster::api_writer::{Bookkeeping, set_resource_version};
 use crate::cluster::discovery::{KindDiscovery, KindLookup, is_built_in};
 use crate::cluster::events::EventPublisher;
+use crate::cluster::exec;
 use crate::cluster::path;
 use crate::cluster::requests::{APPLY_PATCH, ApiRequests, JSON, MERGE_PATCH, failure, local};
 
@@ -88,6 +90,11 @@ impl<I: WriteIdentity> Executor<I> {
             Err(failure) if reports_gone(key, &failure) => Ok(None),
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Reads a file of a running container.
+    pub async fn read_file(&self, file: &PodFile) -> FileRead {
+        exec::read_file(self.requests.client(), self.account.user().as_deref(), file).await
     }
 
     /// Sends the writes of one decision: batches concurrently, inside a batch one after the other until one

@@ -35,6 +35,7 @@ mod namespaces;
 mod neighbours;
 mod outage;
 mod packages;
+mod pipes;
 mod plans;
 mod process;
 mod real_packages;

@@ -192,3 +192,27 @@ fn packages_of_removed_apis_are_installed() {
         assert!(converted.contains("policy/v1beta1"), "{converted}");
     }
 }
+
+/// A package with a Pipe task. A Pod on a fake node runs what is executed in it on this machine, so the file that its
+/// init container would make is made here.
+#[test]
+fn cowsay_is_installed() {
+    const PAGE: &str = "/tmp/index.html";
+    let Some(folder) = shared::find("packages/cowsay/operator") else { return };
+    let (cluster, _) = Interlock::shared();
+    if !cluster.has_workloads() {
+        return;
+    }
+    let ns = cluster.namespace("cowsay");
+    let user = ns.user("alice");
+    std::fs::write(PAGE, "<pre>moo</pre>").unwrap();
+    let out =
+        package(&user, &ns, &["install", &folder.display().to_string(), "--instance", "demo", "--wait"]);
+    std::fs::remove_file(PAGE).unwrap();
+    let out = out.ok();
+    assert!(out.contains("ready: plan deploy is COMPLETE"), "{out}");
+    let deployment = user.get("deployment", "demo-deployment").unwrap();
+    let page = "demo.deploy.main.genfiles.genwww.indexhtml";
+    assert_eq!(deployment["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"], page);
+    assert!(user.get("configmap", page).unwrap()["binaryData"]["index.html"].is_string());
+}

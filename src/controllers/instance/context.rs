@@ -7,6 +7,7 @@ use interlock_core::api::interlock::Account;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::stamp::VersionRef;
+use interlock_core::engine::run::PipeHelper;
 use interlock_core::kinds::instance::change::next::ReferenceAccess;
 use interlock_core::kinds::operator_version::PackageLister as _;
 use interlock_core::package::Package;
@@ -64,6 +65,8 @@ pub struct InstanceContext {
     pub requests: Requests,
     /// Whether references into other namespaces are permitted.
     pub references: References,
+    /// The helper of Pipe tasks.
+    pub pipe_helper: Arc<PipeHelper>,
     /// Threads for work whose cost depends on the content of a package.
     pub pool: Arc<Pool>,
     /// Counts.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use interlock_core::api::stamp::Applied;
 use interlock_core::engine::render_cache::Rendered;
-use interlock_core::engine::run::{InstanceId, Run};
+use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
 use interlock_core::kinds;
 use interlock_core::package::Package;
 
@@ -60,8 +60,8 @@ impl Engine {
         self.rendered.bytes()
     }
 
-    /// The run, with a deadline that interrupts its renderings.
-    pub fn run<'a>(&'a self, deadline: &'a Deadline) -> Run<'a> {
+    /// The run, with a deadline that interrupts its renderings, and the helper of its Pipe tasks.
+    pub fn run<'a>(&'a self, deadline: &'a Deadline, helper: &'a PipeHelper) -> Run<'a> {
         Run {
             package: &self.package,
             instance: &self.instance,
@@ -69,6 +69,7 @@ impl Engine {
             uid: &self.uid,
             values: &self.spec.parameters,
             transient: kinds::transient_rules(),
+            helper,
             rendered: &self.rendered,
             interrupt: deadline,
         }

@@ -84,8 +84,9 @@ async fn missing(ctx: &InstanceContext, subject: &InstanceView) -> Result<Vec<St
     let engines: Vec<Engine> = complete
         .map(|(plan, entry)| Engine::of(subject, &subject.spec, &package, plan, &entry.uid))
         .collect();
+    let helper = ctx.pipe_helper.clone();
     let applied = move |deadline: &Deadline| -> Result<Vec<BTreeSet<Gvk>>, TaskError> {
-        engines.iter().map(|engine| rendered_kinds::applied(&engine.run(deadline), &among)).collect()
+        engines.iter().map(|engine| rendered_kinds::applied(&engine.run(deadline, &helper), &among)).collect()
     };
     let applied = ctx.pool.run(&subject.key.namespace, applied).await?.map_err(|_| NotDone::Ended)?;
     let applied: BTreeSet<Gvk> = applied.into_iter().flatten().collect();

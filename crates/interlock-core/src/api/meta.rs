@@ -40,6 +40,8 @@ pub const STEP: &str = "kudo.dev/step";
 pub const PLAN_UID: &str = "kudo.dev/last-plan-execution-uid";
 /// Annotation on children: JSON of what was applied, the "original" of the three-way merge.
 pub const LAST_APPLIED_CONFIGURATION: &str = "kudo.dev/last-applied-configuration";
+/// Annotation on the Pods of Pipe tasks: `true`.
+pub const PIPE_POD: &str = "kudo.dev/pipepod";
 /// Annotation on pod templates: `OperatorVersion.spec.version`.
 pub const OPERATOR_VERSION: &str = "kudo.dev/operator-version";
 /// Annotation: the object is never deleted by Interlock.

@@ -163,6 +163,7 @@ mod tests {
             uid: "run-1",
             values: &values,
             transient: &[],
+            helper: crate::engine::run::PipeHelper::kudo(),
             rendered: &Rendered::default(),
             interrupt: &Never,
         };

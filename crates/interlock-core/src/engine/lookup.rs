@@ -53,6 +53,8 @@ pub struct Observed {
     /// Writes and lookups of this pass that failed, by object. The lookup for a [`Query`] removes
     /// its entry, and bypasses any cache where there was one.
     pub failures: BTreeMap<ObjectKey, ApiFailure>,
+    /// Files of Pods that were read.
+    pub files: BTreeMap<PodFile, FileRead>,
     /// Current time and time limits.
     pub limits: RunLimits,
     /// Whether tasks write objects that no Instance made.
@@ -69,6 +71,42 @@ pub enum Query {
     /// An object whose absence ends a task: where a cache lacks it, the API server is queried, as a
     /// task that trusts a stale cache would leave it alive.
     Certainly(ObjectKey),
+    /// A file of a Pod.
+    File(PodFile),
+}
+
+/// A file of a running container.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodFile {
+    /// The Pod.
+    pub pod: ObjectKey,
+    /// Its uid: another Pod of its name has other files.
+    pub uid: String,
+    /// The container.
+    pub container: String,
+    /// Absolute path of the file.
+    pub path: String,
+}
+
+/// The most bytes that are read of a file: 1 MiB, what KUDO takes and etcd holds.
+pub const MAX_FILE: usize = 1 << 20;
+
+/// Result of reading a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FileRead {
+    /// All of it.
+    Content(Arc<[u8]>),
+    /// It has more than [`MAX_FILE`] bytes.
+    TooLarge,
+    /// The command that reads it ended with an error.
+    Ended {
+        /// Its exit code.
+        code: i32,
+        /// What it said, shortened.
+        said: String,
+    },
+    /// The API server or the kubelet did not run the command.
+    Failed(ApiFailure),
 }
 
 /// A run in progress: its entry in `planStatus`, and the tasks that are done.

@@ -10,6 +10,7 @@ use super::errors::{TaskError, reason};
 use super::removed_apis;
 use super::render_cache;
 use super::run::Run;
+use super::tasks::pipe;
 use crate::api::meta;
 use crate::api::object::{Gvk, meta_str};
 use crate::api::path;
@@ -39,7 +40,7 @@ impl TaskContext<'_> {
     }
 
     /// Root value of the templates (KUDO `task/render.go`).
-    fn root(&self) -> Root<'_> {
+    fn root<'r>(&'r self, pipes: &'r BTreeMap<String, go_template::Value>) -> Root<'r> {
         let (package, instance) = (self.run.package, self.run.instance);
         let texts = [
             ("OperatorName", package.operator()),
@@ -51,8 +52,7 @@ impl TaskContext<'_> {
             ("PhaseName", self.phase),
             ("StepName", self.step),
         ];
-        static NO_PIPES: BTreeMap<String, go_template::Value> = BTreeMap::new();
-        let maps = [("Params", Given::Map(self.params)), ("Pipes", Given::Map(&NO_PIPES))];
+        let maps = [("Params", Given::Map(self.params)), ("Pipes", Given::Map(pipes))];
         Root(texts.map(|(name, text)| (name, Given::Text(text))).into_iter().chain(maps).collect())
     }
 }
@@ -60,17 +60,40 @@ impl TaskContext<'_> {
 /// The objects of these template files: files in the order of the list, objects in the order of the
 /// file. An object that appears twice keeps its first place and its last content.
 pub fn objects(context: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
-    let full = || {
-        TaskError::Transient(format!(
-            "the plan renders more than {} MiB at once; this task waits until others are done",
-            render_cache::MAX_BYTES >> 20
-        ))
-    };
     context.run.rendered.objects(
         [context.phase, context.step, context.task],
         || render_all(context, resources),
         full,
     )
+}
+
+/// The error of a task that has to wait, as others have rendered too much.
+pub(super) fn full() -> TaskError {
+    TaskError::Transient(format!(
+        "the plan renders more than {} MiB at once; this task waits until others are done",
+        render_cache::MAX_BYTES >> 20
+    ))
+}
+
+/// The one object of a template file, which may have no name.
+pub(super) fn unnamed(context: &TaskContext<'_>, file: &str) -> Result<Value, TaskError> {
+    let interrupt = context.run.interrupt;
+    interrupt.begin();
+    let reader = Reader::new(Aliases::Counted, interrupt);
+    let pipes = pipes(context)?;
+    let documents = documents(&reader, file, &render(context, file, &context.root(&pipes))?)?;
+    match <[Value; 1]>::try_from(documents) {
+        Ok([object]) if object.is_object() => Ok(object),
+        Ok(_) => Err(TaskError::fatal(reason::RENDERING, format!("{file} is no object"))),
+        Err(found) => Err(TaskError::fatal(
+            reason::RENDERING,
+            format!("{file} has {} objects; it needs one", found.len()),
+        )),
+    }
+}
+
+fn pipes(context: &TaskContext<'_>) -> Result<BTreeMap<String, go_template::Value>, TaskError> {
+    pipe::names::pipes(context.run).map_err(|why| TaskError::fatal(reason::INVALID_PLAN, why))
 }
 
 /// A task has one deadline, and one budget of decoded bytes; each file has its own budget of work
@@ -79,7 +102,8 @@ fn render_all(context: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Val
     let interrupt = context.run.interrupt;
     interrupt.begin();
     let reader = Reader::new(Aliases::Counted, interrupt);
-    let root = context.root();
+    let pipes = pipes(context)?;
+    let root = context.root(&pipes);
     let mut objects: Vec<Value> = Vec::new();
     let mut places = BTreeMap::new();
     for file in resources {
@@ -114,17 +138,24 @@ fn render(context: &TaskContext<'_>, file: &str, root: &Root<'_>) -> Result<Stri
     })
 }
 
-fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, TaskError> {
-    let failed = |cause: &dyn std::fmt::Display| format!("parsing YAML from {file} failed: {cause}");
-    let fatal = |cause: String| TaskError::fatal(reason::RENDERING, failed(&cause));
-    let documents = reader.documents(text).map_err(|error| {
-        let cause = failed(&error);
+fn documents(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, TaskError> {
+    reader.documents(text).map_err(|error| {
+        let cause = unparsed(file, &error);
         if error.is_transient() {
             TaskError::Transient(cause)
         } else {
             TaskError::fatal(reason::RENDERING, cause)
         }
-    })?;
+    })
+}
+
+fn unparsed(file: &str, cause: &dyn std::fmt::Display) -> String {
+    format!("parsing YAML from {file} failed: {cause}")
+}
+
+fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, TaskError> {
+    let fatal = |cause: String| TaskError::fatal(reason::RENDERING, unparsed(file, &cause));
+    let documents = documents(reader, file, text)?;
     let mut objects = Vec::with_capacity(documents.len());
     for (i, document) in documents.into_iter().enumerate() {
         let missing = |what: &str| fatal(format!("object {} has no {what}", i + 1));

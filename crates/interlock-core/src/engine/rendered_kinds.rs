@@ -159,6 +159,7 @@ mod tests {
             uid: "run",
             values: &values,
             transient: &[],
+            helper: crate::engine::run::PipeHelper::kudo(),
             rendered: &rendered,
             interrupt,
         };

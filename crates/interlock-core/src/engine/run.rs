@@ -1,6 +1,9 @@
 //! The run that the engine advances: its plan and package, its Instance, and the values.
 
+use std::sync::LazyLock;
+
 use go_template::Interrupt;
+use serde_json::Value;
 
 use super::render_cache::Rendered;
 use crate::api::rule::Rule;
@@ -18,6 +21,32 @@ pub struct InstanceId {
     pub uid: String,
 }
 
+/// The container that keeps the Pod of a Pipe task alive until its files are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PipeHelper {
+    /// Its image, which has `/bin/sh`, `sleep` and `cat`.
+    pub image: String,
+    /// Its `securityContext`, where the cluster asks for one.
+    pub security_context: Option<Value>,
+}
+
+/// Image of the helper, as KUDO has it.
+pub const PIPE_IMAGE: &str = "busybox";
+
+impl Default for PipeHelper {
+    fn default() -> Self {
+        Self { image: PIPE_IMAGE.to_owned(), security_context: None }
+    }
+}
+
+impl PipeHelper {
+    /// KUDO's own.
+    pub fn kudo() -> &'static Self {
+        static KUDO: LazyLock<PipeHelper> = LazyLock::new(PipeHelper::default);
+        &KUDO
+    }
+}
+
 /// One execution of a plan. The same run always renders the same objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
@@ -33,6 +62,8 @@ pub struct Run<'a> {
     pub values: &'a Values<'a>,
     /// Rules of admission whose denial a later try may find lifted, as they wait for another plan.
     pub transient: &'a [Rule],
+    /// The helper of Pipe tasks.
+    pub helper: &'a PipeHelper,
     /// Its render cache.
     pub rendered: &'a Rendered,
     /// Interrupts a rendering from outside, which fails the task with a transient error.

@@ -243,8 +243,9 @@ impl<'a> Pass<'a> {
     /// Runs the engine on a thread of the pool: its cost depends on the package.
     async fn ask(&mut self, state: PlanState, observed: Observed) -> Result<(EngineStep, Observed), NotDone> {
         let engine = self.engine.clone();
+        let helper = self.ctx.pipe_helper.clone();
         let asked = move |deadline: &Deadline| {
-            let step = advance(&engine.run(deadline), state, &observed);
+            let step = advance(&engine.run(deadline, &helper), state, &observed);
             (step, observed)
         };
         let answer = self.ctx.pool.run(&self.subject.key.namespace, asked).await?;

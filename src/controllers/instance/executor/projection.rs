@@ -34,6 +34,10 @@ impl Projection {
                 let served = observed.kinds.get(gvk).copied().unwrap_or(KindServed::Unknown);
                 self.0.kinds.insert(gvk.clone(), served);
             }
+            Query::File(file) => {
+                let read = observed.files.get(file).map(|read| (file.clone(), read.clone()));
+                self.0.files.extend(read);
+            }
             Query::Object(key) | Query::Certainly(key) => {
                 self.0.failures.remove(key);
                 if let Some(seen) = observed.objects.get(key) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::effect::{ApiFailure, Effect};
-use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
+use interlock_core::engine::lookup::{FileRead, Found, KindServed, Observed, PodFile, Query};
 use interlock_core::engine::run::InstanceId;
 use interlock_core::kinds::instance::change::wake_ups;
 use jiff::Timestamp;
@@ -13,10 +13,21 @@ use tracing::debug;
 
 use crate::cluster::discovery;
 use crate::cluster::discovery::KindLookup;
+use crate::cluster::requests::local;
 use crate::cluster::watch::WatchChange;
 use crate::controllers::instance::context::InstanceContext;
 use crate::runtime::executor::{Executor, Written};
 use crate::runtime::index::Child;
+
+/// Bytes of files that one pass holds.
+const FILES: usize = 8 << 20;
+
+fn size(read: &FileRead) -> usize {
+    match read {
+        FileRead::Content(bytes) => bytes.len(),
+        FileRead::TooLarge | FileRead::Ended { .. } | FileRead::Failed(_) => 0,
+    }
+}
 
 /// The read set of a pass: results of lookups, and answers to its writes.
 pub(super) struct ReadSet<'a> {
@@ -95,8 +106,21 @@ impl<'a> ReadSet<'a> {
                 }
                 Query::Object(key) => self.look_at(key, false).await,
                 Query::Certainly(key) => self.look_at(key, true).await,
+                Query::File(file) => self.read_file(file).await,
             }
         }
+    }
+
+    async fn read_file(&mut self, file: &PodFile) {
+        let held: usize = self.observed.files.values().map(size).sum();
+        let read = match held < FILES {
+            true => self.objects.read_file(file).await,
+            false => FileRead::Failed(local(format!(
+                "the Pipe tasks of the plan take more than {} MiB of files at once: take fewer in one step",
+                FILES >> 20
+            ))),
+        };
+        self.observed.files.insert(file.clone(), read);
     }
 
     async fn served(&mut self, gvk: &Gvk) -> KindServed {

@@ -368,7 +368,7 @@ fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<TaskObject>, out: &mut 
 }
 
 #[cfg(test)]
-mod fixture;
+pub(super) mod fixture;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

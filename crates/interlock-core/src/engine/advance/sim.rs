@@ -13,7 +13,7 @@ use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::api::values::Values;
 use crate::effect::{ApiFailure, Effect};
-use crate::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState, Query};
+use crate::engine::lookup::{EngineStep, FileRead, Found, KindServed, Observed, PlanState, PodFile, Query};
 use crate::engine::render_cache::Rendered;
 use crate::engine::run::{InstanceId, Run};
 use crate::package::Package;
@@ -55,6 +55,7 @@ impl Fixture {
             uid: "run-1",
             values: &self.values,
             transient: crate::kinds::transient_rules(),
+            helper: crate::engine::run::PipeHelper::kudo(),
             rendered: &self.rendered,
             interrupt: &Never,
         }
@@ -93,6 +94,8 @@ pub struct Server {
     pub version: u64,
     /// An object that another client makes just before the next write.
     pub rival: Option<Value>,
+    /// Files of Pods, by path.
+    pub files: BTreeMap<&'static str, FileRead>,
 }
 
 impl Server {
@@ -108,6 +111,15 @@ impl Server {
 
     pub fn look(&self, key: &ObjectKey) -> Found {
         self.objects.get(key).map_or(Found::Absent, |object| Found::Present(Arc::new(object.clone())))
+    }
+
+    pub fn file(&self, file: &PodFile) -> FileRead {
+        let pod = self.objects.get(&file.pod).and_then(|pod| meta_str(pod, "uid"));
+        assert_eq!(pod, Some(file.uid.as_str()), "a file of the Pod that is there");
+        self.files.get(file.path.as_str()).cloned().unwrap_or_else(|| FileRead::Ended {
+            code: 1,
+            said: format!("cat: can't open '{}': No such file or directory", file.path),
+        })
     }
 
     fn stamp(&mut self, mut object: Value) -> Value {
@@ -183,17 +195,21 @@ impl Server {
         }
     }
 
-    /// Time passes: objects that are being deleted disappear, Jobs complete.
+    /// Time passes: objects that are being deleted disappear, Jobs complete, Pods run.
     pub fn tick(&mut self) {
         self.objects.retain(|_, object| meta_str(object, "deletionTimestamp").is_none());
-        let pending: Vec<Value> = self
-            .objects
-            .values()
-            .filter(|object| object["kind"] == "Job" && object["status"].is_null())
-            .cloned()
-            .collect();
-        for mut object in pending {
-            object["status"] = json!({"succeeded": 1});
+        let status = |object: &Value| match object["kind"].as_str() {
+            _ if !object["status"].is_null() => None,
+            Some("Job") => Some(json!({"succeeded": 1})),
+            Some("Pod") => {
+                Some(json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}))
+            }
+            _ => None,
+        };
+        let pending: Vec<(Value, Value)> =
+            self.objects.values().filter_map(|object| Some((object.clone(), status(object)?))).collect();
+        for (mut object, status) in pending {
+            object["status"] = status;
             let key = ObjectKey::of(&object).unwrap();
             let object = self.stamp(object);
             self.objects.insert(key, object);
@@ -260,6 +276,7 @@ impl<'a> Process<'a> {
                             observed.failures.remove(key);
                             observed.objects.insert(key.clone(), server.look(key));
                         }
+                        Query::File(file) => drop(observed.files.insert(file.clone(), server.file(file))),
                     }
                 }
             } else if step.effects.is_empty() {

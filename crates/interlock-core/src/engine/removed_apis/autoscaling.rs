@@ -16,7 +16,10 @@ pub(super) fn v2beta1(object: &mut Value) {
     }
 }
 
-const SOURCES: &[(&str, fn(&mut Map<String, Value>))] = &[
+/// Rewrites a source of a metric.
+type Convert = fn(&mut Map<String, Value>);
+
+const SOURCES: &[(&str, Convert)] = &[
     ("resource", of_resource),
     ("containerResource", of_resource),
     ("pods", |source| {

@@ -21,7 +21,7 @@ pub(super) fn convert(object: &mut Value) {
     // v1beta1 keeps fields that no schema names, unless it says otherwise.
     let preserves = spec.remove("preserveUnknownFields") != Some(Value::Bool(false));
     let version = spec.remove("version");
-    if !spec.get("versions").and_then(Value::as_array).is_some_and(|versions| !versions.is_empty()) {
+    if spec.get("versions").and_then(Value::as_array).is_none_or(Vec::is_empty) {
         let only = json!([{"name": version.unwrap_or(Value::Null), "served": true, "storage": true}]);
         spec.insert("versions".to_owned(), only);
     }

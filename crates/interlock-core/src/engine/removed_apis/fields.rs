@@ -18,7 +18,7 @@ pub(super) fn object<'a>(
 }
 
 /// The items of a list; none of another type.
-pub(super) fn items<'a>(value: Option<&'a mut Value>) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+pub(super) fn items(value: Option<&mut Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
     let items = value.and_then(Value::as_array_mut).into_iter().flatten();
     items.filter_map(Value::as_object_mut)
 }

@@ -15,7 +15,7 @@ mod dummy;
 #[cfg(test)]
 mod fail;
 mod kudo_operator;
-mod pipe;
+pub(super) mod pipe;
 pub mod task_kind;
 mod toggle;
 
