@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use http::Request;
-use interlock_core::engine::lookup::{FileRead, MAX_FILE, PodFile};
+use interlock_core::effect::{ApiFailure, FileRead, MAX_FILE, PodFile};
 use kube::Client;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -61,10 +61,7 @@ async fn read(client: &Client, user: Option<&str>, file: &PodFile) -> FileRead {
     FileRead::Failed(local(format!("the connection that reads {} ended before the file did", file.path)))
 }
 
-fn request(
-    user: Option<&str>,
-    file: &PodFile,
-) -> Result<Request<Vec<u8>>, interlock_core::effect::ApiFailure> {
+fn request(user: Option<&str>, file: &PodFile) -> Result<Request<Vec<u8>>, ApiFailure> {
     let pod = path::of("v1", file.pod.namespace.as_deref(), "pods", &[&file.pod.name, "exec"])?;
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     // Without a terminal: it would change line ends.

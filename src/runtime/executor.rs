@@ -6,8 +6,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use http::Method;
 use interlock_core::api::object::{NamespacedName, ObjectKey};
-use interlock_core::effect::{ApiFailure, Effect};
-use interlock_core::engine::lookup::{FileRead, PodFile};
+use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
 use kube::Client;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use interlock_core::engine::lookup::MAX_FILE;
+use interlock_core::effect::MAX_FILE;
 use serde_json::{Value, json};
 
 use crate::support::ground::Ground;

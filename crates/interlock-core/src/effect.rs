@@ -1,5 +1,7 @@
 //! The effects that a decision wants, as data. The runtime's executor carries them out, and nothing else does.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::api::object::ObjectKey;
@@ -109,6 +111,40 @@ impl ApiFailure {
     pub fn may_have_happened(&self) -> bool {
         self.code == 0 || self.code >= 500
     }
+}
+
+/// A file of a running container.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodFile {
+    /// The Pod.
+    pub pod: ObjectKey,
+    /// Its uid: another Pod of its name has other files.
+    pub uid: String,
+    /// The container.
+    pub container: String,
+    /// Absolute path of the file.
+    pub path: String,
+}
+
+/// The most bytes that are read of a file: 1 MiB, what KUDO takes and etcd holds.
+pub const MAX_FILE: usize = 1 << 20;
+
+/// Result of reading a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FileRead {
+    /// All of it.
+    Content(Arc<[u8]>),
+    /// It has more than [`MAX_FILE`] bytes.
+    TooLarge,
+    /// The command that reads it ended with an error.
+    Ended {
+        /// Its exit code.
+        code: i32,
+        /// What it said, shortened.
+        said: String,
+    },
+    /// The API server or the kubelet did not run the command.
+    Failed(ApiFailure),
 }
 
 /// Severity of an Event.

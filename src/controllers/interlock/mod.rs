@@ -10,6 +10,7 @@
 pub mod policy_binding;
 mod stalled;
 pub mod status;
+mod wanted;
 
 use std::sync::Arc;
 use std::time::Duration;

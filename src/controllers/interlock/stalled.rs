@@ -5,7 +5,7 @@ use interlock_core::api::condition::ConditionStatus;
 use interlock_core::api::interlock::Interlock;
 use jiff::Timestamp;
 
-use super::status::{ACCEPTED, PassingUntil, RULES_APPLIED, Wanted, found, wanted};
+use super::wanted::{ACCEPTED, PassingUntil, RULES_APPLIED, Wanted, found, wanted};
 use crate::cluster::supervisor::{CapabilityPhase, NotReadyReason};
 
 /// Something goes on, without a person.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::stalled;
+use super::wanted::{ACCEPTED, RULES_APPLIED, Wanted, found, wanted};
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{
     CapabilityPhase, CapabilitySnapshot, CapabilityStatus as Standing, KindStatus, Mode, WatchState,
@@ -15,10 +16,6 @@ use crate::cluster::supervisor::{
 
 /// Summary.
 const READY: &str = "Ready";
-/// Whether the object is honoured, completely.
-pub(super) const ACCEPTED: &str = "Accepted";
-/// Whether the second layer follows the rules of the spec.
-pub(super) const RULES_APPLIED: &str = "RulesApplied";
 
 /// On an object that is being deleted: what continues without it.
 const DELETING: &str = "Deleting";
@@ -74,26 +71,6 @@ pub struct StatusUpdate {
     pub status: InterlockStatus,
     /// When a transient state becomes reportable.
     pub again: Option<Timestamp>,
-}
-
-/// When a state that passes is looked at again, if one does.
-pub(super) type PassingUntil = Option<Timestamp>;
-
-/// A condition as it is to be.
-pub(super) struct Wanted {
-    pub(super) type_: String,
-    pub(super) status: ConditionStatus,
-    pub(super) reason: String,
-    pub(super) message: String,
-}
-
-pub(super) fn wanted(
-    type_: &str,
-    status: ConditionStatus,
-    reason: &str,
-    message: impl Into<String>,
-) -> Wanted {
-    Wanted { type_: type_.to_owned(), status, reason: reason.to_owned(), message: message.into() }
 }
 
 /// The status of an ignored object.
@@ -306,10 +283,6 @@ fn running(standing: &Standing) -> String {
         texts.push(format!("not served, and not needed: {}", missing.join(", ")));
     }
     texts.join("; ")
-}
-
-pub(super) fn found<'a>(object: &'a Interlock, type_: &str) -> Option<&'a Condition> {
-    object.status.as_ref()?.conditions.iter().find(|condition| condition.type_ == type_)
 }
 
 fn as_before(condition: &Condition) -> Wanted {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::api::interlock::Adoption;
 use crate::api::kudo::PlanStatus;
 use crate::api::object::{Gvk, ObjectKey};
-use crate::effect::{ApiFailure, Effect, Note};
+use crate::effect::{ApiFailure, Effect, FileRead, Note, PodFile};
 use crate::package::time_limits::RunLimits;
 
 /// Whether the API server serves a kind, and how.
@@ -73,40 +73,6 @@ pub enum Query {
     Certainly(ObjectKey),
     /// A file of a Pod.
     File(PodFile),
-}
-
-/// A file of a running container.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodFile {
-    /// The Pod.
-    pub pod: ObjectKey,
-    /// Its uid: another Pod of its name has other files.
-    pub uid: String,
-    /// The container.
-    pub container: String,
-    /// Absolute path of the file.
-    pub path: String,
-}
-
-/// The most bytes that are read of a file: 1 MiB, what KUDO takes and etcd holds.
-pub const MAX_FILE: usize = 1 << 20;
-
-/// Result of reading a file.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FileRead {
-    /// All of it.
-    Content(Arc<[u8]>),
-    /// It has more than [`MAX_FILE`] bytes.
-    TooLarge,
-    /// The command that reads it ended with an error.
-    Ended {
-        /// Its exit code.
-        code: i32,
-        /// What it said, shortened.
-        said: String,
-    },
-    /// The API server or the kubelet did not run the command.
-    Failed(ApiFailure),
 }
 
 /// A run in progress: its entry in `planStatus`, and the tasks that are done.

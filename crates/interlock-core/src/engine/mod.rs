@@ -11,6 +11,7 @@ pub mod health;
 pub mod lookup;
 pub mod merge;
 pub mod ownership;
+pub mod pipes;
 pub mod progress;
 pub mod removed_apis;
 pub mod render;

@@ -7,10 +7,10 @@ use go_template::{Given, Root};
 use serde_json::Value;
 
 use super::errors::{TaskError, reason};
+use super::pipes;
 use super::removed_apis;
 use super::render_cache;
 use super::run::Run;
-use super::tasks::pipe;
 use crate::api::meta;
 use crate::api::object::{Gvk, meta_str};
 use crate::api::path;
@@ -34,6 +34,11 @@ pub struct TaskContext<'a> {
 }
 
 impl TaskContext<'_> {
+    /// Phase, step and task.
+    pub fn place(&self) -> [&str; 3] {
+        [self.phase, self.step, self.task]
+    }
+
     /// `plan.phase.step.task`, as KUDO's texts name it.
     pub fn path(&self) -> String {
         format!("{}.{}.{}.{}", self.run.plan, self.phase, self.step, self.task)
@@ -80,7 +85,7 @@ pub(super) fn unnamed(context: &TaskContext<'_>, file: &str) -> Result<Value, Ta
     let interrupt = context.run.interrupt;
     interrupt.begin();
     let reader = Reader::new(Aliases::Counted, interrupt);
-    let pipes = pipes(context)?;
+    let pipes = pipes_of(context)?;
     let documents = documents(&reader, file, &render(context, file, &context.root(&pipes))?)?;
     match <[Value; 1]>::try_from(documents) {
         Ok([object]) if object.is_object() => Ok(object),
@@ -92,8 +97,8 @@ pub(super) fn unnamed(context: &TaskContext<'_>, file: &str) -> Result<Value, Ta
     }
 }
 
-fn pipes(context: &TaskContext<'_>) -> Result<BTreeMap<String, go_template::Value>, TaskError> {
-    pipe::names::pipes(context.run).map_err(|why| TaskError::fatal(reason::INVALID_PLAN, why))
+fn pipes_of(context: &TaskContext<'_>) -> Result<BTreeMap<String, go_template::Value>, TaskError> {
+    pipes::of_plan(context.run).map_err(|why| TaskError::fatal(reason::INVALID_PLAN, why))
 }
 
 /// A task has one deadline, and one budget of decoded bytes; each file has its own budget of work
@@ -102,7 +107,7 @@ fn render_all(context: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Val
     let interrupt = context.run.interrupt;
     interrupt.begin();
     let reader = Reader::new(Aliases::Counted, interrupt);
-    let pipes = pipes(context)?;
+    let pipes = pipes_of(context)?;
     let root = context.root(&pipes);
     let mut objects: Vec<Value> = Vec::new();
     let mut places = BTreeMap::new();

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
-use interlock_core::effect::{ApiFailure, Effect};
-use interlock_core::engine::lookup::{FileRead, Found, KindServed, Observed, PodFile, Query};
+use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
+use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
 use interlock_core::engine::run::InstanceId;
 use interlock_core::kinds::instance::change::wake_ups;
 use jiff::Timestamp;

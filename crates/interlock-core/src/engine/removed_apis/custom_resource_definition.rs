@@ -63,6 +63,6 @@ fn convert_conversion(conversion: &mut Map<String, Value>) {
 fn approve(object: &mut Value) {
     let group = object["spec"]["group"].as_str().unwrap_or_default();
     if ["k8s.io", "kubernetes.io"].iter().any(|of| group == *of || group.ends_with(&format!(".{of}"))) {
-        super::annotate(object, APPROVAL, "unapproved, written for apiextensions.k8s.io/v1beta1");
+        fields::annotate(object, APPROVAL, "unapproved, written for apiextensions.k8s.io/v1beta1");
     }
 }

@@ -37,3 +37,11 @@ pub(super) fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
         fields.entry(to).or_insert(value);
     }
 }
+
+/// Adds an annotation that is not there.
+pub(super) fn annotate(object: &mut Value, name: &str, value: &str) {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    if let Some(annotations) = metadata.and_then(|metadata| self::object(metadata, "annotations")) {
+        default(annotations, name, value);
+    }
+}

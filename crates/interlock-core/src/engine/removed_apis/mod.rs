@@ -107,16 +107,9 @@ pub fn served(gvk: Gvk) -> Gvk {
 pub fn convert(mut object: Value) -> Value {
     let Some(removed) = Gvk::of(&object).as_ref().and_then(find) else { return object };
     object["apiVersion"] = removed.successor.into();
-    annotate(&mut object, meta::CONVERTED_FROM, removed.api_version);
+    fields::annotate(&mut object, meta::CONVERTED_FROM, removed.api_version);
     (removed.convert)(&mut object);
     object
-}
-
-fn annotate(object: &mut Value, name: &str, value: &str) {
-    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-    if let Some(annotations) = metadata.and_then(|metadata| fields::object(metadata, "annotations")) {
-        fields::default(annotations, name, value);
-    }
 }
 
 /// The report of an object that was converted.

@@ -15,7 +15,7 @@ mod dummy;
 #[cfg(test)]
 mod fail;
 mod kudo_operator;
-pub(super) mod pipe;
+mod pipe;
 pub mod task_kind;
 mod toggle;
 

@@ -6,14 +6,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{PIPE_TASK_ERROR, base_name, env_file, names};
+use super::env_file;
+use super::file::{PIPE_TASK_ERROR, base_name, path};
 use crate::api::kudo::PipeSpec;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::engine::errors::TaskError;
+use crate::engine::pipes;
 use crate::engine::render::TaskContext;
 
 fn kind(file: &PipeSpec) -> &str {
     file.kind.as_deref().unwrap_or_default()
+}
+
+fn name(context: &TaskContext<'_>, file: &PipeSpec) -> String {
+    pipes::artifact(context.run, context.place(), file.key.as_deref().unwrap_or_default())
 }
 
 /// The key of an artifact.
@@ -21,20 +27,20 @@ pub(super) fn key(context: &TaskContext<'_>, file: &PipeSpec) -> ObjectKey {
     ObjectKey {
         gvk: Gvk::new("v1", kind(file)),
         namespace: Some(context.run.instance.namespace.clone()),
-        name: names::artifact(context, file),
+        name: name(context, file),
     }
 }
 
 /// An artifact without its content.
 pub(super) fn stub(context: &TaskContext<'_>, file: &PipeSpec) -> Value {
     json!({
-        "apiVersion": "v1", "kind": kind(file), "metadata": {"name": names::artifact(context, file)},
+        "apiVersion": "v1", "kind": kind(file), "metadata": {"name": name(context, file)},
     })
 }
 
 /// An artifact with the content of its file: one key for a file, one for each variable of an env file.
 pub(super) fn object(context: &TaskContext<'_>, file: &PipeSpec, content: &[u8]) -> Result<Value, TaskError> {
-    let path = names::path(file);
+    let path = path(file);
     let encoded = |bytes: &[u8]| STANDARD.encode(bytes);
     let secret = kind(file) == "Secret";
     let is_env = file.file.as_ref().is_none_or(String::is_empty);

@@ -6,13 +6,12 @@
 
 mod artifact;
 mod env_file;
-pub(in crate::engine) mod names;
+mod file;
 mod pod;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
+use self::file::{PIPE_TASK_ERROR, path};
 use super::apply;
 use super::task_kind;
 use super::task_kind::{TaskKind, Tasker, TemplateRef};
@@ -20,16 +19,14 @@ use crate::api::interlock::Adoption;
 use crate::api::kudo::{PipeSpec, Task, TaskSpec};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
-use crate::effect::Effect;
+use crate::effect::{Effect, FileRead, MAX_FILE, PodFile};
 use crate::engine::adoption;
 use crate::engine::adoption::Ownership;
 use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale};
-use crate::engine::lookup::{FileRead, Found, MAX_FILE, Observed, PodFile, Query, TaskProgress};
+use crate::engine::lookup::{Found, Observed, Query, TaskProgress};
 use crate::engine::ownership::TaskOwners;
+use crate::engine::pipes;
 use crate::engine::render::TaskContext;
-
-/// Event reason of a file that cannot be taken, as KUDO names it.
-pub(super) const PIPE_TASK_ERROR: &str = "PipeTaskError";
 
 /// The kind of task.
 pub(super) struct Pipe;
@@ -42,7 +39,7 @@ struct PipeTask<'a> {
 
 impl TaskKind for Pipe {
     fn name(&self) -> &'static str {
-        "Pipe"
+        pipes::KIND
     }
 
     fn build<'a>(&self, task: &'a Task) -> Result<Box<dyn Tasker + 'a>, InvalidTask> {
@@ -98,7 +95,7 @@ impl Tasker for PipeTask<'_> {
         let key = ObjectKey {
             gvk: Gvk::new("v1", "Pod"),
             namespace: Some(context.run.instance.namespace.clone()),
-            name: names::pod(context),
+            name: pipes::pod(context.run, context.place()),
         };
         let piping = Piping { context, files: self.files, observed, owners, key: &key };
         let mut progress = match observed.objects.get(&key) {
@@ -199,7 +196,7 @@ impl Piping<'_> {
         file: &PipeSpec,
         progress: &mut TaskProgress,
     ) -> Result<Option<&[u8]>, TaskError> {
-        let path = names::path(file);
+        let path = path(file);
         let file = PodFile {
             pod: self.key.clone(),
             uid: meta_str(pod, "uid").unwrap_or_default().to_owned(),
@@ -269,9 +266,4 @@ fn check(i: usize, file: &PipeSpec) -> Result<(), InvalidTask> {
         return Err(invalid(format!("spec.pipe[{i}].key"), &fault, "use letters, digits, _ and -"));
     }
     Ok(())
-}
-
-/// The last part of a file's path.
-fn base_name(path: &str) -> &str {
-    Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{base_name, names};
+use super::file::{base_name, path};
 use crate::api::kudo::PipeSpec;
 use crate::api::meta;
 use crate::engine::errors::TaskError;
+use crate::engine::pipes;
 use crate::engine::render;
 use crate::engine::render::TaskContext;
 
@@ -22,9 +23,8 @@ pub(super) fn object(
     template: &str,
     files: &[PipeSpec],
 ) -> Result<Value, TaskError> {
-    let key = [context.phase, context.step, context.task];
     let rendered = context.run.rendered.objects(
-        key,
+        context.place(),
         || render::unnamed(context, template).map(|pod| vec![pod]),
         render::full,
     )?;
@@ -63,7 +63,7 @@ fn mount(pod: &Value, files: &[PipeSpec]) -> Result<Value, String> {
     let mount =
         mount.ok_or_else(|| format!("its init container does not mount volume {}", volume["name"]))?;
     let folder = mount["mountPath"].as_str().unwrap_or_default();
-    files.iter().map(names::path).try_for_each(|file| below(folder, file))?;
+    files.iter().map(path).try_for_each(|file| below(folder, file))?;
     Ok(mount)
 }
 
@@ -113,7 +113,7 @@ fn completed(context: &TaskContext<'_>, mut pod: Value, mount: &Value) -> Value 
     if !pod["metadata"].is_object() {
         pod["metadata"] = Value::Object(Map::new());
     }
-    pod["metadata"]["name"] = names::pod(context).into();
+    pod["metadata"]["name"] = pipes::pod(context.run, context.place()).into();
     if !pod["metadata"]["annotations"].is_object() {
         pod["metadata"]["annotations"] = Value::Object(Map::new());
     }

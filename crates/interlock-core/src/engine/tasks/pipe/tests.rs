@@ -9,10 +9,10 @@ use super::env_file;
 use crate::api::kudo::ExecutionStatus;
 use crate::api::meta;
 use crate::api::object::ObjectKey;
-use crate::effect::ApiFailure;
+use crate::effect::{ApiFailure, FileRead};
 use crate::engine::advance::fixture::key;
 use crate::engine::advance::sim::{Did, Fixture, Process, Server};
-use crate::engine::lookup::{EngineStep, FileRead};
+use crate::engine::lookup::EngineStep;
 
 const POD: &str = "apiVersion: v1\nkind: Pod\nspec:\n  volumes: [{name: data, emptyDir: {}}]\n  initContainers:\n  \
                    - {name: init, image: tools, volumeMounts: [{name: data, mountPath: /tmp}]}\n";
@@ -165,7 +165,7 @@ fn a_file_that_cannot_be_taken_ends_the_plan(#[case] read: FileRead, #[case] sai
     server.files.insert("/tmp/sub/vars", read);
     let step = ended(package(POD, both()), &mut server);
     let fatal = step.fatal.unwrap();
-    assert_eq!(fatal.reason, super::PIPE_TASK_ERROR);
+    assert_eq!(fatal.reason, super::file::PIPE_TASK_ERROR);
     assert!(fatal.message.contains(said), "{}", fatal.message);
 }
 
