@@ -177,6 +177,18 @@ pub mod condition {
     pub const PLAN_IN_FATAL_ERROR: &str = "PlanInFatalError";
     /// Reason of [`READY`], [`STALLED`] and [`SPEC_DRIFT`]: plans failed that a change of the spec needs.
     pub const PLAN_OWED: &str = "PlanOwed";
+    /// Reason of [`READY`]: an object of the package is not healthy (KUDO's).
+    pub const RESOURCE_NOT_READY: &str = "ResourceNotReady";
+    /// Reason of [`READY`] and [`STALLED`]: something that has to be served is not.
+    pub const MISSING_DEPENDENCY: &str = "MissingDependency";
+    /// Reason of [`STALLED`]: the API server refused a request for good.
+    pub const REQUEST_REFUSED: &str = "RequestRefused";
+    /// Reason of [`STALLED`]: a request has failed for two minutes, and is still sent again.
+    pub const TRANSIENT_ERROR: &str = "TransientError";
+    /// Reason of [`STALLED`]: a step can never be done.
+    pub const NEVER_DONE: &str = "NeverDone";
+    /// Reason of [`STALLED`]: the service account that packages act as is absent.
+    pub const NO_SERVICE_ACCOUNT: &str = "NoServiceAccount";
     /// Reason of [`STALLED`]: the process lacks a right that an overlay grants.
     pub const MISSING_RIGHT: &str = "MissingRight";
     /// Reason of [`STALLED`]: a spec could not be stored, so that its plan does not begin.

@@ -8,6 +8,7 @@ pub mod canonical;
 pub mod capability;
 pub mod cidr;
 pub mod condition;
+pub mod display;
 pub mod interlock;
 pub mod json;
 pub mod kong;

@@ -1,6 +1,7 @@
 //! The kinds, one folder each: all that is known of them. Admission, webhook entries, policies, rights,
 //! watches and the topology are derived from the list [`ALL`].
 
+mod age;
 pub mod capabilities;
 pub mod data_plane;
 pub mod descriptor;
@@ -14,6 +15,7 @@ pub mod namespace;
 pub mod operator;
 pub mod operator_version;
 mod owned_child;
+pub mod remedy;
 pub mod static_lister;
 #[cfg(test)]
 mod tests;

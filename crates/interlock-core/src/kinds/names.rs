@@ -79,6 +79,12 @@ pub mod fact {
     pub const WAITS: &str = "waits";
     /// When the running plan of an Instance was started, in Unix seconds.
     pub const STARTED: &str = "started";
+    /// Since when an Instance has been in trouble, in Unix seconds; 0 where it is not.
+    pub const TROUBLED: &str = "troubled";
+    /// When an object was created, in Unix seconds; 0 where that is not known.
+    pub const CREATED: &str = "created";
+    /// Whether a Gateway is programmed: 1 for yes, 2 for no, 0 where nobody says.
+    pub const PROGRAMMED: &str = "programmed";
     /// Whether a Namespace or an owned child is being deleted.
     pub const TERMINATING: &str = "terminating";
     /// Whether an object is healthy.

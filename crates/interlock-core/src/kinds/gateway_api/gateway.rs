@@ -3,6 +3,8 @@
 use serde_json::Value;
 
 use crate::kinds::GATEWAY_CLASS as CLASS;
+use crate::kinds::age::CREATED;
+use crate::kinds::fact;
 use crate::kinds::owned_child::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
 use crate::topology::fingerprint;
 use crate::topology::schema::{
@@ -26,7 +28,7 @@ pub(crate) static GATEWAY_CLASS: DeclaredKind = DeclaredKind {
 pub(crate) static GATEWAY: DeclaredKind = DeclaredKind {
     name: crate::kinds::GATEWAY,
     about: "an entry of traffic; whatever hangs below it is its configuration",
-    facts: &[],
+    facts: &[CREATED, PROGRAMMED],
     links: &[
         Link {
             name: "class",
@@ -51,6 +53,19 @@ pub(crate) static GATEWAY: DeclaredKind = DeclaredKind {
 
 const GATEWAYS: LinkPath = LinkPath::Down(Family::Carries, crate::kinds::GATEWAY);
 const SPEC: Fact = Fact { name: "spec", read: ReadDepth::Mark(fingerprint::spec) };
+
+const PROGRAMMED: Fact = Fact { name: fact::PROGRAMMED, read: ReadDepth::Mark(programmed) };
+
+/// The condition `Programmed`, as the field [`fact::PROGRAMMED`].
+fn programmed(object: &Value) -> u64 {
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let found = conditions.find(|condition| condition["type"] == "Programmed");
+    match found.and_then(|condition| condition["status"].as_str()) {
+        Some("True") => 1,
+        Some("False") => 2,
+        _ => 0,
+    }
+}
 
 fn class(holder: &Holder<'_>) -> Vec<Ref> {
     let name = holder.object["spec"]["gatewayClassName"].as_str();

@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::change::{lock, settled};
-use super::summary;
+use super::{summary, trouble};
 use crate::api::kudo::Instance;
+use crate::kinds::age::CREATED;
 use crate::kinds::fact;
 use crate::kinds::fact::YES;
 use crate::kinds::owned_child::{HEALTH, MADE_BY, MAKER, TERMINATING};
@@ -52,9 +53,9 @@ pub(crate) static INSTANCE: DeclaredKind = DeclaredKind {
     },
 };
 
-const FACTS: [Fact; 7] = {
+const FACTS: [Fact; 9] = {
     let [state, drifted, waits, started] = summary::FACTS;
-    [LOCKED, AT_REST, TERMINATING, state, drifted, waits, started]
+    [LOCKED, AT_REST, TERMINATING, state, drifted, waits, started, trouble::SINCE, CREATED]
 };
 const LOCKED: Fact = Fact { name: fact::LOCKED, read: ReadDepth::Word(locked) };
 const AT_REST: Fact = Fact { name: fact::AT_REST, read: ReadDepth::Word(at_rest) };

@@ -5,10 +5,12 @@ pub mod last_applied;
 pub mod links;
 pub mod policies;
 pub mod rules;
+pub mod run_summary;
 pub mod spec;
 pub mod status;
 pub mod status_wire;
 pub mod summary;
+pub mod trouble;
 
 use super::capabilities::INSTANCES;
 use super::descriptor::{

@@ -20,18 +20,18 @@ pub const STATES: [&str; 6] = [DELETING, SCHEDULED, RUNNING, FAILED, READY, NOT_
 const DELETING: &str = "deleting";
 const SCHEDULED: &str = "scheduled";
 const RUNNING: &str = "running";
-const FAILED: &str = "failed";
+pub(super) const FAILED: &str = "failed";
 const READY: &str = "ready";
-const NOT_READY: &str = "not_ready";
+pub(super) const NOT_READY: &str = "not_ready";
 
 /// What an Instance waits for: reasons of `Reconciling`, then those of `Stalled`; any other is [`OTHER`].
 pub const WAITING: [&str; 10] = [
     types::WAITING,
     types::RETRYING,
-    "TransientError",
-    "NeverDone",
-    "MissingDependency",
-    "NoServiceAccount",
+    types::TRANSIENT_ERROR,
+    types::NEVER_DONE,
+    types::MISSING_DEPENDENCY,
+    types::NO_SERVICE_ACCOUNT,
     types::MISSING_RIGHT,
     types::SPEC_NOT_KEPT,
     event::INVALID_OPERATOR_VERSION,
@@ -84,7 +84,7 @@ impl Totals {
 }
 
 /// The state: the first of these that holds.
-fn state(object: &Value) -> &'static str {
+pub(super) fn state(object: &Value) -> &'static str {
     if !object["metadata"]["deletionTimestamp"].is_null() {
         return DELETING;
     }

@@ -1,5 +1,6 @@
 //! `OperatorVersion`, an installed package, and `Operator`, its name.
 
+use crate::kinds::age::CREATED;
 use crate::kinds::owned_child::{MADE_BY, MAKER, TO_MAKER};
 use crate::topology::fingerprint;
 use crate::topology::schema::{
@@ -10,7 +11,7 @@ use crate::topology::schema::{
 pub(crate) static OPERATOR_VERSION: DeclaredKind = DeclaredKind {
     name: crate::kinds::OPERATOR_VERSION,
     about: "a package; its Instances cannot run without it",
-    facts: &[],
+    facts: &[CREATED],
     links: &[
         Link {
             name: "operator",

@@ -11,6 +11,7 @@ use super::deferred::{DeferredChecks, Now, Unread};
 use super::gateway::{Gateway, referenced_spec, sources_of};
 use super::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
 use super::group::ProducerGroup;
+use super::overview::{self, GatewayOverview};
 use super::projection::{pruned, template};
 use super::reading::FlavorReading;
 use super::rolled_out::is_rolled_out;
@@ -221,6 +222,14 @@ impl GatewayInventory {
     /// The gateways.
     pub fn gateways(&self) -> impl Iterator<Item = &Arc<Value>> {
         self.objects.values().filter(|object| Gateway::is_guarded(object))
+    }
+
+    /// How the gateways are, those in trouble first; only as many as that are read.
+    pub fn overviews(&self, limit: usize) -> Vec<GatewayOverview> {
+        let mut all: Vec<&Arc<Value>> = self.gateways().collect();
+        all.sort_by_key(|gateway| overview::trouble(gateway).is_none());
+        let read = all.into_iter().take(limit);
+        read.filter_map(|stored| GatewayOverview::of(stored, &self.running(stored), &self.sources)).collect()
     }
 
     /// The DataPlanes whose annotation only refers to the live spec: name, uid and hash.

@@ -20,6 +20,7 @@ pub mod gateway;
 pub mod gateway_ref;
 pub mod group;
 pub mod inventory;
+pub mod overview;
 pub mod pattern;
 pub mod plan;
 pub mod projection;

