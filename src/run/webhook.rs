@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use interlock_core::kinds;
+use jiff::Timestamp;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -108,7 +109,9 @@ impl Process {
         servers: &mut JoinSet<()>,
     ) {
         let store = self.store.clone();
-        let graph = GraphPage::new(Arc::new(move || Document::of(&store, &capabilities.borrow()).json()));
+        let graph = GraphPage::new(Arc::new(move || {
+            Document::of(&store, &capabilities.borrow(), Timestamp::now()).json()
+        }));
         let guard = self.ops_guard(self.options.ops_address, process_client);
         let app = ops::router(self.health(), self.exposition(), graph, guard);
         self.serve_private(app, self.options.ops_address, listener, servers);

@@ -1,4 +1,4 @@
-//! `/graph`, a page that draws the live graph of this process, and `/graph.json`, its data.
+//! `/graph`, a page about what this process sees, and `/graph.json`, its data.
 //!
 //! Without a viewer no work is done: a visible page requests the data every two seconds, and all pages
 //! share an answer within [`FRESH`].
@@ -24,7 +24,11 @@ const FRESH: Duration = Duration::from_millis(500);
 
 const FRAME: &str = include_str!("graph/page.html");
 const STYLE: &str = include_str!("graph/page.css");
-const SCRIPT: &str = include_str!("graph/page.js");
+const SCRIPT: &str = concat!(
+    include_str!("graph/picture.js"),
+    include_str!("graph/sections.js"),
+    include_str!("graph/page.js")
+);
 
 /// Returns the current graph as JSON.
 pub type GraphSource = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;

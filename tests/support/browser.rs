@@ -74,6 +74,9 @@ impl Browser {
             errors: Vec::new(),
             _profile: profile,
         };
+        // Else only a window in front may write to it.
+        let permissions = json!({"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]});
+        browser.call("Browser.grantPermissions", permissions);
         let page = browser.call("Target.createTarget", json!({"url": "about:blank"}));
         let attach = json!({"targetId": page["targetId"], "flatten": true});
         let session = browser.call("Target.attachToTarget", attach);
@@ -81,6 +84,7 @@ impl Browser {
         for domain in ["Page", "Network", "Runtime", "Log"] {
             browser.call(&format!("{domain}.enable"), json!({}));
         }
+        browser.call("Emulation.setFocusEmulationEnabled", json!({"enabled": true}));
         Some(browser)
     }
 
@@ -129,8 +133,16 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({"features": [feature]}));
     }
 
+    /// Goes to an address, and waits until its page is there.
+    #[track_caller]
     pub fn open(&mut self, url: &str) {
         self.call("Page.navigate", json!({"url": url}));
+        wait_until(&format!("{url} is loaded"), CAP, || {
+            match self.ask("document.readyState + ' ' + location.href") {
+                Value::String(at) if at == format!("complete {url}") => Ok(()),
+                other => Err(other.to_string()),
+            }
+        });
     }
 
     /// What an expression comes to in the page.
@@ -151,12 +163,45 @@ impl Browser {
         });
     }
 
-    /// Writes what is seen into `target/screens/`, for people.
+    /// Presses a key where the focus is, as a person does.
+    pub fn press(&mut self, key: &str) {
+        let (text, code) = match key {
+            "Enter" => ("\r", 13),
+            "Tab" => ("", 9),
+            other => panic!("the key {other} is not known here"),
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let mut event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
+            if kind == "keyDown" && !text.is_empty() {
+                event["text"] = json!(text);
+            }
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    /// What a screen reader finds: `role: name` of each node that has both.
+    pub fn accessible(&mut self) -> Vec<String> {
+        let tree = self.call("Accessibility.getFullAXTree", json!({}));
+        let nodes = tree["nodes"].as_array().cloned().unwrap_or_default();
+        let text = |node: &Value, field: &str| node[field]["value"].as_str().unwrap_or_default().to_owned();
+        let told = nodes.iter().filter(|node| node["ignored"] != true);
+        told.map(|node| format!("{}: {}", text(node, "role"), text(node, "name"))).collect()
+    }
+
+    /// The whole page as a PNG, also what is outside of the window.
+    pub fn picture(&mut self) -> Vec<u8> {
+        let metrics = self.call("Page.getLayoutMetrics", json!({}));
+        let size = &metrics["cssContentSize"];
+        let clip = json!({"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1});
+        let wanted = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
+        let answer = self.call("Page.captureScreenshot", wanted);
+        let text = answer["data"].as_str().expect("a picture");
+        base64::engine::general_purpose::STANDARD.decode(text).expect("base64")
+    }
+
+    /// Writes the page into `target/screens/`, for people.
     pub fn screenshot(&mut self, name: &str) {
-        let answer = self.call("Page.captureScreenshot", json!({"format": "png"}));
-        let png = base64::engine::general_purpose::STANDARD
-            .decode(answer["data"].as_str().expect("a picture"))
-            .expect("base64");
+        let png = self.picture();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/screens");
         std::fs::create_dir_all(&folder).expect("a folder");
         std::fs::write(folder.join(name), png).expect("a file");

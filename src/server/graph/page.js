@@ -1,12 +1,13 @@
 "use strict";
-// Draws /graph.json. Everything that comes from the cluster goes into the page as text, never as
+// Shows /graph.json. Everything that comes from the cluster goes into the page as text, never as
 // markup. It asks while it is looked at, and not otherwise.
 
-const EVERY = 2000, LONGEST = 30000, PATIENCE = 10000, OPEN_BY_ITSELF = 5;
+const EVERY = 2000, LONGEST = 30000, PATIENCE = 10000, COPIED = 2000;
 const at = (id) => document.getElementById(id);
+const narrow = () => matchMedia("(max-width: 719px)").matches;
 let etag = null, graph = null, timer = null, failures = 0;
-// Cards by Instance: what they were made from, and whether somebody opened or closed them.
-const cards = new Map();
+// What the clock of the process is ahead of ours, in milliseconds.
+let ahead = 0;
 
 function element(name, kind, ...content) {
   const made = document.createElement(name);
@@ -30,6 +31,7 @@ async function look() {
     const answer = await fetch("graph.json", {
       headers: etag ? { "If-None-Match": etag } : {}, cache: "no-store", signal: AbortSignal.timeout(PATIENCE),
     });
+    ahead = (Date.parse(answer.headers.get("Date")) || Date.now()) - Date.now();
     if (answer.status === 200) {
       graph = await answer.json();
       etag = answer.headers.get("ETag");
@@ -38,17 +40,20 @@ async function look() {
       throw new Error("the answer was " + answer.status);
     }
     failures = 0;
-    say("live, " + new Date().toLocaleTimeString(), false);
+    lost("");
+    at("live").textContent = "live, " + new Date().toLocaleTimeString();
   } catch (error) {
     failures += 1;
-    say((graph ? "what is shown is old: " : "") + "the process cannot be reached (" + error.message + ")", true);
+    lost((graph ? "what is shown is old: " : "") + "the process cannot be reached (" + error.message + ")");
+    at("live").textContent = "";
   }
+  ages();
   if (!document.hidden) timer = setTimeout(look, Math.min(EVERY * 2 ** failures, LONGEST));
 }
 
-function say(text, lost) {
-  at("live").textContent = text;
-  at("live").className = lost ? "lost" : "";
+// Said aloud by a screen reader, so only where it changes.
+function lost(text) {
+  if (at("lost").textContent !== text) at("lost").textContent = text;
 }
 
 document.addEventListener("visibilitychange", () => {
@@ -60,41 +65,63 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 
-// === Words and their colours
+// === Ages
 
-const CAPABILITY = { Running: "good", Starting: "busy", Draining: "busy", Waiting: "wait", Disabled: "quiet" };
-const STEP = { COMPLETE: "good", IN_PROGRESS: "busy", PENDING: "busy", ERROR: "bad", FATAL_ERROR: "bad" };
+// `45s`, `2m5s`, `3h4m`, `2d3h`: the two largest units, as kubectl writes them.
+function age(since) {
+  const seconds = Math.max(0, Math.floor((Date.now() + ahead - since) / 1000));
+  const [minutes, hours, days] = [60, 3600, 86400].map((unit) => Math.floor(seconds / unit));
+  const two = (large, unit, small, below) => large + unit + (small ? small + below : "");
+  if (days) return two(days, "d", hours % 24, "h");
+  if (hours) return two(hours, "h", minutes % 60, "m");
+  if (minutes) return two(minutes, "m", seconds % 60, "s");
+  return seconds + "s";
+}
 
-function standing(instance) {
-  const { plan, trouble } = instance;
-  if (plan && trouble.length) return [plan.name + " " + plan.status + ", " + trouble[0].type, "bad"];
-  if (plan) return [plan.name + " " + plan.status, STEP[plan.status] || "busy"];
-  if (trouble.length) return [trouble[0].type + ": " + trouble[0].reason, "bad"];
-  return instance.well ? ["at rest", "good"] : ["not ready", "wait"];
+function since(time, before) {
+  if (!time) return element("span", "quiet", "");
+  const made = element("time", "");
+  made.dateTime = time;
+  made.title = new Date(time).toLocaleString();
+  if (before) made.dataset.before = before;
+  return made;
+}
+
+function ages() {
+  for (const one of document.querySelectorAll("time")) {
+    const text = (one.dataset.before || "") + age(Date.parse(one.dateTime));
+    if (one.textContent !== text) one.textContent = text;
+  }
 }
 
 // === Drawing
 
 function draw() {
-  at("capabilities").replaceChildren(...graph.capabilities.map(capability));
-  const wanted = at("filter").value.trim().toLowerCase();
-  const shown = graph.instances.filter((instance) => text(instance).includes(wanted));
-  const running = graph.running === 1 ? "1 plan running" : graph.running + " plans running";
-  const part = graph.instances.length < graph.total
-    ? "; the page holds " + graph.instances.length + " of them, those with work first" : "";
-  const filtered = wanted ? "; " + shown.length + " match" : "";
-  at("count").textContent = graph.total + (graph.total === 1 ? " Instance, " : " Instances, ") + running + part + filtered;
-  const used = new Set();
-  let open = 0;
-  const list = shown.map((instance) => {
-    const key = instance.namespace + "/" + instance.name;
-    used.add(key);
-    const busy = Boolean(instance.plan || instance.trouble.length);
-    return card(key, instance, busy && open++ < OPEN_BY_ITSELF);
-  });
-  for (const key of cards.keys()) if (!used.has(key) && !wanted) cards.delete(key);
-  put(at("instances"), list);
+  drawSummary();
+  drawTrouble();
+  drawPlans();
+  drawGateways();
+  drawInstances();
+  drawVersions();
+  drawCapabilities();
+  ages();
 }
+
+// Nodes by what they were made from: what has not changed stays, with its focus and its selection.
+const made = new Map();
+function keep(key, data, make) {
+  const source = JSON.stringify(data);
+  let known = made.get(key);
+  if (!known || known.source !== source) {
+    const focused = known && known.node.contains(document.activeElement);
+    known = { source, node: make(data) };
+    if (focused) setTimeout(() => known.node.querySelector("button")?.focus());
+    made.set(key, known);
+  }
+  known.round = round;
+  return known.node;
+}
+let round = 0;
 
 // Moves only what has to move, so that nothing jumps under a finger.
 function put(parent, list) {
@@ -104,37 +131,135 @@ function put(parent, list) {
   while (parent.children.length > list.length) parent.lastChild.remove();
 }
 
+function section(id, { total, shown }, make, empty) {
+  round += 1;
+  const rows = shown.map((row) => keep([id, row.kind, row.namespace, row.name].join("/"), row, make));
+  for (const [key, known] of made) if (key.startsWith(id + "/") && known.round !== round) made.delete(key);
+  if (rows.length) at(id + "-note").textContent = total > shown.length ? "and " + (total - shown.length) + " more" : "";
+  else at(id + "-note").textContent = "";
+  return rows.length ? rows : [nothing(id, empty)];
+}
+
+// What to do where a section is empty: texts, and commands to copy.
+function nothing(id, texts) {
+  const line = (text) => text.startsWith("$ ") ? command(text.slice(2), "Copy the command") : element("p", "", text);
+  return keep(id + "/", texts, () => element("div", "empty quiet", ...texts.map(line)));
+}
+
+function command(text, label) {
+  const code = element("code", "", text);
+  const button = element("button", "", "Copy");
+  button.type = "button";
+  button.setAttribute("aria-label", label);
+  button.addEventListener("click", () => copy(button, code));
+  return element("div", "command", code, button);
+}
+
+// Where the clipboard cannot be written the text is selected, to be copied by hand.
+async function copy(button, code) {
+  let done = "Copied";
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+  } catch {
+    getSelection().selectAllChildren(code);
+    done = "Selected";
+  }
+  button.textContent = done;
+  at("said").textContent = done === "Copied" ? "Copied." : "The clipboard is not accessible; the command is selected.";
+  setTimeout(() => { button.textContent = "Copy"; }, COPIED);
+}
+
+function title({ namespace, name, kind }) {
+  const full = element("bdi", "name", (namespace ? namespace + "/" : "") + name);
+  return kind ? element("span", "", element("span", "quiet", kind + " "), full) : full;
+}
+
+function table(id, columns, rows) {
+  if (!rows[0].matches("tr")) return put(at(id), rows);
+  let body = at(id).querySelector("tbody");
+  if (!body) {
+    const head = element("tr", "");
+    head.setAttribute("role", "row");
+    for (const [text, kind] of columns) {
+      const cell = element("th", kind, text);
+      cell.scope = "col";
+      cell.setAttribute("role", "columnheader");
+      head.append(cell);
+    }
+    body = element("tbody", "");
+    const whole = element("table", "", element("thead", "", head), body);
+    whole.setAttribute("role", "table");
+    whole.setAttribute("aria-labelledby", id + "-title");
+    at(id).replaceChildren(whole);
+  }
+  put(body, rows);
+}
+
+// A row; a cell that is a pair has its name, which a phone shows beside it.
+function row(...cells) {
+  const made = element("tr", "");
+  made.setAttribute("role", "row");
+  for (const [content, label, kind] of cells) {
+    const cell = element("td", (kind || "") + (content === "" ? " blank" : ""), content);
+    cell.setAttribute("role", "cell");
+    if (label) cell.dataset.label = label;
+    made.append(cell);
+  }
+  return made;
+}
+
+// === Instances
+
+const STEP = { COMPLETE: "good", IN_PROGRESS: "busy", PENDING: "quiet", ERROR: "bad", FATAL_ERROR: "bad" };
+// Cards by Instance: what they were made from, and whether somebody opened them.
+const cards = new Map();
+
+function standing(instance) {
+  const { plan, trouble } = instance;
+  const colour = trouble === "waiting" || trouble === "not ready" ? "wait" : "bad";
+  if (plan) return [plan.name + " " + plan.status + (trouble ? ", " + trouble : ""), trouble ? colour : "busy"];
+  if (trouble) return [trouble, colour];
+  return instance.well ? ["at rest", "good"] : ["not ready", "wait"];
+}
+
+function drawInstances() {
+  const wanted = at("filter").value.trim().toLowerCase();
+  const shown = graph.instances.filter((instance) => text(instance).includes(wanted));
+  const bounded = graph.instances.length < graph.total ? "the first " + graph.instances.length + " of " + graph.total + ", those with work first" : "";
+  const filtered = wanted ? shown.length + " match" : "";
+  at("count").textContent = [filtered, bounded].filter(Boolean).join("; ");
+  const used = new Set();
+  const list = shown.map((instance) => {
+    const key = instance.namespace + "/" + instance.name;
+    used.add(key);
+    return card(key, instance);
+  });
+  for (const key of cards.keys()) if (!used.has(key) && !wanted) cards.delete(key);
+  if (!graph.total) list.push(nothing("instances", ["No Instance is known. Install a package:", "$ interlock package install FOLDER --instance NAME"]));
+  at("instances").className = graph.total ? "" : "bare";
+  put(at("instances"), list);
+}
+
 function text(instance) {
   const { namespace, name, version } = instance;
   return [namespace + "/" + name, version, standing(instance)[0]].join(" ").toLowerCase();
 }
 
-function capability({ name, state, message, kinds }) {
-  const head = element("div", "line", element("strong", "", name), element("span", "state " + (CAPABILITY[state] || "bad"), state));
-  const made = element("li", "", head);
-  if (message) made.append(element("p", "", message));
-  const lacking = kinds.filter((kind) => kind.sight !== "synced").map((kind) => kind.name + " " + kind.sight);
-  if (lacking.length) made.append(element("p", "", lacking.join(", ")));
-  return made;
-}
-
-function card(key, instance, opened) {
+function card(key, instance) {
   const source = JSON.stringify(instance);
   let known = cards.get(key);
   if (!known) {
-    known = { box: element("details"), head: element("summary"), body: element("div"), chosen: null };
+    known = { box: element("details"), head: element("summary"), body: element("div", "body") };
     known.box.append(known.head, known.body);
-    known.head.addEventListener("click", () => { known.chosen = !known.box.open; });
     known.box.addEventListener("toggle", () => fill(known));
     cards.set(key, known);
   }
-  known.box.open = known.chosen ?? opened;
   if (known.source !== source) {
     Object.assign(known, { source, instance, filled: false });
     const [words, colour] = standing(instance);
-    known.head.replaceChildren(element("div", "line",
-      element("span", "", element("strong", "", instance.name), " ", element("span", "quiet", instance.namespace)),
-      element("span", "state " + colour, words)));
+    known.head.replaceChildren(element("div", "columns",
+      title({ ...instance, kind: "" }), element("bdi", "quiet second", instance.version || "no OperatorVersion"),
+      element("span", "third", element("span", "state " + colour, words)), element("span", "quiet end", since(instance.created))));
   }
   fill(known);
   return known.box;
@@ -144,133 +269,14 @@ function fill(known) {
   if (known.filled || !known.box.open) return;
   known.filled = true;
   const { instance, body } = known;
-  const told = instance.plan ? instance.plan.steps : [];
-  const steps = told.map((step) =>
+  const steps = (instance.plan ? instance.plan.steps : []).map((step) =>
     element("li", "",
-      step.phase + " / " + step.name + " ",
+      element("bdi", "", step.phase + " / " + step.name), " ",
       element("span", STEP[step.status] || "quiet", step.status),
-      step.message ? ": " + step.message : ""));
-  const trouble = instance.trouble.map(({ type, reason, message }) => {
-    const news = message && !told.some((step) => step.message === message);
-    return element("li", "bad", type + " (" + reason + ")" + (news ? ": " + message : ""));
-  });
-  body.replaceChildren(
-    element("p", "quiet", instance.version ? "OperatorVersion " + instance.version : "no OperatorVersion"),
-    element("ul", "steps", ...steps, ...trouble));
+      element("bdi", "", step.message ? ": " + step.message : "")));
+  body.replaceChildren(element("ul", "steps", ...steps));
   if (instance.nodes.length) body.append(picture(instance));
   if (instance.more) body.append(element("p", "quiet", "and " + instance.more + " objects more"));
-}
-
-// === The picture: parents above children, rows as wide as the page
-
-const BOX = { height: 48, word: 18, least: 150, gap: 10, between: 34, letter: 8.2 };
-
-function picture(instance) {
-  const [words, state] = standing(instance);
-  const { nodes, edges } = gathered(instance);
-  for (const node of nodes) if (node.itself) Object.assign(node, { words, state });
-  const layer = layers(nodes.length, edges);
-  const width = Math.max(280, at("instances").clientWidth - 26);
-  const columns = Math.max(1, Math.floor((width + BOX.gap) / (BOX.least + BOX.gap)));
-  const rows = [];
-  nodes.forEach((_, index) => (rows[layer[index]] ||= []).push(index));
-  let top = 2;
-  const place = [];
-  for (const row of rows.filter(Boolean)) {
-    const across = Math.min(columns, row.length);
-    const size = Math.min(280, (width - BOX.gap * (across - 1) - 4) / across);
-    const left = (width - size * across - BOX.gap * (across - 1)) / 2;
-    const tall = BOX.height + (row.some((index) => word(nodes[index])) ? BOX.word : 0);
-    row.forEach((index, number) => {
-      const y = top + Math.floor(number / across) * (tall + BOX.gap);
-      place[index] = { x: left + (number % across) * (size + BOX.gap), y, size, tall };
-    });
-    top += Math.ceil(row.length / across) * (tall + BOX.gap) - BOX.gap + BOX.between;
-  }
-  const height = top - BOX.between + 2;
-  const lines = edges.map(([from, to]) => line(place[from], place[to]));
-  const boxes = nodes.map((node, index) => box(node, place[index]));
-  const label = "what " + instance.name + " depends on and what it made: " + nodes.map((node) => node.kind + " " + node.name).join(", ");
-  return shape("svg", { width, height, role: "img", "aria-label": label }, ...lines, ...boxes);
-}
-
-// Many of a kind below the same parents are drawn as one.
-function gathered({ nodes, edges }) {
-  const parents = nodes.map((_, index) => edges.filter(([, to]) => to === index).map(([from]) => from).join());
-  const leaf = nodes.map((_, index) => !edges.some(([from]) => from === index));
-  const groups = new Map();
-  nodes.forEach((node, index) => {
-    const key = leaf[index] && !node.itself ? node.kind + " " + parents[index] : index;
-    groups.set(key, [...(groups.get(key) || []), index]);
-  });
-  const drawn = [], number = [];
-  for (const members of groups.values()) {
-    const sets = members.length > 4 ? [members] : members.map((member) => [member]);
-    for (const set of sets) {
-      set.forEach((index) => { number[index] = drawn.length; });
-      drawn.push(set.length === 1 ? { ...nodes[set[0]] } : together(set.map((index) => nodes[index])));
-    }
-  }
-  const seen = new Map(edges.map(([from, to]) => [number[from] + " " + number[to], [number[from], number[to]]]));
-  return { nodes: drawn, edges: [...seen.values()] };
-}
-
-function together(nodes) {
-  const good = nodes.filter((node) => colour(node) === "good").length;
-  const name = nodes.length + " of them" + (good < nodes.length ? ", " + good + " well" : "");
-  return { kind: nodes[0].kind, name, is: "present", healthy: good === nodes.length };
-}
-
-// The longest way from a node without parents; a circle ends where it closes.
-function layers(count, edges) {
-  const layer = new Array(count).fill(0);
-  for (let round = 0, moved = true; moved && round < count; round++) {
-    moved = false;
-    for (const [from, to] of edges) {
-      if (from !== to && layer[to] < layer[from] + 1) {
-        layer[to] = layer[from] + 1;
-        moved = true;
-      }
-    }
-  }
-  return layer;
-}
-
-function line(from, to) {
-  const [x1, y1, x2, y2] = [from.x + from.size / 2, from.y + from.tall, to.x + to.size / 2, to.y];
-  const middle = (y1 + y2) / 2;
-  return shape("path", { d: `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}` });
-}
-
-function colour(node) {
-  if (node.state) return node.state;
-  if (node.is === "missing") return "bad";
-  if (node.is !== "present") return "unknown";
-  return node.healthy === false ? "wait" : "good";
-}
-
-function word(node) {
-  if (node.words) return node.words;
-  return node.is === "present" ? (node.healthy === false ? "not ready" : "") : node.is;
-}
-
-function box(node, { x, y, size, tall }) {
-  const full = node.kind + " " + (node.namespace ? node.namespace + "/" : "") + node.name;
-  const said = word(node);
-  return shape("g", { class: colour(node) + (node.itself ? " itself" : ""), transform: `translate(${x} ${y})` },
-    shape("title", {}, full + (said ? " (" + said + ")" : "")),
-    shape("rect", { width: size, height: tall, rx: 6 }),
-    shape("text", { x: 8, y: 20, class: "kind" }, fitted(node.kind, size)),
-    shape("text", { x: 8, y: 38 }, fitted(node.name, size)),
-    shape("text", { x: 8, y: 56, class: "word" }, fitted(said, size)));
-}
-
-// Both ends of a name tell more than its beginning alone.
-function fitted(name, size) {
-  const most = Math.floor((size - 16) / BOX.letter);
-  if (name.length <= most) return name;
-  const tail = Math.floor((most - 1) / 2);
-  return name.slice(0, most - 1 - tail) + "…" + name.slice(-tail);
 }
 
 // === Beginning
@@ -282,12 +288,12 @@ const fromAddress = () => {
   } catch {
     at("filter").value = location.hash.slice(1);
   }
-  if (graph) draw();
+  if (graph) { drawInstances(); ages(); }
 };
 addEventListener("hashchange", fromAddress);
 at("filter").addEventListener("input", () => {
   history.replaceState(null, "", "#" + encodeURIComponent(at("filter").value));
-  if (graph) draw();
+  if (graph) { drawInstances(); ages(); }
 });
 fromAddress();
 let width = 0;

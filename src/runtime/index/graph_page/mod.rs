@@ -1,0 +1,256 @@
+//! What the page about this process shows, as JSON: troubles, running plans, gateways, Instances with their objects,
+//! OperatorVersions, and capabilities. Every list is bounded and counts what it leaves out; no text of the cluster
+//! is longer than a page can show.
+
+mod capability;
+mod gateway;
+mod instance;
+mod list;
+mod objects;
+mod ranked;
+mod trouble;
+
+use interlock_core::api::display::display;
+use interlock_core::kinds::{fact, link};
+use interlock_core::topology::schema::Side;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use self::capability::Capability;
+use self::gateway::GatewayRow;
+use self::instance::{InstanceCard, PlanRow};
+use self::list::{Listed, NAME_LIMIT, ROWS, time};
+use self::ranked::Ranked;
+use self::trouble::TroubleRow;
+use super::row::name;
+use super::store::Store;
+use super::tables::Tables;
+use crate::cluster::supervisor::CapabilitySnapshot;
+
+/// Maximum number of shown Instances, those with work first; the rest is counted.
+const INSTANCES: usize = 200;
+/// The page's data.
+#[derive(Debug, Serialize)]
+pub struct Document {
+    trouble: Listed<TroubleRow>,
+    plans: Listed<PlanRow>,
+    gateways: Listed<GatewayRow>,
+    /// All Instances.
+    total: usize,
+    /// Those with a plan that is scheduled or runs.
+    running: usize,
+    instances: Vec<InstanceCard>,
+    versions: Listed<VersionRow>,
+    capabilities: Vec<Capability>,
+}
+
+/// An OperatorVersion.
+#[derive(Debug, Serialize)]
+struct VersionRow {
+    namespace: String,
+    name: String,
+    /// Instances that refer to it.
+    users: usize,
+    created: Option<Timestamp>,
+    /// Why it is not cached, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<String>,
+}
+
+impl Document {
+    /// What is known at a time.
+    pub fn of(store: &Store, snapshot: &CapabilitySnapshot, now: Timestamp) -> Self {
+        let tables = store.read();
+        let mut all: Vec<Ranked> =
+            tables.graph.rows(tables.kinds.instance).map(|row| Ranked::of(&row, now)).collect();
+        all.sort_by(|a, b| a.order().cmp(&b.order()));
+        let running = all.iter().filter(|ranked| ranked.locked).count();
+        Self {
+            trouble: trouble::all(&tables, &all, snapshot),
+            plans: instance::plans(&tables, &all, running),
+            gateways: gateway::all(&tables),
+            total: all.len(),
+            running,
+            instances: all
+                .iter()
+                .take(INSTANCES)
+                .filter_map(|ranked| InstanceCard::of(&tables, ranked))
+                .collect(),
+            versions: versions(&tables),
+            capabilities: snapshot.capabilities.iter().map(Capability::of).collect(),
+        }
+    }
+
+    /// As JSON for the page.
+    pub fn json(&self) -> Vec<u8> {
+        // A struct of texts and numbers always serialises.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+fn versions(tables: &Tables) -> Listed<VersionRow> {
+    let mut all: Vec<_> =
+        tables.graph.rows(tables.kinds.operator_version).map(|row| (row.id(), row)).collect();
+    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let shown = all.iter().take(ROWS).map(|(id, row)| VersionRow {
+        namespace: id.namespace.to_string(),
+        name: display(&id.name, NAME_LIMIT),
+        users: row.along(Side::Child, link::OPERATOR_VERSION).count(),
+        created: time(row.number(fact::CREATED)),
+        left_out: tables.packages.left_out(&name(id)),
+    });
+    Listed { total: all.len(), shown: shown.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use interlock_core::api::object::Gvk;
+    use interlock_core::kinds::ALL;
+    use interlock_core::topology::Epoch;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cluster::watch::WatchChange;
+    use crate::runtime::index::settled;
+
+    fn condition(type_: &str, status: &str, reason: &str, at: &str) -> Value {
+        json!({"type": type_, "status": status, "reason": reason, "message": format!("{type_} {reason}"),
+               "lastTransitionTime": at})
+    }
+
+    fn instance(name: &str, change: &Value) -> Value {
+        let mut object = settled();
+        object["metadata"]["name"] = json!(name);
+        object["metadata"]["uid"] = json!(format!("uid-of-{name}"));
+        json_patch::merge(&mut object, change);
+        object
+    }
+
+    fn failed(at: &str) -> Value {
+        json!({"status": {
+            "planStatus": {"deploy": {"status": "FATAL_ERROR", "lastUpdatedTimestamp": "2999-01-01T00:00:00Z"}},
+            "conditions": [
+                condition("Ready", "False", "PlanInFatalError", at), condition("Stalled", "True", "PlanInFatalError", at),
+            ],
+        }})
+    }
+
+    fn running(step: &str) -> Value {
+        json!({"status": {
+            "planStatus": {"deploy": {"uid": "r", "status": "IN_PROGRESS", "phases": [
+                {"name": "p", "status": "IN_PROGRESS", "steps": [
+                    {"name": "before", "status": "COMPLETE"}, {"name": step, "status": "IN_PROGRESS"},
+                    {"name": "after", "status": "PENDING"},
+                ]},
+            ]}},
+            "conditions": [condition("Ready", "Unknown", "PlanInProgress", "2026-01-01T00:00:00Z")],
+        }})
+    }
+
+    fn document(objects: &[Value]) -> Value {
+        let store = Store::new(ALL, true);
+        for object in objects {
+            let kind = Gvk::of(object).unwrap();
+            store.observe(&kind, Epoch(1), &WatchChange::Applied(Arc::new(object.clone())));
+        }
+        let now = "2026-01-01T01:00:00Z".parse().unwrap();
+        let document = Document::of(&store, &CapabilitySnapshot::default(), now);
+        serde_json::from_slice(&document.json()).unwrap()
+    }
+
+    #[test]
+    fn trouble_comes_first_the_most_recent_before_the_others() {
+        let page = document(&[
+            instance("a-calm", &json!({})),
+            instance("b-runs", &running("now")),
+            instance("c-failed", &failed("2026-01-01T00:00:00Z")),
+            instance("d-failed", &failed("2026-01-01T00:30:00Z")),
+        ]);
+        let names = |list: &Value| -> Vec<String> {
+            list.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(&page["instances"]), ["d-failed", "c-failed", "b-runs", "a-calm"]);
+        assert_eq!(names(&page["trouble"]["shown"]), ["d-failed", "c-failed"]);
+        let first = &page["trouble"]["shown"][0];
+        assert_eq!(
+            (first["state"].as_str(), first["reason"].as_str()),
+            (Some("failed"), Some("PlanInFatalError"))
+        );
+        assert_eq!(first["since"], "2026-01-01T00:30:00Z");
+        assert!(
+            first["command"].as_str().unwrap().starts_with("interlock plan retry d-failed -n "),
+            "{first}"
+        );
+        assert_eq!((&page["total"], &page["running"]), (&json!(4), &json!(1)));
+    }
+
+    #[test]
+    fn a_plan_that_runs_says_how_far_it_is() {
+        let page = document(&[instance("demo", &running("now"))]);
+        let plan = &page["plans"]["shown"][0];
+        assert_eq!(page["plans"]["total"], 1);
+        assert_eq!((&plan["done"], &plan["steps"]), (&json!(1), &json!(3)));
+        assert_eq!((&plan["phase"], &plan["step"]), (&json!("p"), &json!("now")));
+    }
+
+    #[test]
+    fn texts_of_the_cluster_are_bounded_and_keep_their_direction() {
+        let odd = format!("\u{202e}<script>{}", "x".repeat(5000));
+        let mut object = instance("demo", &running(&odd));
+        object["status"]["conditions"] = json!([{"type": "Stalled", "status": "True", "reason": odd, "message": odd,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        let page = document(&[object]);
+        assert!(page["plans"]["shown"][0]["step"].as_str().unwrap().starts_with("\\u{202e}<script>x"));
+        let longest = |value: &Value| value.as_str().unwrap().chars().count();
+        let first = &page["trouble"]["shown"][0];
+        assert!(longest(&first["reason"]) < 100 && longest(&first["message"]) < 620, "{first}");
+        assert!(!page.to_string().contains('\u{202e}'));
+    }
+
+    #[test]
+    fn thousands_are_counted_and_some_are_shown() {
+        let many = (0..1000).map(|number| instance(&format!("i{number}"), &failed("2026-01-01T00:00:00Z")));
+        let page = document(&many.collect::<Vec<_>>());
+        assert_eq!((&page["total"], &page["trouble"]["total"]), (&json!(1000), &json!(1000)));
+        let count = |list: &Value| list.as_array().unwrap().len();
+        assert_eq!((count(&page["instances"]), count(&page["trouble"]["shown"])), (INSTANCES, ROWS));
+    }
+
+    #[test]
+    fn an_operator_version_has_its_users_and_its_age() {
+        let mut user = instance("demo", &json!({}));
+        user["metadata"]["namespace"] = json!("team");
+        user["spec"]["operatorVersion"] = json!({"name": "web-0.1.0"});
+        let version = json!({
+            "apiVersion": "kudo.dev/v1beta1", "kind": "OperatorVersion",
+            "metadata": {"namespace": "team", "name": "web-0.1.0", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"operator": {"name": "web"}, "version": "0.1.0"},
+        });
+        let page = document(&[version, user]);
+        let row = &page["versions"]["shown"][0];
+        assert_eq!((&row["users"], &row["created"]), (&json!(1), &json!("2026-01-01T00:00:00Z")));
+    }
+
+    #[test]
+    fn a_gateway_of_two_flavors_is_in_trouble() {
+        let plane = json!({
+            "apiVersion": "gateway-operator.konghq.com/v1beta1", "kind": "DataPlane",
+            "metadata": {"namespace": "kong", "name": "edge", "uid": "1", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"deployment": {"replicas": 3, "podTemplateSpec": {"spec": {"containers": [
+                {"name": "proxy", "image": "kong:3.9", "env": [{"name": "KONG_ROUTER_FLAVOR", "value": "expressions"}]},
+            ]}}}},
+            "status": {"readyReplicas": 2, "conditions": [
+                condition("RouterFlavorConsistent", "False", "Mixed", "2026-01-01T00:10:00Z"),
+            ]},
+        });
+        let page = document(&[plane]);
+        let row = &page["gateways"]["shown"][0];
+        assert_eq!((&row["kind"], &row["flavor"]), (&json!("DataPlane"), &json!("expressions")));
+        assert_eq!((&row["ready"], &row["wanted"]), (&json!(2), &json!(3)));
+        let trouble = &page["trouble"]["shown"][0];
+        assert_eq!((&trouble["kind"], &trouble["reason"]), (&json!("DataPlane"), &json!("Mixed")));
+        assert_eq!(trouble["command"], "interlock flavor diagnose dataplane/edge -n kong");
+    }
+}
