@@ -1,31 +1,39 @@
 //! Rows of the tables of a Markdown page that are about a name. Pure.
 
-/// The rows with a name in one of their first two cells, each as `column: cell` lines; a column without a header
-/// has none.
+/// The rows that are about a name, each as `column: cell` lines; a column without a header has none.
 pub(super) fn rows(page: &str, name: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut header: Vec<String> = Vec::new();
-    let mut lines = page.lines().peekable();
-    while let Some(line) = lines.next() {
-        if !line.starts_with('|') {
-            header.clear();
-        } else if lines.peek().is_some_and(|next| next.starts_with("|--")) {
-            header = cells(line);
-        } else if !line.starts_with("|--") {
-            let row = cells(line);
-            if row.iter().take(2).any(|cell| names(cell, name)) {
-                found.push(text(&header, &row));
-            }
-        }
-    }
-    found
+    let about =
+        |(header, line): &(&str, &str)| cells(line).iter().take(naming(header)).any(|cell| names(cell, name));
+    table_lines(page).filter(about).map(|(header, line)| text(&cells(header), &cells(line))).collect()
 }
 
-/// Every word in one of the first two cells of a row that stands for a rule, a condition or a reason.
+/// Every word that a row is about and that stands for a rule, a condition or a reason.
 pub(super) fn known(page: &str) -> Vec<&str> {
-    let rows = page.lines().filter(|line| line.starts_with('|') && !line.starts_with("|--"));
-    let words = rows.flat_map(|line| line.split('|').skip(1).take(2)).flat_map(words);
-    words.filter(|word| is_name(word)).collect()
+    let cells = table_lines(page).flat_map(|(header, line)| line.split('|').skip(1).take(naming(header)));
+    cells.flat_map(words).filter(|word| is_name(word)).collect()
+}
+
+/// The rows of the tables of a page, each with the header of its table.
+fn table_lines(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut lines = page.lines().peekable();
+    let mut header = "";
+    std::iter::from_fn(move || {
+        loop {
+            let line = lines.next()?;
+            if !line.starts_with('|') {
+                header = "";
+            } else if lines.peek().is_some_and(|next| next.starts_with("|--")) {
+                header = line;
+            } else if !line.starts_with("|--") {
+                return Some((header, line));
+            }
+        }
+    })
+}
+
+/// How many of its first cells name what a row is about: one in a table by reason, as sentences follow it.
+fn naming(header: &str) -> usize {
+    if header.starts_with("| reason |") { 1 } else { 2 }
 }
 
 fn cells(line: &str) -> Vec<String> {
@@ -63,6 +71,14 @@ mod tests {
     const PAGE: &str = "# A page\n\n| state | conditions | kstatus |\n|---|---|---|\n\
         | all well | `Ready=True/ResourcesReady` | Current |\n\
         | it failed | `Stalled=True/PlanInFatalError` | Failed, not Ready |\n\ntext about Stalled\n";
+
+    #[test]
+    fn in_a_table_by_reason_the_first_cell_alone_counts() {
+        let page = "| reason | what to do |\n|---|---|\n| `PlanOwed` | Correct the cause. |\n";
+        assert_eq!(rows(page, "PlanOwed"), ["reason: `PlanOwed`\nwhat to do: Correct the cause."]);
+        assert!(rows(page, "Correct").is_empty());
+        assert_eq!(known(page), ["PlanOwed"]);
+    }
 
     #[test]
     fn a_row_is_found_by_a_word_of_its_first_cells() {

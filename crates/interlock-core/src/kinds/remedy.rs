@@ -15,6 +15,23 @@ pub struct Remedy {
     pub command: String,
 }
 
+/// The reasons of conditions on Instances that have a remedy of their own; a rule is a further one.
+pub const REASONS: [&str; 13] = [
+    types::PLAN_IN_FATAL_ERROR,
+    types::PLAN_OWED,
+    types::REQUEST_REFUSED,
+    types::MISSING_RIGHT,
+    types::MISSING_DEPENDENCY,
+    types::NO_SERVICE_ACCOUNT,
+    event::INVALID_OPERATOR_VERSION,
+    types::NEVER_DONE,
+    types::TRANSIENT_ERROR,
+    types::RETRYING,
+    types::WAITING,
+    types::RESOURCE_NOT_READY,
+    types::VERBS_UNAVAILABLE,
+];
+
 /// The remedy for the reason of a condition on an Instance. `plan` is the plan that it is about, empty where that
 /// is not known.
 pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remedy {
@@ -140,6 +157,18 @@ mod tests {
     #[case::nothing("")]
     fn a_plan_that_is_no_word_is_not_in_the_command(#[case] plan: &str) {
         assert_eq!(of_instance("PlanOwed", plan, &demo()).command, "interlock plan status demo -n team");
+    }
+
+    /// `interlock explain REASON` prints these rows.
+    #[test]
+    fn the_page_about_conditions_says_the_same() {
+        let page = include_str!("../../../../docs/conditions.md");
+        let (_, table) = page.split_once("## What to do").unwrap();
+        for reason in REASONS {
+            let remedy = of_instance(reason, "PLAN", &NamespacedName::new("NAMESPACE", "NAME"));
+            let row = format!("| `{reason}` | {} | `{}` |", remedy.next, remedy.command.replace('|', "\\|"));
+            assert!(table.lines().any(|line| line == row), "docs/conditions.md lacks\n{row}");
+        }
     }
 
     #[test]
