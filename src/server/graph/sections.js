@@ -28,6 +28,7 @@ const many = (count, one, more) => count + " " + (count === 1 ? one : more);
 function drawTrouble() {
   put(at("trouble"), section("trouble", graph.trouble, trouble, ["Nothing is stalled, drifted, failed or waiting."]));
   at("trouble").className = graph.trouble.total ? "" : "bare";
+  at("trouble").setAttribute("role", graph.trouble.total ? "list" : "group");
 }
 
 function trouble(one) {

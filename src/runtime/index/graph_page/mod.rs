@@ -234,6 +234,23 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_of_the_gateway_api_has_its_class() {
+        let api = "gateway.networking.k8s.io/v1";
+        let class =
+            json!({"apiVersion": api, "kind": "GatewayClass", "metadata": {"name": "kong", "uid": "1"}});
+        let gateway = json!({
+            "apiVersion": api, "kind": "Gateway",
+            "metadata": {"namespace": "web", "name": "entry", "uid": "2", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"gatewayClassName": "kong"},
+            "status": {"conditions": [condition("Programmed", "False", "Pending", "2026-01-01T00:00:00Z")]},
+        });
+        let page = document(&[class, gateway]);
+        let row = &page["gateways"]["shown"][0];
+        assert_eq!((&row["kind"], &row["flavor"]), (&json!("Gateway"), &json!("class kong")));
+        assert_eq!((&row["programmed"], &row["created"]), (&json!(false), &json!("2026-01-01T00:00:00Z")));
+    }
+
+    #[test]
     fn a_gateway_of_two_flavors_is_in_trouble() {
         let plane = json!({
             "apiVersion": "gateway-operator.konghq.com/v1beta1", "kind": "DataPlane",
