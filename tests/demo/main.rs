@@ -92,6 +92,11 @@ fn what_make_run_says_is_what_the_readme_shows() {
     let (told, errors) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success(), "{status}\n{told}\n{errors}");
     assert!(errors.contains("port 9443 is occupied: using "), "{errors}");
+    // Something is seen before the control plane, which takes minutes to build.
+    let offline = told.split("== building the testbed").next().unwrap();
+    for part in ["$ interlock check -f examples/first/operator", "refused (422 Invalid)", "[plan-running]"] {
+        assert!(offline.contains(part), "{part} is not in\n{offline}");
+    }
     let said = timeless(&format!("{told}\n{errors}"));
     let found = [
         "kubectl apply -f ~/.cache/interlock/run/change-1.yaml",
