@@ -269,14 +269,14 @@ impl Walk<'_> {
                     gather(progress, unsaved, out);
                 }
                 Err(TaskEnd::Retry(kind, error)) => {
-                    let message = format!(
-                        "A transient error when executing task {}. Will retry. {error}",
-                        context.path()
-                    );
+                    let path = context.path();
+                    // KUDO's text, whatever can mend the error.
+                    let message =
+                        format!("A transient error when executing task {path}. Will retry. {error}");
                     change(Level::Step, &mut status.status, StateEvent::Failed);
                     status.message = Some(message.clone());
-                    waits.push(message.clone());
-                    out.failed(TaskFailure { kind, message });
+                    waits.push(message);
+                    out.failed(TaskFailure { kind, message: format!("task {path}: {error}") });
                 }
                 Err(TaskEnd::Over(end)) => return Err(end),
             }

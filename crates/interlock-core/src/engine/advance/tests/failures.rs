@@ -31,7 +31,8 @@ fn transient_failures_are_tried_again(#[case] code: u16) {
     let step = process.pass(&mut server).unwrap();
     let message = "A transient error when executing task deploy.main.s0.apply-a. Will retry. no luck";
     assert_eq!(steps(&step.state), [(Error, message.to_owned()), (Complete, String::new())]);
-    assert_eq!(step.failure.as_ref().map(|failure| failure.message.as_str()), Some(message));
+    let failure = step.failure.unwrap();
+    assert_eq!(failure.message, "task deploy.main.s0.apply-a: no luck");
     assert_eq!(step.state.status.status, InProgress);
     let step = process.pass(&mut server).unwrap();
     assert_eq!(step.state.status.status, Complete);
@@ -80,8 +81,7 @@ fn a_failed_patch_names_the_object() {
     server.put(made("v1", "ConfigMap", "a"));
     server.faults.push_back(Some(failure(500, "boom")));
     let step = Process::new(fixture.run(), fixture.start()).pass(&mut server).unwrap();
-    let message = "A transient error when executing task deploy.main.s0.apply-a. Will retry. failed to patch a v1, \
-                   Kind=ConfigMap ns/a: failed to execute patch: boom";
+    let message = "task deploy.main.s0.apply-a: failed to patch a v1, Kind=ConfigMap ns/a: failed to execute patch: boom";
     assert_eq!(step.failure.as_ref().map(|failure| failure.message.as_str()), Some(message));
 }
 
