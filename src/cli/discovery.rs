@@ -8,7 +8,7 @@ use interlock_core::kinds;
 
 use super::error::{CliError, api};
 use super::progress::ProgressLine;
-use super::suggest;
+use interlock_core::api::suggest;
 
 /// A kind in the version that the API server prefers.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use kube::api::{Api, ListParams};
 use kube::{Error, ResourceExt as _};
 
 use super::error::CliError;
-use super::suggest;
+use interlock_core::api::suggest;
 
 /// Most Instances whose names are compared with one that does not exist.
 const COMPARED: u32 = 500;

@@ -7,7 +7,6 @@ use interlock_core::kinds::Kinds;
 
 use crate::telemetry::build;
 
-mod age;
 pub mod check;
 pub mod completion;
 mod discovery;
@@ -28,7 +27,6 @@ mod progress;
 mod reader;
 pub mod render;
 pub mod run;
-mod suggest;
 mod target;
 pub mod topology;
 pub mod uninstall;

@@ -5,9 +5,10 @@ mod tables;
 use std::process::ExitCode;
 
 use clap::Args;
+use interlock_core::api::suggest;
 
 use super::error::CliError;
-use super::{exit, output, suggest};
+use super::{exit, output};
 
 include!(concat!(env!("OUT_DIR"), "/denials.rs"));
 

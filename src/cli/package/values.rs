@@ -11,7 +11,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::cli::error::CliError;
-use crate::cli::suggest;
+use interlock_core::api::suggest;
 
 /// Values by name: flags take precedence over files, and later files over earlier ones.
 pub(super) fn read(given: &[String], files: &[PathBuf]) -> Result<BTreeMap<String, String>, CliError> {

@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use super::flags::bare;
 use super::instance::{InstanceRef, current, entries, last};
-use crate::cli::age::age;
 use crate::cli::error::{CliError, api};
 use crate::cli::output::{self, OutputFlag};
 use crate::cli::target::{AllNamespaces, TargetFlags};
+use interlock_core::api::age::age;
 
 /// Objects for each page of the list.
 const PAGE: u32 = 500;

@@ -9,7 +9,7 @@ use interlock_core::kinds::instance::change::baseline::Baseline;
 use jiff::Timestamp;
 
 use super::instance::{current, entries, last};
-use crate::cli::age::age;
+use interlock_core::api::age::age;
 
 /// Pods that are shown; those that are not ready come first.
 const MAX_PODS: usize = 12;

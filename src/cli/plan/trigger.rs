@@ -3,13 +3,14 @@
 use clap::Args;
 use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta::plan::CLEANUP;
+use interlock_core::api::suggest;
 use serde_json::json;
 
 use super::flags::{InstanceName, WaitLimit};
 use super::instance::{InstanceRef, current};
 use super::wait;
 use crate::cli::error::CliError;
-use crate::cli::{output, suggest};
+use crate::cli::output;
 
 /// Flags of `trigger`.
 #[derive(Args, Debug)]

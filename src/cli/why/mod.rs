@@ -13,8 +13,8 @@ use super::error::CliError;
 use super::output::OutputFlag;
 use super::progress::ProgressLine;
 use super::reader::{self, ReadOutcome, Selection};
-use super::suggest;
 use super::target::{TargetFlags, block_on};
+use interlock_core::api::suggest;
 
 mod actors;
 mod answer;

@@ -4,6 +4,7 @@
 
 pub mod violation;
 
+pub mod age;
 pub mod canonical;
 pub mod capability;
 pub mod cidr;
@@ -22,6 +23,7 @@ pub mod resource;
 pub mod revision;
 pub mod rule;
 pub mod stamp;
+pub mod suggest;
 pub mod text;
 pub mod values;
 pub mod watched;

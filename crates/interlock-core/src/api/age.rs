@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 /// `45s`, `2m5s`, `3h4m`, `2d3h`: the two largest units; `0s` where a clock runs behind.
-pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
+pub fn age(since: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     let two = |large: i64, unit: &str, small: i64, below: &str| match small {

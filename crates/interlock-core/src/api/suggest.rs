@@ -4,17 +4,21 @@
 const MAX_WORD: usize = 253;
 /// Most names that a word is compared with.
 const MAX_NAMES: usize = 1000;
+/// Most pairs of characters that are compared for a word, some 1 ms: a review waits for the result, and its
+/// names may be as long and as many as a tenant likes.
+const MAX_PAIRS: usize = 1 << 18;
 /// Most names that are suggested, and that are listed.
 const SHOWN: usize = 3;
 const LISTED: usize = 12;
 
 /// The known names that a word is likely to stand for, likeliest first.
-pub(super) fn similar<'n>(word: &str, known: &[&'n str]) -> Vec<&'n str> {
+pub fn similar<'n>(word: &str, known: &[&'n str]) -> Vec<&'n str> {
     if word.len() > MAX_WORD {
         return Vec::new();
     }
     let word = word.to_lowercase();
     let far = (word.chars().count() / 3).clamp(1, 4);
+    let mut pairs = MAX_PAIRS;
     let known = known.iter().filter(|name| name.len() <= MAX_WORD).take(MAX_NAMES);
     let mut found: Vec<(usize, &str)> = known
         .filter_map(|name| {
@@ -23,7 +27,11 @@ pub(super) fn similar<'n>(word: &str, known: &[&'n str]) -> Vec<&'n str> {
                 word.len() >= 3 && (other.contains(&word) || other.len() >= 3 && word.contains(&other));
             // Names of another length are never as near as that.
             let near = word.len().abs_diff(other.len()) <= 4 * far;
-            let distance = if near || part { strsim::osa_distance(&word, &other) } else { usize::MAX };
+            if !near && !part {
+                return None;
+            }
+            pairs = pairs.checked_sub(word.len() * other.len())?;
+            let distance = strsim::osa_distance(&word, &other);
             (distance <= far || part).then_some((distance, *name))
         })
         .collect();
@@ -32,14 +40,17 @@ pub(super) fn similar<'n>(word: &str, known: &[&'n str]) -> Vec<&'n str> {
     found.into_iter().map(|(_, name)| name).take(SHOWN).collect()
 }
 
+/// The names that a word is likely to stand for, as a question.
+pub fn did_you_mean(word: &str, known: &[&str]) -> Option<String> {
+    let found = similar(word, known);
+    (!found.is_empty()).then(|| format!("did you mean {}?", found.join(" or ")))
+}
+
 /// What to do about a name that is not known: the names that it is likely to stand for, else all of them, as
 /// far as a line holds them, else nothing. `what` is their plural, such as "plans of OperatorVersion x".
-pub(super) fn remedy(word: &str, what: &str, known: &[&str]) -> Option<String> {
-    match similar(word, known).as_slice() {
-        [] if known.is_empty() => None,
-        [] => Some(format!("name one of the {what}: {}", listed(known))),
-        found => Some(format!("did you mean {}?", found.join(" or "))),
-    }
+pub fn remedy(word: &str, what: &str, known: &[&str]) -> Option<String> {
+    let listed = || (!known.is_empty()).then(|| format!("name one of the {what}: {}", listed(known)));
+    did_you_mean(word, known).or_else(listed)
 }
 
 /// The names in one line, at most a dozen.
@@ -98,5 +109,10 @@ mod tests {
         let text = remedy(&"x".repeat(200), "Instances", &names).unwrap();
         assert!(text.ends_with(" and 99988 more") && text.len() < 4000, "{text}");
         assert_eq!(remedy(&"0".repeat(100_000), "Instances", &names[..1]).unwrap().len(), 227);
+        // Six of them are compared, and then none any more.
+        let near: Vec<String> = (0..1000).map(|i| format!("{}{i:03}", "y".repeat(200))).collect();
+        let near: Vec<&str> = near.iter().map(String::as_str).collect();
+        assert_eq!(similar(near[5], &near)[0], near[5]);
+        assert_eq!(similar(near[900], &near[100..]), near[100..103]);
     }
 }
