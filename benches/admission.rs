@@ -23,6 +23,7 @@ use interlock_core::api::{kong, meta};
 use interlock_core::kinds;
 use interlock_core::kinds::instance::change::baseline::Baseline;
 use interlock_core::kinds::static_lister::StaticLister;
+use jiff::Timestamp;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use results::{Goal, Row};
@@ -266,7 +267,8 @@ fn data_plane(variables: usize, flavor: &str) -> Value {
 
 /// The object of a review as our own mutation makes it: with its stamp.
 fn stamped(review: &[u8]) -> Value {
-    let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
+    let config =
+        Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict, docs: None };
     let Ok(AdmissionAnswer::Done(reply)) = answer(
         &kinds::guarded(kinds::ALL),
         WebhookEndpoint::Mutate,
@@ -274,6 +276,7 @@ fn stamped(review: &[u8]) -> Value {
         &StaticLister::default(),
         &config,
         CacheWait::Exhausted,
+        Some(Timestamp::UNIX_EPOCH),
     ) else {
         panic!("a DataPlane is not mutated");
     };
@@ -369,6 +372,7 @@ fn run(case: &Case, view: &StaticLister, config: &Config) -> Vec<Row> {
         view,
         config,
         CacheWait::Exhausted,
+        Some(Timestamp::UNIX_EPOCH),
     ) {
         Ok(AdmissionAnswer::Done(reply)) => reply.body.len(),
         _ => panic!("{}: no answer", case.name),
@@ -380,6 +384,7 @@ fn run(case: &Case, view: &StaticLister, config: &Config) -> Vec<Row> {
         view,
         config,
         CacheWait::Exhausted,
+        Some(Timestamp::UNIX_EPOCH),
     ) {
         Ok(AdmissionAnswer::Done(reply)) => {
             serde_json::from_slice::<Value>(&reply.body).expect("an answer is JSON")
@@ -410,7 +415,8 @@ fn run(case: &Case, view: &StaticLister, config: &Config) -> Vec<Row> {
 }
 
 fn main() {
-    let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
+    let config =
+        Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict, docs: None };
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let mut rows = Vec::new();
     for (label, target) in [("2 KB", 2_000), (JUDGED, 9_000), ("114 KB", 114_000)] {

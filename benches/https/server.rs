@@ -50,7 +50,8 @@ pub fn serve(what: &str, bytes: &str, folder: &Path) {
 }
 
 fn rules(bytes: usize) -> Admission {
-    let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
+    let config =
+        Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict, docs: None };
     let view = Arc::new(reviews::update(bytes).view);
     // No supervisor: the view is whole.
     let capabilities = watch::channel(Arc::default()).1;

@@ -6,7 +6,10 @@ use clap::{Args, ValueEnum};
 
 use interlock_core::admission::Freeze;
 use interlock_core::api::cidr::Cidr;
+use interlock_core::api::docs::DocsUrl;
 use interlock_core::api::object::NamespacedName;
+
+use crate::telemetry::build;
 
 /// How strictly a locked Instance is frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -24,6 +27,26 @@ impl From<FreezeFlag> for Freeze {
             FreezeFlag::SamePlan => Self::SamePlan,
         }
     }
+}
+
+/// Where the pages of the rules can be read.
+#[derive(Args, Clone, Debug)]
+pub(super) struct DocsFlag {
+    /// Address of the documentation that refusals refer to: https://HOST/PATH, with the file
+    /// docs/denials/plan-running.md and so on below it. Without it they name `interlock explain`.
+    #[arg(long, value_name = "URL", env = "INTERLOCK_DOCS_URL", value_parser = docs_url)]
+    docs_url: Option<DocsUrl>,
+}
+
+impl DocsFlag {
+    /// The given address, else that of the repository, if it is declared.
+    pub(super) fn get(self) -> Option<DocsUrl> {
+        self.docs_url.or_else(build::docs)
+    }
+}
+
+fn docs_url(text: &str) -> Result<DocsUrl, String> {
+    text.parse::<DocsUrl>().map_err(|error| error.to_string())
 }
 
 /// How long something is waited for at the most.

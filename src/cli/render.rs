@@ -14,7 +14,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::error::Exit;
-use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, namespaced_name, namespaces};
+use super::flags::{Cidrs, DocsFlag, FreezeFlag, Namespaces, cidrs, dns_label, namespaced_name, namespaces};
 use super::{exit, output};
 use crate::install::{self, CertificateIssuer, ClientCa, Endpoint, InstallOptions, Layout, Part};
 
@@ -83,6 +83,8 @@ pub struct RenderArguments {
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, value_enum, default_value = "strict")]
     freeze: FreezeFlag,
+    #[command(flatten)]
+    docs: DocsFlag,
     /// Namespaces to watch, separated by commas; all by default, and if it is empty.
     #[arg(long, value_parser = namespaces)]
     watch_namespaces: Vec<Namespaces>,
@@ -178,6 +180,7 @@ fn options(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<InstallOp
             .unwrap_or_else(|| NamespacedName::new(&*a.namespace, meta::PACKAGES_SERVICE_ACCOUNT)),
         namespace: a.namespace,
         freeze: a.freeze.into(),
+        docs: a.docs.get(),
         flavor_secrets: a.flavor_secrets,
         watch_namespaces: Namespaces::union(a.watch_namespaces),
         layout: a.layout,
@@ -258,6 +261,10 @@ mod tests {
     #[case::client_ca(
         "--client-ca-configmap=",
         "invalid value '' for '--client-ca-configmap <CLIENT_CA_CONFIGMAP>'"
+    )]
+    #[case::docs(
+        "--docs-url=https://a b",
+        "' ' stands in no address of a folder: write it as https://HOST/PATH"
     )]
     #[case::two_images("--image=a b", "write it as NAME:TAG")]
     #[case::replicas("--replicas=-1", "invalid value '-1' for '--replicas <REPLICAS>': give a whole number")]

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::error::{CliError, of_client};
 use super::exit;
-use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, duration, namespaces};
+use super::flags::{Cidrs, DocsFlag, FreezeFlag, Namespaces, cidrs, dns_label, duration, namespaces};
 use crate::cluster::lease::Timing;
 use crate::run::{
     self, CallerOptions, LeaseOptions, Roles, RunError, RunOptions, Runtimes, ServingCertificate,
@@ -152,6 +152,8 @@ pub struct RunArguments {
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, env = "INTERLOCK_FREEZE", value_enum, default_value = "strict")]
     freeze: FreezeFlag,
+    #[command(flatten)]
+    docs: DocsFlag,
     /// Namespaces to watch, separated by commas; all by default, and if it is empty.
     #[arg(long, env = "INTERLOCK_WATCH_NAMESPACES", value_parser = namespaces)]
     watch_namespaces: Vec<Namespaces>,
@@ -303,6 +305,7 @@ fn options(arguments: RunArguments, kinds: Kinds) -> Result<RunOptions, String> 
         pipe_helper: PipeHelper { image: a.pipe_image, security_context: a.pipe_security_context },
         namespace: a.namespace,
         freeze: a.freeze.into(),
+        docs: a.docs.get(),
         flavor_secrets: a.flavor_secrets,
         watch_namespaces: Namespaces::union(a.watch_namespaces),
         lease: LeaseOptions {
@@ -350,6 +353,7 @@ mod tests {
     #[case::watched("--watch-namespaces=,a", "\"\" is no name of a namespace")]
     #[case::api_server("--api-server-cidr=10.0.0.0/24,api", "\"api\" is no range of addresses")]
     #[case::client_name("--client-name=kube-apiserver", "--client-ca <CLIENT_CA>")]
+    #[case::docs("--docs-url=docs.example.org", "write it as https://HOST/PATH")]
     #[case::tls("--tls-min-version=1.1", "[possible values: 1.2, 1.3]")]
     fn misuse_is_named(#[case] line: &str, #[case] text: &str) {
         let error = read(line).expect_err("misuse");

@@ -23,6 +23,7 @@ const NAMESPACE: &str = "mark-namespace";
 const IMAGE: &str = "mark-image";
 const ARGUMENTS: &str = "mark-arguments";
 const POD: &str = "mark-pod";
+const DOCS: &str = "https://mark-docs.invalid";
 const REPLICAS: i32 = 873_465;
 
 /// What a mark within a line becomes.
@@ -77,6 +78,7 @@ fn options() -> InstallOptions {
         packages: NamespacedName::new(NAMESPACE, interlock_core::api::meta::PACKAGES_SERVICE_ACCOUNT),
         image: IMAGE.to_owned(),
         replicas: REPLICAS,
+        docs: DOCS.parse().ok(),
         ..InstallOptions::default()
     }
 }
@@ -88,11 +90,14 @@ fn template(objects: &[Value]) -> Rendered<String> {
         let indent = &line[..line.len() - line.trim_start().len()];
         let _ = match line.trim_start().trim_start_matches("- ") {
             ARGUMENTS => writeln!(out, "{}", indented(indent, ARGUMENT_LINES)),
+            text if text.strip_prefix("--docs-url=") == Some(DOCS) => {
+                writeln!(out, "{}", indented(indent, DOCS_LINES))
+            }
             text if text.starts_with(POD) => writeln!(out, "{}", indented(indent, POD_LINES)),
             _ => writeln!(out, "{}", inline(line)),
         };
     }
-    Ok(out)
+    Ok(pages(&out))
 }
 
 /// A line with its actions; what looks like one is quoted first.
@@ -102,6 +107,25 @@ fn inline(line: &str) -> String {
         line = line.replace(mark, action);
     }
     line.replace(&REPLICAS.to_string(), "{{ .Values.replicas }}")
+}
+
+/// A text in which each page of a rule, `[RULE]; see ADDRESS/PAGE.md`, is at the address of the values, or is
+/// what a command prints. A line may end before the address.
+fn pages(text: &str) -> String {
+    let mark = format!("{DOCS}/");
+    let mut parts = text.split(mark.as_str());
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rule =
+            out.rsplit('[').next().and_then(|text| text.split(']').next()).unwrap_or_default().to_owned();
+        let (page, rest) = part.split_once(".md").unwrap_or((part, ""));
+        let _ = write!(
+            out,
+            "{{{{ with .Values.docsUrl }}}}{{{{ trimSuffix \"/\" . }}}}/{page}.md{{{{ else }}}}`interlock explain {rule}`{{{{ end \
+             }}}}{rest}"
+        );
+    }
+    out
 }
 
 fn indented(indent: &str, lines: &[&str]) -> String {
@@ -119,6 +143,12 @@ const ARGUMENT_LINES: &[&str] = &[
     "{{- end }}",
     "{{- range .Values.extraArgs }}",
     "- {{ . | quote }}",
+    "{{- end }}",
+];
+
+const DOCS_LINES: &[&str] = &[
+    "{{- with .Values.docsUrl }}",
+    "- {{ printf \"--docs-url=%s\" (trimSuffix \"/\" .) | quote }}",
     "{{- end }}",
 ];
 
@@ -247,6 +277,7 @@ fn schema() -> Value {
         "imagePullSecrets": {"type": "array", "items": {"type": "object"}},
         "replicas": {"type": "integer", "minimum": 0},
         "freeze": one_of(&["strict", "same-plan"]),
+        "docsUrl": {"type": "string", "pattern": "^(https?://[A-Za-z0-9._~:/@%+,=\\[\\]-]{1,120})?$"},
         "certificates": one_of(&["builtin", "cert-manager"]),
         "flavorSecrets": flag,
         "packages": closed(json!({"clusterAdmin": flag})),

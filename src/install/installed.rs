@@ -47,6 +47,7 @@ impl InstalledObjects<'_> {
                 .or(defaults.controller_user),
             packages: self.flag("--packages-service-account=").and_then(account).unwrap_or(defaults.packages),
             freeze: self.freeze().unwrap_or(defaults.freeze),
+            docs: self.flag("--docs-url=").and_then(|url| url.parse().ok()).or(defaults.docs),
             flavor_secrets: self.arguments().any(|argument| argument == "--flavor-secrets"),
             watch_namespaces: configuration.map(watched).unwrap_or_default(),
             layout: if named(install::WEBHOOK_NAME) { Layout::Split } else { Layout::Together },
@@ -123,6 +124,10 @@ mod tests {
     #[rstest]
     #[case::default(InstallOptions::default())]
     #[case::same_plan(InstallOptions { freeze: Freeze::SamePlan, ..InstallOptions::default() })]
+    #[case::documented(InstallOptions {
+        docs: Some("https://docs.example.org/guard".parse().unwrap()),
+        ..InstallOptions::default()
+    })]
     #[case::apart(InstallOptions { layout: Layout::Split, ..InstallOptions::default() })]
     #[case::elsewhere(InstallOptions {
         namespace: "guard".to_owned(),

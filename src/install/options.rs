@@ -6,10 +6,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 use interlock_core::admission::Freeze;
 use interlock_core::api::cidr::Cidr;
+use interlock_core::api::docs::DocsUrl;
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::kinds::descriptor::PolicyOptions;
 use interlock_core::kinds::{self, Kinds};
+
+use crate::telemetry::build;
 
 /// Where the API server finds the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +76,8 @@ pub struct InstallOptions {
     pub packages: NamespacedName,
     /// How strictly a locked Instance is frozen.
     pub freeze: Freeze,
+    /// Where the pages can be read that refusals refer to.
+    pub docs: Option<DocsUrl>,
     /// Whether Secrets that are sources of flavors are labelled, which needs rights to read and patch all
     /// Secrets.
     pub flavor_secrets: bool,
@@ -101,6 +106,7 @@ impl Default for InstallOptions {
             controller_user: None,
             packages: NamespacedName::new(meta::NAMESPACE, meta::PACKAGES_SERVICE_ACCOUNT),
             freeze: Freeze::Strict,
+            docs: build::docs(),
             flavor_secrets: false,
             watch_namespaces: Vec::new(),
             layout: Layout::default(),
@@ -142,6 +148,7 @@ impl InstallOptions {
             controller_user: self.controller_user(),
             namespaces: self.namespace_selector(),
             freeze: self.freeze,
+            docs: self.docs.clone(),
         }
     }
 

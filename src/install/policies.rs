@@ -67,11 +67,10 @@ mod tests {
                 for text in ["message", "messageExpression"] {
                     let text = validation[text].as_str().unwrap();
                     assert!(!text.contains('\n'), "{validation}");
-                    let (said, page) = text.split_once("]; see docs/").expect("the page is named");
+                    let (said, see) = text.split_once("]; see ").expect("the page is named");
                     let (said, rule) = said.rsplit_once(" [").expect("the rule is named");
                     assert!(said.contains("; "), "does not say what to do: {said}");
-                    let page = page.trim_end_matches('\'');
-                    assert!(page == format!("denials/{rule}.md") || page == "router-flavor.md", "{text}");
+                    assert_eq!(see.trim_end_matches('\''), format!("`interlock explain {rule}`"), "{text}");
                 }
             }
             for variable in policy["spec"]["variables"].as_array().into_iter().flatten() {
@@ -80,6 +79,18 @@ mod tests {
                 assert!(!optional || expression.contains("orValue"), "{expression} keeps an optional value");
             }
         }
+    }
+
+    #[test]
+    fn messages_lead_to_the_documentation_of_the_installation() {
+        let docs = Some("https://docs.example.org/guard/".parse().unwrap());
+        let all = all(&InstallOptions { docs, ..InstallOptions::default() });
+        let text = json!(all).to_string();
+        assert!(!text.contains("`interlock explain"), "{text}");
+        assert!(
+            text.contains("[plan-running]; see https://docs.example.org/guard/docs/denials/plan-running.md"),
+            "{text}"
+        );
     }
 
     #[test]

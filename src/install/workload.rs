@@ -200,6 +200,9 @@ pub(super) fn arguments(role: DeploymentRole, options: &InstallOptions) -> Vec<S
     if options.freeze == Freeze::SamePlan {
         arguments.push("--freeze=same-plan".to_owned());
     }
+    if let Some(docs) = options.docs.as_ref().filter(|_| role.serves()) {
+        arguments.push(format!("--docs-url={}", docs.as_str()));
+    }
     if options.flavor_secrets && role != DeploymentRole::Webhook {
         arguments.push("--flavor-secrets".to_owned());
     }

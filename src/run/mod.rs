@@ -293,6 +293,7 @@ impl Process {
         let gate = self.readiness.gate("user");
         let (client, config) = (process_client.clone(), self.config.clone());
         let given = self.options.controller_user.clone();
+        let docs = self.options.docs.clone();
         let (freeze, controllers) = (self.options.freeze, self.options.roles.controllers);
         let known = self.user.clone();
         parts.spawn(async move {
@@ -309,7 +310,7 @@ impl Process {
             tracing::info!(user, "admission skips only the user of the controllers");
             known.send_replace(Some(user.clone()));
             // No other code sets it.
-            let _ = config.set(admission::Config { controller_user: user, freeze });
+            let _ = config.set(admission::Config { controller_user: user, freeze, docs });
             gate.pass();
             std::future::pending().await
         });

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use interlock_core::admission::Freeze;
 use interlock_core::api::cidr::Cidr;
+use interlock_core::api::docs::DocsUrl;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::engine::run::PipeHelper;
 use interlock_core::kinds::Kinds;
@@ -102,6 +103,8 @@ pub struct RunOptions {
     pub pipe_helper: PipeHelper,
     /// How strictly a locked Instance is frozen.
     pub freeze: Freeze,
+    /// Where the pages can be read that refusals refer to.
+    pub docs: Option<DocsUrl>,
     /// Whether Secrets that are sources of flavors are labelled; it needs rights on Secrets.
     pub flavor_secrets: bool,
     /// The only watched namespaces; empty means all.

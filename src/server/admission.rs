@@ -12,6 +12,7 @@ use interlock_core::kinds::data_plane::GatewayLister;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use interlock_core::kinds::data_plane::flavor::inventory::{FlavorDependent, GatewayContext};
 use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::webhook_routes::Reviewer;
@@ -124,6 +125,7 @@ impl Reviewer for Admission {
         let Some(config) = self.config.get() else {
             return Err(BadReview("Interlock has not learned its own API user yet; try again".to_owned()));
         };
-        admission::answer(&self.kinds, endpoint, body, self, config, cache_wait)
+        let now = Some(Timestamp::now());
+        admission::answer(&self.kinds, endpoint, body, self, config, cache_wait, now)
     }
 }

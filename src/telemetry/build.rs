@@ -1,5 +1,7 @@
 //! Version information of this binary.
 
+use interlock_core::api::docs::DocsUrl;
+
 /// Version of the crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Commit, in release builds or where `INTERLOCK_COMMIT` was set; else `dev`.
@@ -28,4 +30,9 @@ pub fn user_agent(part: &str) -> String {
         other => other,
     };
     format!("interlock/{VERSION} ({os}/{arch}) {COMMIT}{part}")
+}
+
+/// Where the documentation of this version can be read: in the repository, if the crate declares one.
+pub fn docs() -> Option<DocsUrl> {
+    DocsUrl::of_repository(env!("CARGO_PKG_REPOSITORY"), VERSION)
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::flavor::{Met, golden, goldens, meets, says};
 use crate::support::interlock::{await_definitions, interlock};
-use crate::support::{Client, Cluster, Interlock, Namespace, shared, wait_until};
+use crate::support::{Client, Cluster, Interlock, Namespace, remedy, shared, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
 const TC: &str = "traditional_compatible";
@@ -124,7 +124,8 @@ fn the_classic_accident(ns: &Namespace<'_>, user: &Client) {
     assert_ne!(out.code, 0, "{out}");
     let mut text = format!("$ kubectl {}\n{}{}\n", set.join(" "), out.stdout, out.stderr);
     // The way that the refusal names, as it names it.
-    let named = out.stderr.split('`').nth(1).unwrap_or_default();
+    let named = remedy::commands(&out.stderr);
+    let named = named.iter().find(|command| command.starts_with("interlock ")).expect("a way");
     let words: Vec<&str> = named.split_whitespace().skip(1).collect();
     let planned = interlock(user, &words, "");
     assert!(planned.stdout.contains("\nhop 2 of 2: "), "{planned}");

@@ -76,6 +76,10 @@ fn the_chart_comes_to_what_is_rendered() {
         objects
     };
     same(by_args(template(&admin, &["--set=freeze=same-plan"])), by_args(rendered(&same_plan)), "same-plan");
+    let docs = "https://docs.example.org/guard".parse().ok();
+    let documented = InstallOptions { docs, ..plain.clone() };
+    let chart_says = template(&admin, &["--set=docsUrl=https://docs.example.org/guard/"]);
+    same(by_args(chart_says), by_args(rendered(&documented)), "docs");
     let managed = InstallOptions { certificates: install::CertificateIssuer::CertManager, ..plain.clone() };
     same(template(&admin, &["--set=certificates=cert-manager"]), rendered(&managed), "cert-manager");
     let flags = "--set=packages.clusterAdmin=true,monitoring.serviceMonitor=true,monitoring.rules=true,monitoring.dashboard=true";

@@ -180,7 +180,7 @@ fn a_second_change_is_refused(kudo: &Kudo<'_>, installed: &Value) {
         "updating instance mysql-instance admission webhook",
         "the spec is frozen while plan 'deploy' is scheduled (or running) [plan-running]",
         "spec.parameters.PASSWORD",
-        "Next: wait until the plan has ended",
+        "Next: wait until it has ended (`kubectl wait --for=condition=Ready instance/mysql-instance -n ",
     ];
     assert_all(&refusal, &parts);
     assert!(!refusal.contains("lion") && !refusal.contains("tiger"), "values are not shown: {refusal}");

@@ -248,7 +248,8 @@ impl<'a> Ground<'a> {
                 "userInfo": {"username": "alice"}, "object": new, "oldObject": old,
             },
         });
-        let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze };
+        let config =
+            Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze, docs: None };
         let body = serde_json::to_vec(&review).unwrap();
         let answer = admission::answer(
             &kinds::guarded(kinds::ALL),
@@ -257,6 +258,7 @@ impl<'a> Ground<'a> {
             view,
             &config,
             CacheWait::Exhausted,
+            None,
         )
         .unwrap();
         let AdmissionAnswer::Done(reply) = answer else { panic!("it waits") };
@@ -285,7 +287,8 @@ impl<'a> Ground<'a> {
                 "object": new, "oldObject": old, "dryRun": true,
             },
         });
-        let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze };
+        let config =
+            Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze, docs: None };
         let body = serde_json::to_vec(&review).unwrap();
         let answer = admission::answer(
             &kinds::guarded(kinds::ALL),
@@ -294,6 +297,7 @@ impl<'a> Ground<'a> {
             &self.view,
             &config,
             CacheWait::Exhausted,
+            None,
         )
         .unwrap();
         let AdmissionAnswer::Done(reply) = answer else { panic!("it waits") };
@@ -378,7 +382,11 @@ fn labels_are_kept(ground: &Ground<'_>) {
             assert_eq!(rule, *webhook, "{kind} {value} {labels}");
             let answer = ground.user.merge_patch(&format!("{path}?dryRun=All"), &edit);
             assert_eq!(answer.code, if *policy { 422 } else { 200 }, "{kind} {value} {labels}: {answer}");
-            assert_eq!(answer.message().contains("[RF18]; see docs/router-flavor.md"), *policy, "{answer}");
+            assert_eq!(
+                answer.message().contains("[RF18]; see `interlock explain RF18`"),
+                *policy,
+                "{answer}"
+            );
         }
         ground.user.delete(&path).ok();
     }

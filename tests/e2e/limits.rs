@@ -97,7 +97,7 @@ fn a_limit_is_set_at_rest_and_stays_while_a_plan_runs() {
     apply(&["--server-side", "--force-conflicts"]);
     for changed in [json!("0s"), json!("3h"), Value::Null] {
         let said = bob.merge_patch(&ground.path("demo"), &limit(changed));
-        assert!(said.message().contains("docs/denials/verb-rights.md"), "{said}");
+        assert!(said.message().contains("[verb-rights]; see `interlock explain verb-rights`"), "{said}");
         said.refused(422);
     }
     ground.user.merge_patch(&ground.path("demo"), &limit(json!("0s"))).ok();

@@ -17,7 +17,7 @@ fn within(what: &str, packages: &[Value], body: &Value) -> Value {
     for package in packages {
         view.add(package, "team").unwrap();
     }
-    let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
+    let config = Config { controller_user: String::new(), freeze: Freeze::Strict, docs: None };
     let body = body.to_string();
     let start = Instant::now();
     let answer = answer(
@@ -27,6 +27,7 @@ fn within(what: &str, packages: &[Value], body: &Value) -> Value {
         &view,
         &config,
         CacheWait::Exhausted,
+        None,
     )
     .unwrap();
     let took = start.elapsed();

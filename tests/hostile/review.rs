@@ -27,8 +27,8 @@ static VIEW: LazyLock<StaticLister> = LazyLock::new(|| {
 });
 
 fn ask(door: WebhookEndpoint, freeze: Freeze, body: &[u8]) -> Option<Value> {
-    let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze };
-    match answer(&kinds::guarded(kinds::ALL), door, body, &*VIEW, &config, CacheWait::Exhausted) {
+    let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze, docs: None };
+    match answer(&kinds::guarded(kinds::ALL), door, body, &*VIEW, &config, CacheWait::Exhausted, None) {
         Ok(AdmissionAnswer::Done(reply)) => {
             Some(serde_json::from_slice(&reply.body).expect("an answer is JSON"))
         }

@@ -110,6 +110,8 @@ impl Interlock {
         if flags.contains(&"--freeze=same-plan") {
             options.freeze = interlock_core::admission::Freeze::SamePlan;
         }
+        let docs = flags.iter().find_map(|flag| flag.strip_prefix("--docs-url="));
+        options.docs = docs.map(|url| url.parse().expect("an address"));
         if let Some(names) = flags.iter().find_map(|flag| flag.strip_prefix("--watch-namespaces=")) {
             options.watch_namespaces = names.split(',').map(str::to_owned).collect();
         }

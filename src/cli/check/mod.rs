@@ -18,7 +18,7 @@ use self::settings::read_rules;
 use self::state::ClusterState;
 use super::exit;
 use super::files::read_one;
-use super::flags::{FreezeFlag, dns_label};
+use super::flags::{DocsFlag, FreezeFlag, dns_label};
 
 mod checker;
 mod decision;
@@ -62,6 +62,8 @@ pub struct CheckArguments {
     /// What is frozen while a plan runs.
     #[arg(long, value_enum, default_value = "strict")]
     freeze: FreezeFlag,
+    #[command(flatten)]
+    docs: DocsFlag,
     /// The bookkeeping user, the only one that admission skips.
     #[arg(long, value_name = "NAME", default_value = meta::CONTROLLER_USER)]
     controller_user: String,
@@ -77,14 +79,16 @@ pub fn main(arguments: CheckArguments, kinds: Kinds) -> ExitCode {
 
 /// Prints the report; whether nothing is refused.
 fn answer(arguments: CheckArguments, kinds: Kinds) -> anyhow::Result<bool> {
-    let output = arguments.output;
+    let (output, docs) = (arguments.output, arguments.docs.clone().get());
     // A panic of the CEL library becomes a rule that is named as not evaluated; its text is for its authors.
     std::panic::set_hook(Box::new(|_| {}));
     let thread = std::thread::Builder::new().name("check".to_owned()).stack_size(STACK);
     let check = thread.spawn(move || run(&arguments, kinds)).context("no thread can be started")?;
     let report =
         check.join().map_err(|_| anyhow!("the check failed: report the input that it fails on"))??;
-    std::io::stdout().write_all(output.of(&report).as_bytes()).context("the answer cannot be written")?;
+    std::io::stdout()
+        .write_all(output.of(&report, docs.as_ref()).as_bytes())
+        .context("the answer cannot be written")?;
     Ok(report.is_allowed())
 }
 
@@ -109,6 +113,7 @@ fn run(arguments: &CheckArguments, kinds: Kinds) -> anyhow::Result<Report> {
         config: Config {
             controller_user: arguments.controller_user.clone(),
             freeze: arguments.freeze.into(),
+            docs: arguments.docs.clone().get(),
         },
         user: arguments.user.clone(),
         operation: arguments.operation,

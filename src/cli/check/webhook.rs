@@ -50,7 +50,8 @@ pub(super) fn ask(
     config: &Config,
 ) -> anyhow::Result<WebhookAnswer> {
     let body = serde_json::to_vec(&review(write)?)?;
-    let answer = answer(state.guarded(), endpoint, &body, state.lister(), config, CacheWait::Exhausted)?;
+    let answer =
+        answer(state.guarded(), endpoint, &body, state.lister(), config, CacheWait::Exhausted, None)?;
     let reply = match answer {
         AdmissionAnswer::Done(reply) => reply,
         AdmissionAnswer::Wait(key) => {

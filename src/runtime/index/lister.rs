@@ -11,7 +11,7 @@ use interlock_core::kinds::data_plane::flavor::inventory::{FlavorDependent, Gate
 use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
 use interlock_core::kinds::fact;
 use interlock_core::kinds::namespace::NamespaceLister;
-use interlock_core::kinds::operator_version::{PackageLister, PackageUsers};
+use interlock_core::kinds::operator_version::{NAMES_LISTED, PackageLister, PackageUsers};
 use interlock_core::package::Package;
 
 use super::row::{is, name};
@@ -21,6 +21,10 @@ use crate::cluster::tamper::GuardState;
 impl PackageLister for Store {
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
         self.read().packages.get(key).cloned()
+    }
+
+    fn names_in(&self, namespace: &str) -> Vec<String> {
+        self.read().packages.names_in(namespace).take(NAMES_LISTED).map(str::to_owned).collect()
     }
 
     fn left_out(&self, operator_version: &NamespacedName) -> Option<String> {

@@ -63,6 +63,11 @@ impl Packages {
         self.known.get(key)
     }
 
+    /// Names of those of a namespace.
+    pub(super) fn names_in(&self, namespace: &str) -> impl Iterator<Item = &str> {
+        self.known.keys().filter(move |key| key.namespace == namespace).map(|key| key.name.as_str())
+    }
+
     /// Why an existing OperatorVersion is not used, for people.
     pub(super) fn left_out(&self, key: &NamespacedName) -> Option<String> {
         self.left_out.contains(key).then(|| over(&key.namespace))

@@ -21,6 +21,7 @@ mod lock;
 mod mutators;
 mod printed;
 mod quiet;
+mod remedies;
 mod same_plan;
 mod trust;
 mod verbs;
@@ -34,6 +35,9 @@ const CAP: Duration = Duration::from_secs(60);
 const PACKAGE: &str = include_str!("operatorversion.yaml");
 
 const GATED: &str = "gated-0.1.0";
+
+/// Where the refusals of one of the control planes can be read about.
+const DOCS: &str = "--docs-url=https://docs.example.org/guard/";
 
 /// The control plane whose webhook configurations are gone, while Interlock runs.
 fn policies_alone() -> &'static Cluster {
@@ -69,7 +73,7 @@ fn policies_alone() -> &'static Cluster {
 fn same_plan() -> &'static Cluster {
     static OWN: LazyLock<(Cluster, Interlock)> = LazyLock::new(|| {
         let cluster = Cluster::own(&[]);
-        let process = Interlock::install(&cluster, &["--freeze=same-plan"]);
+        let process = Interlock::install(&cluster, &["--freeze=same-plan", DOCS]);
         process.await_requests_count(&cluster);
         (cluster, process)
     });

@@ -9,7 +9,8 @@ use crate::support::Output;
 fn settled(out: &Output, namespace: &str) -> String {
     let mut text = out.stderr.replace(namespace, "NAMESPACE");
     for (before, end, name) in [
-        ("last change ", "\n", "TIME"),
+        ("IN_PROGRESS for ", " at phase", "TIME"),
+        ("request=abort/", " plan.interlock.dev/reason", "RUN/NONCE"),
         ("kubectl-edit-", ".yaml", "FILE"),
         ("\"uid\":\"", "\"", "UID"),
         ("stored to \"", "kubectl-edit", ""),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::Client;
 use crate::support::interlock::interlock;
+use crate::support::remedy;
 
 /// What a change met.
 pub struct Met {
@@ -21,6 +22,14 @@ pub fn meets(user: &Client, namespace: &str, after: &Value) -> Met {
     let out = user.kubectl_in(&["apply", "-f", "-"], &after.to_string());
     let (allowed, check) = says(user, namespace, before.as_ref(), Some(after), &[], &out.stderr);
     assert_eq!(allowed, out.code == 0, "{check}\n{out}");
+    if out.code != 0 {
+        let named = remedy::commands(&out.stderr);
+        let kubectl = named.iter().find(|command| command.starts_with("kubectl "));
+        // A refused creation has no object to show.
+        if let Some(command) = kubectl.filter(|_| before.is_some()) {
+            remedy::run(user, command).ok();
+        }
+    }
     // Definitions of other tests come while this runs, and are said to be listed for a moment.
     let whole = format!("{}{}", out.stdout, out.stderr);
     let kept = whole.lines().filter(|line| !line.contains("not judged by what is not seen here"));

@@ -1,14 +1,18 @@
 //! Denials, for people: the denied change, the reason, and the remedy.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
+use crate::api::docs::DocsUrl;
 use crate::api::rule::Rule;
 pub use crate::api::violation::{FieldReason, ViolationField};
 
-/// How many lines of one denial name fields; further fields are counted.
-const FIELDS_SHOWN: usize = 4;
-/// How many lines of one denial name fields or further violations, if there are any.
-const LINES_SHOWN: usize = 5;
+/// How many lines a denial has.
+const LINES: usize = 6;
+/// How many names one line lists of fields whose values are not shown.
+const NAMES_SHOWN: usize = 4;
+/// Message of a cause whose value is not shown.
+const HIDDEN: &str = "is changed; its value is not shown";
 /// For how many fields one denial has causes.
 const FIELDS_KEPT: usize = 16;
 /// Longest text of a denial.
@@ -16,7 +20,7 @@ const TEXT_LIMIT: usize = 1024;
 /// Longest text of a cause but the first.
 const CAUSE_LIMIT: usize = 256;
 /// Longest text of a remedy.
-const NEXT_LIMIT: usize = 480;
+const NEXT_LIMIT: usize = 640;
 /// Bytes reserved for the fields, however long the sentence is.
 const FIELD_ROOM: usize = 128;
 
@@ -65,6 +69,8 @@ pub struct Denial {
     pub beginning: usize,
     /// The first denied fields.
     pub fields: Vec<ViolationField>,
+    /// Whether the sentence says all that there is to say of its only field, so that no line repeats it.
+    pub names_field: bool,
     /// How many more there are.
     pub more: usize,
     /// The reason.
@@ -132,6 +138,7 @@ impl Denial {
             sentence: sentence.into(),
             beginning: 0,
             fields: Vec::new(),
+            names_field: false,
             more: 0,
             why: None,
             next: None,
@@ -146,6 +153,13 @@ impl Denial {
         let more = fields.len().saturating_sub(FIELDS_KEPT);
         fields.truncate(FIELDS_KEPT);
         Self { code: Code::Invalid, fields, more, ..Self::forbidden(rule, sentence) }
+    }
+
+    /// Marks the sentence as complete: it names its only field, and says what is wrong with it.
+    #[must_use]
+    pub fn named(mut self) -> Self {
+        self.names_field = true;
+        self
     }
 
     /// Adds to the count of unnamed fields.
@@ -214,32 +228,66 @@ impl Denial {
         self
     }
 
-    /// The whole text: at most ten lines and 1 KiB. Long values never cut off the rule or the remedy.
-    pub fn text(&self) -> String {
-        let (id, next, page) = (self.rule.id(), self.next_line(), self.rule.page());
+    /// The whole text: at most six lines and 1 KiB. Long values never cut off the rule or the remedy.
+    /// `docs` is where the pages of the rules can be read; without it, the last line names the command that
+    /// prints them.
+    pub fn text(&self, docs: Option<&DocsUrl>) -> String {
+        self.written(docs).0
+    }
+
+    /// The text, and the part of it that names the field that the first cause is about, and nothing else.
+    fn written(&self, docs: Option<&DocsUrl>) -> (String, Range<usize>) {
+        let (id, next, page) = (self.rule.id(), self.next_line(), self.rule.see(docs));
         let room = TEXT_LIMIT.saturating_sub(next.len() + "\nSee ".len() + page.len());
         let kept = if self.fields.is_empty() && self.also.is_empty() { 0 } else { FIELD_ROOM };
-        let fields = self.fields.len().min(FIELDS_SHOWN);
-        let also = self.also.len().min(LINES_SHOWN - fields);
         let sentence = one_line(&self.sentence).into_owned();
         let mut text = shortened(sentence, room.saturating_sub(id.len() + 3 + kept));
-        let add =
-            |text: &mut String, parts: [&str; 4]| parts.into_iter().for_each(|part| text.push_str(part));
-        add(&mut text, [" [", id, "]", ""]);
-        for field in self.fields.iter().take(fields) {
-            add(&mut text, ["\n  ", &field.path, ": ", &one_line(&field.detail)]);
-        }
-        self.also.iter().take(also).for_each(|also| text.push_str(&also.line()));
-        let more = self.fields.len() - fields + self.also.len() - also + self.more;
-        if more > 0 {
-            add(&mut text, ["\n  and ", &more.to_string(), " more", ""]);
-        }
+        add(&mut text, [" [", id, "]"]);
+        let lines = LINES - 2 - usize::from(self.why.is_some()) - usize::from(self.next.is_some());
+        let named = self.add_fields(&mut text, lines);
         if let Some(why) = &self.why {
-            add(&mut text, ["\nWhy now: ", &one_line(why), "", ""]);
+            add(&mut text, ["\nWhy now: ", &one_line(why), ""]);
         }
         let mut text = shortened(text, room);
-        add(&mut text, [&next, "\nSee ", page, ""]);
-        text
+        let named = if named.end <= text.len() { named } else { 0..0 };
+        add(&mut text, [&next, "\nSee ", &page]);
+        (text, named)
+    }
+
+    /// Adds the fields and the further violations: a line for each that says something, one for the names of
+    /// the others, and one for the count of the rest. Returns the line that names the first field alone.
+    fn add_fields(&self, text: &mut String, lines: usize) -> Range<usize> {
+        let own = self.fields.get(usize::from(self.names_field)..).unwrap_or_default();
+        let hidden = || own.iter().filter(|field| field.detail.is_empty());
+        let count = hidden().count();
+        let named = count.min(NAMES_SHOWN);
+        let all = own.len() + self.also.len() + self.more;
+        let wanted = own.len() - count + usize::from(named > 0) + self.also.len();
+        let rest = self.more > 0 || count > named;
+        let mut left = if wanted + usize::from(rest) > lines { lines - 1 } else { wanted };
+        let mut shown = 0;
+        for field in own.iter().filter(|field| !field.detail.is_empty()).take(left) {
+            add(text, ["\n  ", &field.path, ": "]);
+            text.push_str(&one_line(&field.detail));
+            (shown, left) = (shown + 1, left - 1);
+        }
+        let from = text.len();
+        if named > 0 && left > 0 {
+            let names = hidden().take(named).map(|field| field.path.as_str());
+            names.enumerate().for_each(|(i, name)| add(text, [if i == 0 { "\n  " } else { ", " }, name, ""]));
+            (shown, left) = (shown + named, left - 1);
+        }
+        let is_first =
+            count == 1 && own.first().is_some_and(|field| field.detail.is_empty()) && !self.names_field;
+        let line = if is_first { from..text.len() } else { from..from };
+        for also in self.also.iter().take(left) {
+            text.push_str(&also.line());
+            shown += 1;
+        }
+        if all > shown {
+            add(text, ["\n  and ", &(all - shown).to_string(), " more"]);
+        }
+        line
     }
 
     fn next_line(&self) -> String {
@@ -250,17 +298,23 @@ impl Denial {
     /// The denial in wire format.
     ///
     /// kubectl prints only the causes of an `Invalid`, and nothing at all without any: so the first
-    /// carries the whole text, and a denial without a field gets an empty one.
-    pub fn render(&self) -> RenderedDenial {
-        let text = self.text();
+    /// carries the whole text, and a denial without a field gets an empty one. kubectl prints the field of
+    /// a cause before its message, which therefore has no line that merely names it.
+    pub fn render(&self, docs: Option<&DocsUrl>) -> RenderedDenial {
+        let (text, named) = self.written(docs);
         let mut causes = Vec::new();
         if self.code == Code::Invalid {
             let (field, reason) =
                 self.fields.first().map_or(("", FieldReason::Invalid), |f| (f.path.as_str(), f.reason));
-            causes.push(Cause { reason: reason.as_str(), message: text.clone(), field: field.to_owned() });
+            let message = [&text[..named.start], &text[named.end..]].concat();
+            causes.push(Cause { reason: reason.as_str(), message, field: field.to_owned() });
             causes.extend(self.fields.iter().skip(1).map(|f| Cause {
                 reason: f.reason.as_str(),
-                message: one_line(&f.detail).into_owned(),
+                message: if f.detail.is_empty() {
+                    HIDDEN.to_owned()
+                } else {
+                    one_line(&f.detail).into_owned()
+                },
                 field: f.path.clone(),
             }));
             causes.extend(self.also.iter().map(|also| Cause {
@@ -271,6 +325,10 @@ impl Denial {
         }
         RenderedDenial { code: self.code, message: text, causes }
     }
+}
+
+fn add(text: &mut String, parts: [&str; 3]) {
+    parts.into_iter().for_each(|part| text.push_str(part));
 }
 
 /// An untrusted text as one line.

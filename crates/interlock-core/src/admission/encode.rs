@@ -11,14 +11,20 @@ use super::denial::{Denial, RenderedDenial};
 use super::endpoint::BadReview;
 use super::patch;
 use super::review::Review;
+use crate::api::docs::DocsUrl;
 use crate::api::json::json_bytes;
 
 /// Bytes of a response beside its patch and its texts.
 const FRAME: usize = 512;
 
 /// Encodes the response to a review.
-pub fn encode(version: ReviewVersion, review: &Review<'_>, verdict: &Decision) -> Result<Vec<u8>, BadReview> {
-    let refusal = verdict.refusal().map(Denial::render);
+pub fn encode(
+    version: ReviewVersion,
+    review: &Review<'_>,
+    verdict: &Decision,
+    docs: Option<&DocsUrl>,
+) -> Result<Vec<u8>, BadReview> {
+    let refusal = verdict.refusal().map(|denial| Denial::render(denial, docs));
     let patch = match &verdict.outcome {
         Outcome::Allow { patch } if !patch.0.is_empty() => Some(json(patch)?),
         _ => None,

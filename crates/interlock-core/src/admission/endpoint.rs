@@ -1,5 +1,6 @@
 //! The webhook endpoints, their inputs and outputs, as the server sees them.
 
+use crate::api::docs::DocsUrl;
 use crate::api::object::NamespacedName;
 use crate::api::text::Text;
 
@@ -166,6 +167,8 @@ pub struct Config {
     pub controller_user: String,
     /// Permitted changes of a locked Instance.
     pub freeze: Freeze,
+    /// Where the pages can be read that denials refer to.
+    pub docs: Option<DocsUrl>,
 }
 
 /// Permitted changes of a locked Instance.

@@ -27,11 +27,13 @@ pub use self::endpoint::{
 };
 use self::lister::{CacheState, Lister};
 pub use context::RuleContext;
+use jiff::Timestamp;
 use kind::{GuardedKind, Handler};
 use request::Request;
 use review::Review;
 
-/// Decides on the body of a call, by the rules of these kinds; requests for other kinds are denied.
+/// Decides on the body of a call, by the rules of these kinds; requests for other kinds are denied. `now` is
+/// when, for the ages in texts.
 pub fn answer<'a>(
     kinds: &[&'static GuardedKind],
     endpoint: WebhookEndpoint,
@@ -39,9 +41,10 @@ pub fn answer<'a>(
     lister: &dyn Lister,
     config: &Config,
     wait: CacheWait,
+    now: Option<Timestamp>,
 ) -> Result<AdmissionAnswer<'a>, BadReview> {
     let (version, review) = decode::decode(body, kinds)?;
-    let context = RuleContext { endpoint, lister, config, wait, partial: None };
+    let context = RuleContext { endpoint, lister, config, now, wait, partial: None };
     let handled = Handler::of(&review, kinds).and_then(|handler| Ok((handler, Request::read(&review)?)));
     let verdict = match handled {
         Ok((handler, request)) => decide(&handler, &request, &context),
@@ -51,7 +54,7 @@ pub fn answer<'a>(
         let namespace = review.namespace.unwrap_or_default().to_string();
         return Ok(AdmissionAnswer::Wait(Awaited { operator_version, namespace }));
     }
-    let body = encode::encode(version, &review, &verdict)?;
+    let body = encode::encode(version, &review, &verdict, config.docs.as_ref())?;
     Ok(AdmissionAnswer::Done(Reply { body, record: record(review, verdict) }))
 }
 

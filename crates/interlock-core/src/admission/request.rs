@@ -83,10 +83,10 @@ fn operation<'a>(review: &'a Review<'a>) -> Result<Operation<'a>, Box<Denial>> {
 
 /// The denial of a request that no rule handles.
 pub(crate) fn unknown(sentence: String) -> Box<Denial> {
-    Box::new(
-        Denial::forbidden(Rule::REQUEST_UNKNOWN, sentence)
-            .next("compare the rules of the webhook configuration with `interlock render webhooks`"),
-    )
+    Box::new(Denial::forbidden(Rule::REQUEST_UNKNOWN, sentence).next(
+        "compare the rules of `kubectl get validatingwebhookconfigurations -o yaml` with `interlock render \
+                 webhooks`",
+    ))
 }
 
 fn incomplete(operation: &str, missing: &str) -> Box<Denial> {
@@ -94,7 +94,8 @@ fn incomplete(operation: &str, missing: &str) -> Box<Denial> {
         code: Code::BadRequest,
         ..Denial::forbidden(Rule::REQUEST_UNKNOWN, format!("the review of a {operation} has no {missing}"))
             .next(format!(
-                "send request.{missing} as the API server does; `interlock check` judges objects without a review"
+                "send request.{missing} as the API server does; `kubectl apply --dry-run=server` and `interlock check` judge \
+                 objects without a review"
             ))
     })
 }

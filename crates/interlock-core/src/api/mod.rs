@@ -10,6 +10,7 @@ pub mod capability;
 pub mod cidr;
 pub mod condition;
 pub mod display;
+pub mod docs;
 pub mod interlock;
 pub mod json;
 pub mod kong;

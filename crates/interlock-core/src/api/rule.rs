@@ -1,6 +1,8 @@
 //! The rules of admission: stable ids, each explained on a page of `docs/`. The folder of a kind declares
 //! those of its kind ([`rules!`](crate::rules)).
 
+use super::docs::DocsUrl;
+
 /// A rule; its id is part of denials, metrics and audit annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rule {
@@ -43,6 +45,15 @@ impl Rule {
     /// The page that explains it.
     pub const fn page(self) -> &'static str {
         self.page
+    }
+
+    /// Where to read about it: its page, where an address of the documentation is known, else the command
+    /// that prints that page.
+    pub fn see(self, docs: Option<&DocsUrl>) -> String {
+        match docs {
+            Some(docs) => docs.page(self.page),
+            None => ["`interlock explain ", self.id, "`"].concat(),
+        }
     }
 
     /// Whether a request that it denies now may be allowed later, unchanged.

@@ -34,7 +34,7 @@ pub struct ViolationField {
     pub path: String,
     /// Type of the cause.
     pub reason: FieldReason,
-    /// `old -> new`, or the fault; one line.
+    /// `old -> new`, or the fault; one line. Empty where the value changed and is not shown.
     pub detail: String,
 }
 
@@ -65,6 +65,23 @@ pub enum MessagePrefix {
     None,
 }
 
+/// A command about the Instance that helps with a violation; denials name it with the Instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceCommand {
+    /// Waits until no plan runs and all is well.
+    Await,
+    /// Waits until it is gone.
+    AwaitDeletion,
+    /// Deletes it.
+    Delete,
+    /// Prints its conditions.
+    Describe,
+    /// Prints it.
+    Show,
+    /// Triggers a plan.
+    Trigger,
+}
+
 /// A violation of a rule by a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecViolation {
@@ -76,8 +93,12 @@ pub struct SpecViolation {
     pub sentence: String,
     /// The fields that violate the rule.
     pub fields: Vec<ViolationField>,
+    /// Whether the sentence says all that there is to say of its only field.
+    pub names_field: bool,
     /// The remedy.
     pub next: Option<String>,
+    /// The command that helps with it.
+    pub command: Option<InstanceCommand>,
     /// Number of further violations like it, which are not kept.
     pub more: usize,
 }
@@ -101,7 +122,16 @@ pub fn first_of<T>(
 impl SpecViolation {
     /// A violation whose sentence begins with `failed to update Instance`.
     pub fn new(rule: Rule, sentence: impl Into<String>, fields: Vec<ViolationField>) -> Self {
-        Self { rule, prelude: MessagePrefix::Update, sentence: sentence.into(), fields, next: None, more: 0 }
+        Self {
+            rule,
+            prelude: MessagePrefix::Update,
+            sentence: sentence.into(),
+            fields,
+            names_field: false,
+            next: None,
+            command: None,
+            more: 0,
+        }
     }
 
     /// Sets the beginning of the sentence.
@@ -115,6 +145,20 @@ impl SpecViolation {
     #[must_use]
     pub fn next(mut self, text: impl Into<String>) -> Self {
         self.next = Some(text.into());
+        self
+    }
+
+    /// Sets the command that helps with the remedy.
+    #[must_use]
+    pub fn command(mut self, command: InstanceCommand) -> Self {
+        self.command = Some(command);
+        self
+    }
+
+    /// Marks the sentence as complete: it names its only field, and says what is wrong with it.
+    #[must_use]
+    pub fn named(mut self) -> Self {
+        self.names_field = true;
         self
     }
 

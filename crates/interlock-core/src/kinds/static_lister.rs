@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::data_plane::GatewayLister;
 use super::namespace::NamespaceLister;
-use super::operator_version::{PackageLister, PackageUsers};
+use super::operator_version::{NAMES_LISTED, PackageLister, PackageUsers};
 use crate::admission::lister::{KindListers, Lister};
 use crate::api::interlock::{Actions, Labels, Rules};
 use crate::api::kudo::{Instance, OperatorVersion};
@@ -135,6 +135,11 @@ impl StaticObjects {
 impl PackageLister for StaticObjects {
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
         self.versions.get(key).cloned()
+    }
+
+    fn names_in(&self, namespace: &str) -> Vec<String> {
+        let own = self.versions.keys().filter(|key| key.namespace == namespace);
+        own.take(NAMES_LISTED).map(|key| key.name.clone()).collect()
     }
 
     fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {

@@ -7,9 +7,10 @@ use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::package::time_limits;
 
-/// Unreadable annotations; those of the old object may stay.
+/// Unreadable annotations, of `what` for people and `object` for kubectl; those of the old object may stay.
 pub(super) fn violations(
     what: impl Fn() -> String,
+    object: impl Fn() -> String,
     new: &ReviewObject<'_>,
     old: Option<&ReviewObject<'_>>,
 ) -> impl Iterator<Item = Denial> {
@@ -25,7 +26,10 @@ pub(super) fn violations(
         );
         let sentence = format!("{} has an annotation that cannot be read", what());
         let denial = Denial::invalid(Rule::REQUEST_UNKNOWN, sentence, vec![field]);
-        Some(denial.next(format!("write a time, or leave {key} out")))
+        Some(denial.next(format!(
+            "write a time such as 10m, or leave {key} out (`kubectl annotate {} {key}-` takes it away)",
+            object()
+        )))
     })
 }
 

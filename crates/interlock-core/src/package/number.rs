@@ -18,6 +18,11 @@ impl ParseNumberError {
     fn of(function: &'static str, text: &str, source: NumberError) -> Self {
         Self { function, text: text.to_owned(), source }
     }
+
+    /// Whether it is a number that does not fit 64 bits.
+    pub fn is_out_of_range(&self) -> bool {
+        self.source == NumberError::Range
+    }
 }
 
 /// Base 10 with an optional sign, 64 bits.

@@ -9,7 +9,7 @@ use go_template::Never;
 use go_template::yaml::{Aliases, Reader, YamlProblem};
 
 use super::Package;
-use super::number::{parse_bool, parse_float, parse_int};
+use super::number::{ParseNumberError, parse_bool, parse_float, parse_int};
 use crate::api::kudo::Parameter;
 use crate::api::values::Values;
 use crate::api::violation::{FieldReason, ViolationField};
@@ -95,14 +95,21 @@ pub fn check(reader: &Reader<'_>, parameter: &Parameter, value: Option<&str>) ->
             remedy: format!("set spec.parameters.{name}"),
         });
     };
-    let why = wrong_type(reader, parameter, value).or_else(|| not_listed(parameter, value))?;
+    let Fault { why, bound } =
+        wrong_type(reader, parameter, value).or_else(|| not_listed(parameter, value).map(Fault::new))?;
     let value = display(Some(parameter), value);
+    let fitting = fitting(parameter);
+    let detail = match bound {
+        Some(bound) => format!("the value {bound}"),
+        None if value == MASK => format!("must be {fitting}"),
+        None => format!("{value:?} is not {fitting}"),
+    };
     Some(ParameterProblem {
         parameter: name.to_owned(),
         reason: FieldReason::Invalid,
         sentence: format!("parameter {name:?} has an invalid value {value:?}: {why}"),
-        detail: format!("{value:?}: {why}"),
-        remedy: format!("set spec.parameters.{name} to {}", fitting(parameter)),
+        detail,
+        remedy: format!("set spec.parameters.{name} to {fitting}"),
     })
 }
 
@@ -122,23 +129,38 @@ fn fitting(parameter: &Parameter) -> String {
     fits.to_owned()
 }
 
-fn wrong_type(reader: &Reader<'_>, parameter: &Parameter, value: &str) -> Option<String> {
+/// Why a value does not fit, in KUDO's words, which end where KUDO's manager would print an error of Go.
+struct Fault {
+    why: String,
+    /// The bound that it exceeds, to continue a sentence that begins with "the value".
+    bound: Option<String>,
+}
+
+impl Fault {
+    fn new(why: String) -> Self {
+        Self { why, bound: None }
+    }
+}
+
+fn wrong_type(reader: &Reader<'_>, parameter: &Parameter, value: &str) -> Option<Fault> {
     let type_ = parameter.value_type.as_deref()?;
     let shown = display(Some(parameter), value);
-    let number = |error: String| {
-        // The error repeats the value, which may be long.
-        let error = error.replace(&format!("{value:?}"), &format!("{shown:?}"));
-        format!("type is {type_:?} but format of {shown:?} is invalid: {error}")
+    let number = |error: ParseNumberError| {
+        let why = format!("type is {type_:?} but format of {shown:?} is invalid");
+        let bound = error.is_out_of_range().then(|| format!("{shown:?} needs more than 64 bits"));
+        Fault { why, bound }
     };
     let decoded = |fits: fn(&serde_json::Value) -> bool| match decode(reader, value) {
         Ok(value) if value.is_null() || fits(&value) => None,
-        Err(Some(bound)) => Some(format!("type is {type_:?}, but the value {bound}")),
-        _ => Some(format!("type is {type_:?}, but format of {shown} is invalid")),
+        Err(Some(bound)) => {
+            Some(Fault { why: format!("type is {type_:?}, but the value {bound}"), bound: Some(bound) })
+        }
+        _ => Some(Fault::new(format!("type is {type_:?}, but format of {shown} is invalid"))),
     };
     match type_ {
-        "integer" => parse_int(value).err().map(|e| number(e.to_string())),
-        "number" => parse_float(value).err().map(|e| number(e.to_string())),
-        "boolean" => parse_bool(value).err().map(|e| number(e.to_string())),
+        "integer" => parse_int(value).err().map(number),
+        "number" => parse_float(value).err().map(number),
+        "boolean" => parse_bool(value).err().map(number),
         "array" => decoded(serde_json::Value::is_array),
         "map" => decoded(serde_json::Value::is_object),
         _ => None,
@@ -178,20 +200,20 @@ mod tests {
     #[case(
         "integer",
         "4.2",
-        r#"parameter "P" has an invalid value "4.2": type is "integer" but format of "4.2" is invalid: strconv.ParseInt: parsing "4.2": invalid syntax"#
+        r#"parameter "P" has an invalid value "4.2": type is "integer" but format of "4.2" is invalid"#
     )]
     #[case("number", "0x1p-2", "")]
     #[case("number", "Inf", "")]
     #[case(
         "number",
         "one",
-        r#"parameter "P" has an invalid value "one": type is "number" but format of "one" is invalid: strconv.ParseFloat: parsing "one": invalid syntax"#
+        r#"parameter "P" has an invalid value "one": type is "number" but format of "one" is invalid"#
     )]
     #[case("boolean", "T", "")]
     #[case(
         "boolean",
         "yes",
-        r#"parameter "P" has an invalid value "yes": type is "boolean" but format of "yes" is invalid: strconv.ParseBool: parsing "yes": invalid syntax"#
+        r#"parameter "P" has an invalid value "yes": type is "boolean" but format of "yes" is invalid"#
     )]
     #[case("array", "[1, 2]", "")]
     #[case("array", "- a\n- b", "")]

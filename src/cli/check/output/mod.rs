@@ -1,6 +1,7 @@
 //! The forms of a report.
 
 use clap::ValueEnum;
+use interlock_core::api::docs::DocsUrl;
 
 use super::decision::Report;
 
@@ -24,12 +25,12 @@ pub(super) enum ReportFormat {
 
 impl ReportFormat {
     /// The report in this form.
-    pub(super) fn of(self, report: &Report) -> String {
+    pub(super) fn of(self, report: &Report, docs: Option<&DocsUrl>) -> String {
         match self {
             Self::Text => text::of(report),
             Self::Json => format!("{:#}\n", json::of(report)),
             Self::Junit => junit::of(report),
-            Self::Sarif => format!("{:#}\n", sarif::of(report)),
+            Self::Sarif => format!("{:#}\n", sarif::of(report, docs)),
         }
     }
 }

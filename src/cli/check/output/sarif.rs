@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::check::decision::{ObjectDecision, Report, Verdict};
 use crate::cli::check::manifests::{ManifestPlace, STDIN};
 use crate::telemetry::build;
+use interlock_core::api::docs::DocsUrl;
 use interlock_core::kinds;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -37,15 +38,15 @@ const PATH: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The SARIF of a report.
-pub(super) fn of(report: &Report) -> Value {
+/// The SARIF of a report, with links where it is known where the documentation can be read.
+pub(super) fn of(report: &Report, docs: Option<&DocsUrl>) -> Value {
     let mut log = Log::default();
     for decision in &report.decisions {
         log.add(decision);
     }
     let mut rules: Vec<Value> = vec![Value::Null; log.rules.len()];
     for (id, index) in &log.rules {
-        rules[*index] = rule(id);
+        rules[*index] = rule(id, docs);
     }
     json!({
         "$schema": SCHEMA,
@@ -59,8 +60,14 @@ pub(super) fn of(report: &Report) -> Value {
 }
 
 /// Describes a rule; its page is one of this project.
-fn rule(id: &str) -> Value {
-    let page = kinds::rules(kinds::ALL).find(|rule| rule.id() == id).map_or(PAGE, |rule| rule.page());
+fn rule(id: &str, docs: Option<&DocsUrl>) -> Value {
+    let known = kinds::rules(kinds::ALL).find(|rule| rule.id() == id);
+    let page = known.map_or(PAGE, |rule| rule.page());
+    let help = match (known, docs) {
+        (Some(rule), docs) => rule.see(docs),
+        (None, Some(docs)) => docs.page(page),
+        (None, None) => page.to_owned(),
+    };
     let text = match id {
         NOT_EVALUATED => "A rule of a schema was not evaluated.",
         NOT_CHECKED => "Neither rules nor a schema of the object's kind are known.",
@@ -68,12 +75,16 @@ fn rule(id: &str) -> Value {
         _ if id.starts_with("schema-") => "The CustomResourceDefinition of the object refuses it.",
         _ => "A rule of Interlock refuses the object.",
     };
-    json!({
+    let mut described = json!({
         "id": id,
         "shortDescription": {"text": text},
-        "help": {"text": format!("See {page}")},
+        "help": {"text": format!("See {help}")},
         "properties": {"page": page},
-    })
+    });
+    if let Some(docs) = docs {
+        described["helpUri"] = json!(docs.page(page));
+    }
+    described
 }
 
 #[derive(Default)]
@@ -140,6 +151,19 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    /// A link only where an address is known: a tool that shows it could not resolve another.
+    #[rstest]
+    #[case("plan-running", "docs/denials/plan-running.md", "`interlock explain plan-running`")]
+    #[case("RF02", "docs/router-flavor.md", "`interlock explain RF02`")]
+    #[case("schema-enum", "docs/check.md", "docs/check.md")]
+    fn rules_link_to_their_pages(#[case] id: &str, #[case] page: &str, #[case] help: &str) {
+        let plain = rule(id, None);
+        assert_eq!(plain["help"]["text"], format!("See {help}"));
+        assert_eq!((&plain["helpUri"], &plain["properties"]["page"]), (&Value::Null, &json!(page)));
+        let docs = "https://docs.example.org".parse().unwrap();
+        assert_eq!(rule(id, Some(&docs))["helpUri"], format!("https://docs.example.org/{page}"));
+    }
 
     #[rstest]
     #[case("-", "stdin")]

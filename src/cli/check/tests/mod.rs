@@ -77,11 +77,11 @@ impl Checked {
     }
 
     fn text(&self) -> String {
-        ReportFormat::Text.of(&self.0)
+        ReportFormat::Text.of(&self.0, None)
     }
 
     fn json(&self) -> Value {
-        let mut report: Value = serde_json::from_str(&ReportFormat::Json.of(&self.0)).unwrap();
+        let mut report: Value = serde_json::from_str(&ReportFormat::Json.of(&self.0, None)).unwrap();
         report["objects"][0].take()
     }
 

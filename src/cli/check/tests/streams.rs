@@ -222,7 +222,7 @@ fn a_definition_of_the_stream_is_asked_about_the_objects_after_it() {
         "{text}"
     );
     for output in [ReportFormat::Json, ReportFormat::Junit, ReportFormat::Sarif] {
-        assert!(output.of(&checked.0).contains("cel.bind"), "{output:?}");
+        assert!(output.of(&checked.0, None).contains("cel.bind"), "{output:?}");
     }
 }
 
@@ -254,8 +254,10 @@ fn everything() -> (tempfile::TempDir, Report) {
 fn outputs_are_the_goldens(#[case] output: ReportFormat, #[case] name: &str) {
     let (folder, report) = everything();
     let encoded = folder.path().display().to_string();
-    let text =
-        output.of(&report).replace(&format!("file://{encoded}/"), "").replace(&format!("{encoded}/"), "");
+    let text = output
+        .of(&report, None)
+        .replace(&format!("file://{encoded}/"), "")
+        .replace(&format!("{encoded}/"), "");
     let text = text.replace(&format!("\"{}\"", crate::telemetry::build::VERSION), "\"VERSION\"");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/check").join(name);
     if std::env::var_os("INTERLOCK_BLESS").is_some() {
@@ -267,7 +269,7 @@ fn outputs_are_the_goldens(#[case] output: ReportFormat, #[case] name: &str) {
 #[test]
 fn sarif_has_a_rule_for_each_result() {
     let (_folder, report) = everything();
-    let sarif: Value = serde_json::from_str(&ReportFormat::Sarif.of(&report)).unwrap();
+    let sarif: Value = serde_json::from_str(&ReportFormat::Sarif.of(&report, None)).unwrap();
     let run = &sarif["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
     let results = run["results"].as_array().unwrap();
@@ -287,7 +289,7 @@ fn sarif_has_a_rule_for_each_result() {
 fn the_page_names_what_is_printed() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/check.md")).unwrap();
     let (_folder, report) = everything();
-    let json: Value = serde_json::from_str(&ReportFormat::Json.of(&report)).unwrap();
+    let json: Value = serde_json::from_str(&ReportFormat::Json.of(&report, None)).unwrap();
     let top = json.as_object().unwrap().keys().cloned();
     let summary = json["summary"].as_object().unwrap().keys().cloned();
     let object = json["objects"][0].as_object().unwrap().keys().cloned();

@@ -5,6 +5,7 @@
 
 mod cursor;
 mod escape;
+mod misfit;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use cursor::{Cursor, Scanned};
 
 pub use cursor::JsonError;
 pub use escape::{json_bytes, json_string};
+pub use misfit::{Misfit, misfit, of_error};
 
 /// A value as written in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

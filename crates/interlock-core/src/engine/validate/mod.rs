@@ -3,6 +3,7 @@
 //! References and values must be valid, but may be absent: a package without plans, tasks or
 //! templates is a legal object, of which no Instance can be made.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -11,6 +12,7 @@ use go_template::yaml::Reader;
 use super::tasks;
 use super::tasks::task_kind::TemplateRef;
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Step, Task};
+use crate::api::suggest;
 use crate::package::functions;
 use crate::package::params;
 
@@ -21,6 +23,9 @@ use pipe_keys::{Keys, MAX_COMPARED, TooMany};
 /// Maximum of problems written out per package; the rest is counted.
 const KEPT: usize = 64;
 
+/// How many lost names are compared with the names that there are: an API request waits for it.
+const COMPARED: usize = 4;
+
 /// A problem of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageProblem {
@@ -29,7 +34,7 @@ pub struct PackageProblem {
     /// The fault.
     pub what: String,
     /// The remedy.
-    pub remedy: &'static str,
+    pub remedy: Cow<'static, str>,
 }
 
 /// A problem that is not formatted yet: a package can have more of them than fit into memory as
@@ -38,12 +43,30 @@ pub struct Wrong<'f> {
     field: fmt::Arguments<'f>,
     what: fmt::Arguments<'f>,
     remedy: &'static str,
+    lost: Option<LostName<'f>>,
+}
+
+/// A name that refers to nothing, and the names that there are.
+struct LostName<'f> {
+    name: &'f str,
+    known: &'f dyn Fn() -> Vec<&'f str>,
 }
 
 impl Wrong<'_> {
     /// Formats it.
     pub fn write(&self) -> PackageProblem {
-        PackageProblem { field: self.field.to_string(), what: self.what.to_string(), remedy: self.remedy }
+        let (field, what) = (self.field.to_string(), self.what.to_string());
+        PackageProblem { field, what, remedy: Cow::Borrowed(self.remedy) }
+    }
+
+    /// Formats it, with the names that a lost one is likely to stand for.
+    fn write_with_names(&self) -> PackageProblem {
+        let likely = self.lost.as_ref().and_then(|lost| suggest::did_you_mean(lost.name, &(lost.known)()));
+        let remedy = match likely {
+            Some(likely) => Cow::Owned(format!("{}: {likely}", self.remedy)),
+            None => Cow::Borrowed(self.remedy),
+        };
+        PackageProblem { remedy, ..self.write() }
     }
 }
 
@@ -59,7 +82,9 @@ pub struct Problems {
 impl Problems {
     /// Adds one.
     pub fn add(&mut self, wrong: &Wrong<'_>) {
-        if self.first.len() < KEPT {
+        if self.first.len() < COMPARED {
+            self.first.push(wrong.write_with_names());
+        } else if self.first.len() < KEPT {
             self.first.push(wrong.write());
         } else {
             self.more += 1;
@@ -117,7 +142,7 @@ impl<'a, 't> Check<'a, 't> {
     }
 
     fn problem(&mut self, field: fmt::Arguments<'_>, what: fmt::Arguments<'_>, remedy: &'static str) {
-        (self.tell)(&Wrong { field, what, remedy });
+        (self.tell)(&Wrong { field, what, remedy, lost: None });
     }
 
     /// Names that must be there and differ.
@@ -169,12 +194,16 @@ impl<'a, 't> Check<'a, 't> {
         }
         for TemplateRef { field: at, file } in tasks::templates(task) {
             if !self.spec.templates.as_ref().is_some_and(|templates| templates.contains_key(file)) {
-                let what = format_args!("there is no template \"{file}\"");
-                self.problem(
-                    format_args!("{field}.spec.{at}"),
-                    what,
-                    "add the template to spec.templates, or name another",
-                );
+                let templates = self.spec.templates.as_ref();
+                (self.tell)(&Wrong {
+                    field: format_args!("{field}.spec.{at}"),
+                    what: format_args!("there is no template \"{file}\""),
+                    remedy: "add the template to spec.templates, or name another",
+                    lost: Some(LostName {
+                        name: file,
+                        known: &|| templates.into_iter().flatten().map(|(name, _)| name.as_str()).collect(),
+                    }),
+                });
             }
         }
     }
@@ -193,12 +222,16 @@ impl<'a, 't> Check<'a, 't> {
         if let Some(plan) = trigger
             && !self.spec.plans.as_ref().is_some_and(|plans| plans.contains_key(plan))
         {
-            let what = format_args!("there is no plan \"{plan}\"");
-            self.problem(
-                format_args!("{field}.trigger"),
-                what,
-                "add the plan to spec.plans, or name another",
-            );
+            let plans = self.spec.plans.as_ref();
+            (self.tell)(&Wrong {
+                field: format_args!("{field}.trigger"),
+                what: format_args!("there is no plan \"{plan}\""),
+                remedy: "add the plan to spec.plans, or name another",
+                lost: Some(LostName {
+                    name: plan,
+                    known: &|| plans.into_iter().flatten().map(|(name, _)| name.as_str()).collect(),
+                }),
+            });
         }
         let default = parameter.default.as_deref().filter(|default| !default.is_empty());
         if let Some(problem) =
@@ -247,12 +280,13 @@ impl<'a, 't> Check<'a, 't> {
     fn references(&mut self, field: fmt::Arguments<'_>, step: &Step) {
         for (i, name) in step.tasks.iter().flatten().enumerate() {
             if !self.tasks.contains_key(name.as_str()) {
-                let what = format_args!("there is no task \"{name}\"");
-                self.problem(
-                    format_args!("{field}.tasks[{i}]"),
-                    what,
-                    "add the task to spec.tasks, or name another",
-                );
+                let tasks = &self.tasks;
+                (self.tell)(&Wrong {
+                    field: format_args!("{field}.tasks[{i}]"),
+                    what: format_args!("there is no task \"{name}\""),
+                    remedy: "add the task to spec.tasks, or name another",
+                    lost: Some(LostName { name, known: &|| tasks.keys().copied().collect() }),
+                });
             }
         }
     }
@@ -330,11 +364,35 @@ mod tests {
     #[rstest]
     #[case::no_name(json!([{}]), "spec.parameters[0].name: has no name")]
     #[case::twice(json!([{"name": "A"}, {"name": "A"}]), "spec.parameters[1].name: the name \"A\" is used twice")]
-    #[case::default(json!([{"name": "A", "value-type": "integer", "default": "x"}]), "spec.parameters[0].default: \"x\": type is \"integer\" but format of \"x\" is invalid: strconv.ParseInt: parsing \"x\": invalid syntax")]
-    #[case::enumeration(json!([{"name": "A", "enum": ["a", "b"], "default": "c"}]), "spec.parameters[0].default: \"c\": value is \"c\", but only allowed values are [a b]")]
+    #[case::default(json!([{"name": "A", "value-type": "integer", "default": "x"}]), "spec.parameters[0].default: \"x\" is not a whole number, such as 3")]
+    #[case::enumeration(json!([{"name": "A", "enum": ["a", "b"], "default": "c"}]), "spec.parameters[0].default: \"c\" is not one of [a b]")]
     #[case::trigger(json!([{"name": "A", "trigger": "lost"}]), "spec.parameters[0].trigger: there is no plan \"lost\"")]
     fn parameters(#[case] listed: Value, #[case] expected: &str) {
         assert_eq!(found(json!({"parameters": listed, "plans": {"deploy": {}}})), [expected]);
+    }
+
+    /// The names that there are help where one refers to nothing.
+    #[rstest]
+    #[case::task(
+        json!({"plans": {"deploy": {"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["depoly"]}]}]}},
+               "tasks": [{"name": "deploy", "kind": "Dummy"}, {"name": "backup", "kind": "Dummy"}]}),
+        "add the task to spec.tasks, or name another: did you mean deploy?"
+    )]
+    #[case::plan(
+        json!({"plans": {"deploy": {}}, "parameters": [{"name": "A", "trigger": "Deploy"}]}),
+        "add the plan to spec.plans, or name another: did you mean deploy?"
+    )]
+    #[case::template(
+        json!({"templates": {"service.yaml": ""}, "tasks": [{"name": "t", "kind": "Apply", "spec": {"resources": ["servce.yaml"]}}]}),
+        "add the template to spec.templates, or name another: did you mean service.yaml?"
+    )]
+    #[case::nothing_like_it(
+        json!({"plans": {"deploy": {}}, "parameters": [{"name": "A", "trigger": "lost"}]}),
+        "add the plan to spec.plans, or name another"
+    )]
+    fn a_lost_name_leads_to_the_one_that_is_meant(#[case] spec: Value, #[case] remedy: &str) {
+        let found = problems(&serde_json::from_value(spec).unwrap());
+        assert_eq!(found.first[0].remedy, remedy);
     }
 
     /// Problems beyond a readable number are counted.

@@ -6,7 +6,7 @@ use crate::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::{AuditAnnotation, ValidatingAdmissionPolicy, Validation};
 
 use crate::kinds::descriptor::cel;
-use crate::kinds::descriptor::{PolicyOptions, PolicyScope, named_rule, only_where, policy_over};
+use crate::kinds::descriptor::{PolicyOptions, PolicyScope, only_where, policy_over};
 
 /// Overrides of the rules about router flavors, by the API server's own authorizer. No override counts
 /// unless policy and binding are intact.
@@ -30,7 +30,7 @@ pub fn overrides(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let may = may_override();
     let resource =
         "request.resource.resource + (request.resource.group == '' ? '' : '.' + request.resource.group)";
-    let named = named_rule(Rule::FLAVOR_ALLOWED);
+    let named = options.named_rule(Rule::FLAVOR_ALLOWED);
     let validation = Validation {
         expression: may,
         message: Some(format!(

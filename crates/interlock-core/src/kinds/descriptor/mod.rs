@@ -7,7 +7,7 @@ mod right;
 mod webhook;
 
 pub use policy::{IS_NOT, NOT_THE_CONTROLLER, Policy, PolicyOptions, PolicyScope, not_the_controller};
-pub(crate) use policy::{guard, named_rule, only_where, policy, policy_over};
+pub(crate) use policy::{only_where, policy, policy_over};
 pub use right::{READ, Right, Role, WRITE};
 pub use webhook::{MatchCondition, MatchedObjects, OnFailure, WebhookEntry};
 

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::cel;
 use crate::admission::Freeze;
+use crate::api::docs::DocsUrl;
 use crate::api::meta;
 use crate::api::rule::Rule;
 
@@ -23,6 +24,32 @@ pub struct PolicyOptions {
     pub namespaces: Option<LabelSelector>,
     /// How strictly a locked Instance is frozen.
     pub freeze: Freeze,
+    /// Where the pages can be read that messages refer to.
+    pub docs: Option<DocsUrl>,
+}
+
+impl PolicyOptions {
+    /// A validation with two messages: `text`, and `plain` where `text` cannot be evaluated. `text` is inside
+    /// a CEL string, which it may close and open again. Both state the problem, then the remedy after a
+    /// semicolon; the rule and where to read about it follow.
+    ///
+    /// The reason is `Invalid`, as kubectl then prints only the message, and not the whole patch before it.
+    pub(crate) fn guard(&self, rule: Rule, expression: &str, plain: &str, text: &str) -> Validation {
+        let named = self.named_rule(rule);
+        Validation {
+            expression: expression.to_owned(),
+            message: Some(format!("{plain}{named}")),
+            message_expression: Some(format!(
+                "'Instance ' + request.namespace + '/' + request.name + ': {text}{named}'"
+            )),
+            reason: Some("Invalid".to_owned()),
+        }
+    }
+
+    /// The end of every message: the rule, and where to read about it.
+    pub(crate) fn named_rule(&self, rule: Rule) -> String {
+        format!(" [{}]; see {}", rule.id(), rule.see(self.docs.as_ref()))
+    }
 }
 
 /// Skips the user of the process, and no other: an exact match of the whole name.
@@ -37,28 +64,6 @@ pub fn not_the_controller(user: &str) -> MatchCondition {
 pub const NOT_THE_CONTROLLER: &str = "not-the-controller";
 /// Start of its expression; the name of the user follows, quoted.
 pub const IS_NOT: &str = "request.userInfo.username != ";
-
-/// A validation with two messages: `text`, and `plain` where `text` cannot be evaluated. `text` is inside a
-/// CEL string, which it may close and open again. Both state the problem, then the remedy after a
-/// semicolon; the rule and its page follow.
-///
-/// The reason is `Invalid`, as kubectl then prints only the message, and not the whole patch before it.
-pub(crate) fn guard(rule: Rule, expression: &str, plain: &str, text: &str) -> Validation {
-    let named = named_rule(rule);
-    Validation {
-        expression: expression.to_owned(),
-        message: Some(format!("{plain}{named}")),
-        message_expression: Some(format!(
-            "'Instance ' + request.namespace + '/' + request.name + ': {text}{named}'"
-        )),
-        reason: Some("Invalid".to_owned()),
-    }
-}
-
-/// The end of every message: the rule, and the page that explains it.
-pub(crate) fn named_rule(rule: Rule) -> String {
-    format!(" [{}]; see {}", rule.id(), rule.page())
-}
 
 /// The resources and operations of a policy.
 pub struct PolicyScope<'a> {

@@ -111,7 +111,10 @@ fn label_denial(source: &FlavorSource, fed: &[FlavorDependent]) -> Option<Denial
         ),
         vec![field],
     );
-    Some(denial.next("leave the label; it can be taken away when no gateway refers to the source any more"))
+    Some(denial.next(format!(
+        "leave the label; it can be taken away when no gateway refers to the source any more ({})",
+        source.show()
+    )))
 }
 
 /// Adds a violation to the decision about the data of a source.
@@ -305,9 +308,14 @@ fn refusal(edit: &Edit, first: &Reached, refused: &[&Reached]) -> Denial {
         refusal = refusal.why(more.join("; "));
     }
     match after.known() {
-        Some(to) => refusal.next(format!("`{}` prints the steps that work", plan::command(subject, to))),
-        None => {
-            refusal.next(format!("set KONG_ROUTER_FLAVOR in {subject} itself first, then change its source"))
-        }
+        Some(to) => refusal.next(format!(
+            "keep the flavor of {}, or take the steps that `{}` prints",
+            plan::show(subject),
+            plan::command(subject, to)
+        )),
+        None => refusal.next(format!(
+            "set KONG_ROUTER_FLAVOR in {subject} itself first ({} shows where it comes from), then change its source",
+            plan::show(subject)
+        )),
     }
 }

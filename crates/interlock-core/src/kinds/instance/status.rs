@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
+use jiff::Timestamp;
+use serde::Deserialize;
+
 use super::change::baseline::Baseline;
 use super::change::lock;
 use super::change::lock::Lock;
@@ -18,8 +21,18 @@ use crate::api::kudo::PlanStatus;
 pub struct StatusView<'a> {
     entries: Vec<StatusEntry<'a>>,
     last_applied: Option<Raw<'a>>,
+    progress: Option<Raw<'a>>,
     conditions: Option<JsonRead<'a, Option<Raw<'a>>>>,
     head: OnceCell<Option<BaselineHead<'a>>>,
+}
+
+/// The parts of `status.progress` that texts name.
+#[derive(Deserialize)]
+struct StartedRun {
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    started: Option<Timestamp>,
 }
 
 /// The parts of the baseline that every decision needs.
@@ -52,6 +65,8 @@ impl<'a> StatusView<'a> {
             "lastApplied" => {
                 seen.once(2, s).and_then(|()| s.optional_value()).map(|raw| status.last_applied = raw)
             }
+            // Only for texts: of several, the last.
+            "progress" => s.value().map(|raw| status.progress = Some(raw)),
             _ => s.value().map(drop),
         })?;
         if let Some(plans) = plans {
@@ -89,6 +104,12 @@ impl<'a> StatusView<'a> {
     /// The baseline.
     pub fn basis(&self) -> Result<Option<Baseline>, JsonError> {
         Ok(self.json()?.and_then(|json| Baseline::parse(&json)))
+    }
+
+    /// When a run started, for texts, if the status records that.
+    pub fn started(&self, uid: &str) -> Option<Timestamp> {
+        let progress: StartedRun = serde_json::from_str(self.progress?.get()).ok()?;
+        progress.started.filter(|_| !uid.is_empty() && progress.uid == uid)
     }
 
     /// The record of a plan, for texts.

@@ -6,6 +6,9 @@ use crate::admission::RuleContext;
 use crate::api::object::NamespacedName;
 use crate::package::Package;
 
+/// Most names of OperatorVersions that a lister lists.
+pub const NAMES_LISTED: usize = 200;
+
 /// The OperatorVersions, and the Instances that refer to them.
 pub trait PackageLister: Send + Sync {
     /// The OperatorVersion, if the cache has it.
@@ -14,6 +17,12 @@ pub trait PackageLister: Send + Sync {
     /// Why the cache leaves out an existing OperatorVersion, for people.
     fn left_out(&self, _operator_version: &NamespacedName) -> Option<String> {
         None
+    }
+
+    /// Names of the OperatorVersions of a namespace that the cache has; the first
+    /// [`NAMES_LISTED`] where there are more.
+    fn names_in(&self, _namespace: &str) -> Vec<String> {
+        Vec::new()
     }
 
     /// The Instances that refer to an OperatorVersion.

@@ -5,7 +5,7 @@ mod lister;
 pub mod rule_ids;
 pub mod rules;
 
-pub use lister::{PackageLister, PackageUsers, packages};
+pub use lister::{NAMES_LISTED, PackageLister, PackageUsers, packages};
 
 use super::capabilities::INSTANCES;
 use super::descriptor::{

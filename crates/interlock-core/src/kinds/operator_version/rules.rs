@@ -16,6 +16,7 @@ use crate::admission::request::{ObjectChange, Operation, Request};
 use crate::admission::review::ReviewObject;
 use crate::admission::violations::Violations;
 use crate::api::interlock::Actions;
+use crate::api::json;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
@@ -52,14 +53,15 @@ fn limits(
     old: Option<&ReviewObject<'_>>,
     violations: &Violations<'_>,
 ) {
-    time_limits::violations(|| format!("OperatorVersion {key}"), new, old)
+    let object = || format!("operatorversion {} -n {}", key.name, key.namespace);
+    time_limits::violations(|| format!("OperatorVersion {key}"), object, new, old)
         .for_each(|denial| violations.push(denial));
 }
 
 fn read(object: &ReviewObject<'_>) -> Result<OperatorVersionSpec, Box<Denial>> {
     let Some(raw) = object.spec else { return Ok(OperatorVersionSpec::default()) };
     serde_json::from_str(raw.get()).map_err(|error| {
-        let field = ViolationField::new("spec", FieldReason::Invalid, error.to_string());
+        let field = json::of_error(raw.get(), &error).field("spec");
         let refusal = Denial::invalid(
             Rule::REQUEST_UNKNOWN,
             "the spec of the OperatorVersion cannot be read",
@@ -140,10 +142,8 @@ fn new_problems(new: &OperatorVersionSpec, old: &OperatorVersionSpec) -> (Proble
 
 fn invalid(key: &NamespacedName, problems: Problems) -> Denial {
     let Problems { first, more } = problems;
-    let remedy = match first.as_slice() {
-        [problem] => problem.remedy.to_owned(),
-        several => several.first().map_or("", |p| p.remedy).to_owned() + ", and so on",
-    };
+    let remedy = first.first().map_or("", |problem| &problem.remedy).to_owned();
+    let more_remedies = if first.len() > 1 { ", and so on" } else { "" };
     let fields = first
         .into_iter()
         .map(|problem| ViolationField::new(problem.field, FieldReason::Invalid, problem.what))
@@ -155,7 +155,9 @@ fn invalid(key: &NamespacedName, problems: Problems) -> Denial {
     )
     .and_more(more)
     .why("a plan that meets this would fail half-way")
-    .next(remedy)
+    .next(format!(
+        "{remedy}{more_remedies} (`kubectl explain operatorversions.kudo.dev.spec` tells what each field takes)"
+    ))
 }
 
 fn update(
@@ -250,7 +252,11 @@ fn frozen(key: &NamespacedName, users: &PackageUsers) -> Denial {
         format!("OperatorVersion {key} is frozen while a plan of {} runs", instances(users.locked.len())),
     )
     .why(format!("running: {why}"))
-    .next("wait until these plans have ended, then send the change again; or publish it as a new OperatorVersion")
+    .next(format!(
+        "wait until these plans have ended (`kubectl get instances -n {}` lists them), then send the change again; or \
+         publish it as a new OperatorVersion",
+        key.namespace
+    ))
 }
 
 #[cfg(test)]
@@ -293,8 +299,8 @@ mod tests {
         assert_eq!((found.first.len() + found.more, known), expected);
         let refusal = invalid(&NamespacedName::new("ns", "ov"), found);
         assert_eq!(refusal.fields.len() + refusal.more, expected.0);
-        let more = format!("\n  and {} more", expected.0.saturating_sub(4));
-        assert_eq!(refusal.text().contains(&more), expected.0 > 4, "{}", refusal.text());
+        let more = format!("\n  and {} more", expected.0.saturating_sub(1));
+        assert_eq!(refusal.text(None).contains(&more), expected.0 > 2, "{}", refusal.text(None));
         assert!(refusal.fields.len() <= 16);
     }
 

@@ -89,7 +89,7 @@ fn a_forged_stamp_is_replaced_with_a_warning() {
 #[case::wrong_type(
     json!({"NODES": "many"}),
     "failed to create an Instance team/prod: parameters are not valid: parameter \"NODES\" has an invalid value \"many\": \
-     type is \"integer\" but format of \"many\" is invalid: strconv.ParseInt: parsing \"many\": invalid syntax",
+     type is \"integer\" but format of \"many\" is invalid [",
     "spec.parameters.NODES"
 )]
 #[case::not_in_the_enumeration(
@@ -162,6 +162,7 @@ fn a_version_that_the_cache_does_not_show_is_waited_for() {
             &world.view,
             &world.config,
             CacheWait::Wait,
+            None,
         )
         .unwrap();
         assert!(

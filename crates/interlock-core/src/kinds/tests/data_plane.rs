@@ -47,7 +47,7 @@ fn ask_with(view: StaticLister, door: WebhookEndpoint, object: &Value, old: &Val
             "userInfo": {"username": "alice"}, "object": object, "oldObject": old,
         },
     });
-    let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
+    let config = Config { controller_user: String::new(), freeze: Freeze::Strict, docs: None };
     World { view, cache: CacheState::Synced, config }.ask(door, &review)
 }
 

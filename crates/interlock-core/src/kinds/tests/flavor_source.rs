@@ -65,7 +65,7 @@ impl World {
                 "userInfo": {"username": "alice"}, "object": object, "oldObject": old,
             },
         });
-        let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
+        let config = Config { controller_user: String::new(), freeze: Freeze::Strict, docs: None };
         match answer(
             &crate::kinds::guarded(crate::kinds::ALL),
             door,
@@ -73,11 +73,16 @@ impl World {
             &view,
             &config,
             CacheWait::Exhausted,
+            None,
         )
         .unwrap()
         {
             AdmissionAnswer::Done(reply) => {
-                serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take()
+                let response = serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take();
+                if response["allowed"] == json!(false) {
+                    super::assert_shape(&response);
+                }
+                response
             }
             AdmissionAnswer::Wait(key) => panic!("waits for {key}"),
         }

@@ -48,7 +48,7 @@ fn through(door: WebhookEndpoint, view: &dyn Lister, object: &Value, old: &Value
             "userInfo": {"username": "alice"}, "object": object, "oldObject": old,
         },
     });
-    let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
+    let config = Config { controller_user: String::new(), freeze: Freeze::Strict, docs: None };
     let body = review.to_string();
     match answer(
         &crate::kinds::guarded(crate::kinds::ALL),
@@ -57,11 +57,16 @@ fn through(door: WebhookEndpoint, view: &dyn Lister, object: &Value, old: &Value
         view,
         &config,
         CacheWait::Exhausted,
+        None,
     )
     .unwrap()
     {
         AdmissionAnswer::Done(reply) => {
-            serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take()
+            let response = serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take();
+            if response["allowed"] == json!(false) {
+                super::assert_shape(&response);
+            }
+            response
         }
         AdmissionAnswer::Wait(key) => panic!("waits for {key}"),
     }
@@ -75,8 +80,9 @@ fn a_refusal_names_the_change_the_rule_and_the_plan() {
         said["status"]["message"],
         "router flavor change expressions -> traditional skips a step; change to traditional_compatible first, \
          promote it, then change to traditional (this isolates regex-engine failures from route-format failures) \
-         [RF03]\n  spec.template: router flavor expressions -> traditional\nNext: `interlock flavor plan deployment/edge -n \
-         kong --to traditional --outage` prints the steps that work\nSee docs/router-flavor.md"
+         [RF03]\n  spec.template: router flavor expressions -> traditional\nNext: keep the flavor that `kubectl get \
+         deployment/edge -n kong -o yaml` shows, or take the steps that `interlock flavor plan deployment/edge -n kong --to \
+         traditional --outage` prints\nSee `interlock explain RF03`"
     );
     assert_eq!(said["status"]["details"]["causes"][0]["field"], "spec.template");
 }
@@ -139,7 +145,10 @@ fn what_cannot_be_read_is_named() {
     let said = ask(WebhookEndpoint::Validate, &[], None, &wrong, &Value::Null);
     let message = said["status"]["message"].as_str().unwrap();
     assert!(
-        message.starts_with("Deployment kong/edge cannot be read [request-unknown]\n  spec: "),
+        message.starts_with(
+            "Deployment kong/edge cannot be read [request-unknown]\n  spec.template.spec.containers: must be a list, and is \
+             a string\n"
+        ),
         "{message}"
     );
 }

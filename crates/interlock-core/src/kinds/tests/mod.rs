@@ -24,6 +24,7 @@ mod versions;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use json_patch::Patch;
 use serde_json::{Value, json};
 
@@ -40,6 +41,41 @@ use crate::kinds::static_lister::StaticLister;
 pub const NAMESPACE: &str = "team";
 pub const ALICE: &str = "alice";
 pub const RESOURCE_VERSION: &str = "41";
+
+/// When requests are decided on: a little after the last change of [`running`].
+pub fn now() -> Timestamp {
+    "2026-01-02T04:02:10Z".parse().unwrap()
+}
+
+/// What every denial is like, whatever the rule.
+pub fn assert_shape(response: &Value) {
+    let status = &response["status"];
+    let text = status["message"].as_str().unwrap();
+    assert!(text.len() <= 1024, "{} bytes:\n{text}", text.len());
+    assert!(text.lines().count() <= 6, "{text}");
+    let first = text.lines().next().unwrap();
+    let rule = first.rsplit_once(" [").and_then(|(_, rule)| rule.strip_suffix(']')).expect(text);
+    let last = text.lines().last().unwrap();
+    assert_eq!(last, format!("See `interlock explain {rule}`"), "{text}");
+    let next =
+        text.lines().find(|line| line.starts_with("Next: ")).unwrap_or_else(|| panic!("no remedy:\n{text}"));
+    let kubectl = next.find("`kubectl ").unwrap_or_else(|| panic!("no command of kubectl:\n{text}"));
+    assert!(next.find("`interlock ").is_none_or(|ours| kubectl < ours), "{text}");
+    assert_eq!(next.matches('`').count() % 2, 0, "a command is cut:\n{text}");
+    let whole = response.to_string();
+    for raw in
+        ["strconv", "invalid type", " expected ", "at line ", "' -> '***", "'***' to '***'", "Some(", "None"]
+    {
+        assert!(!whole.contains(raw), "{raw:?} in {whole}");
+    }
+    if status["code"] == 422 {
+        // kubectl prints the field of a cause, and then its message.
+        let causes = status["details"]["causes"].as_array().unwrap();
+        let (field, message) = (causes[0]["field"].as_str().unwrap(), causes[0]["message"].as_str().unwrap());
+        assert_eq!(text.replacen(&format!("\n  {field}\n"), "\n", 1), message);
+        assert!(causes.iter().all(|cause| cause["message"].as_str().is_some_and(|text| !text.is_empty())));
+    }
+}
 
 /// The outcome of a request.
 #[derive(Debug)]
@@ -120,7 +156,7 @@ impl World {
     pub fn new(freeze: Freeze) -> Self {
         let mut view = StaticLister::default();
         view.add(&kafka("kafka-1", "1.0.0"), NAMESPACE).unwrap();
-        let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze };
+        let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze, docs: None };
         Self { view, cache: CacheState::Synced, config }
     }
 
@@ -147,6 +183,7 @@ impl World {
             &view,
             &self.config,
             CacheWait::Exhausted,
+            Some(now()),
         )
         .unwrap()
         {
@@ -158,8 +195,7 @@ impl World {
                     serde_json::from_slice(&STANDARD.decode(text).unwrap()).unwrap()
                 });
                 if response["allowed"] != json!(true) {
-                    let message = response["status"]["message"].as_str().unwrap_or_default();
-                    assert!(message.contains("\nNext: "), "does not say what to do: {message}");
+                    assert_shape(&response);
                 }
                 let mut object = review["request"]["object"].clone();
                 if !patch.is_null() {

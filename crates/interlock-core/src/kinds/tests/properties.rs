@@ -276,7 +276,7 @@ proptest! {
         }
         let world = world(true);
         if let Ok(crate::admission::AdmissionAnswer::Done(reply)) =
-            answer(&crate::kinds::guarded(crate::kinds::ALL), door, &body, &world.view, &world.config, CacheWait::Exhausted)
+            answer(&crate::kinds::guarded(crate::kinds::ALL), door, &body, &world.view, &world.config, CacheWait::Exhausted, None)
         {
             let answer: Value = serde_json::from_slice(&reply.body).unwrap();
             prop_assert!(answer["response"]["allowed"].is_boolean());

@@ -15,6 +15,7 @@ fn raw(body: &[u8]) -> Result<Value, String> {
         &world.view,
         &world.config,
         CacheWait::Exhausted,
+        None,
     ) {
         Ok(AdmissionAnswer::Done(reply)) => Ok(serde_json::from_slice(&reply.body).unwrap()),
         Ok(AdmissionAnswer::Wait(key)) => Err(format!("waits for {key}")),

@@ -196,13 +196,11 @@ fn a_refusal_lists_all_violations() {
     assert_eq!(
         said.message(),
         "failed to update Instance team/prod: failed to find parameter \"NODDS\" in the OperatorVersion [parameter-unknown]\n  \
-         spec.parameters.NODDS: OperatorVersion kafka-1 defines no such parameter\n  \
-         spec.parameters.NODS: OperatorVersion kafka-1 defines no such parameter\n  \
-         spec.parameters.ZONE: parameter 'ZONE' is immutable but was changed from '***' to '***' [parameter-immutable]\n  \
-         spec.parameters.NODES: parameter \"NODES\" has an invalid value \"many\": type is \"integer\" but format of \"many\" is invalid: strconv.ParseInt: parsing \"many\": invalid syntax [parameter-invalid]\n  \
-         spec.parameters.GHOST: param GHOST defined trigger plan ghost, but plan not defined in operatorversion [plan-unknown]\n\
-         Next: correct the name; `kubectl get operatorversion kafka-1 -n team -o yaml` lists the parameters\n\
-         See docs/denials/parameter-unknown.md"
+         spec.parameters.NODS: OperatorVersion kafka-1 defines no such parameter; did you mean NODES?\n  \
+         spec.parameters.ZONE: parameter 'ZONE' is immutable but was changed [parameter-immutable]\n  \
+         and 2 more\n\
+         Next: correct the name: did you mean NODES? (`kubectl get operatorversion kafka-1 -n team -o yaml` lists the parameters)\n\
+         See `interlock explain parameter-unknown`"
     );
     let rules = "parameter-unknown,parameter-immutable,parameter-invalid,plan-unknown";
     assert_eq!(said.response["auditAnnotations"]["rule"], rules);
@@ -219,7 +217,7 @@ fn a_refusal_lists_all_violations() {
 fn many_violations_are_counted() {
     let many: serde_json::Map<String, Value> = (0..5000).map(|i| (format!("U{i}"), json!("v"))).collect();
     let said = World::strict().merge(&idle(json!({"NODES": "3"})), json!({"spec": {"parameters": many}}));
-    assert!(said.message().contains("\n  and 4996 more\n"), "{}", said.message());
+    assert!(said.message().contains("\n  and 4997 more\n"), "{}", said.message());
     assert_eq!(said.response["status"]["details"]["causes"].as_array().unwrap().len(), 16);
 }
 

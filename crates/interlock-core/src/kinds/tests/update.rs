@@ -88,7 +88,7 @@ fn row_2e_no_plan_at_all() {
 #[case::row_2c_set_for_the_first_time(
     json!({"ZONE": "a"}),
     "parameter-immutable",
-    "parameter 'ZONE' is immutable but was changed from '' to '***'"
+    "parameter 'ZONE' is immutable but was changed [parameter-immutable]"
 )]
 #[case::hole_15_removed(
     json!({"ID": null}),

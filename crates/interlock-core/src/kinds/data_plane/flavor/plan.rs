@@ -195,12 +195,20 @@ fn remedy(effective: &Effective) -> String {
 
 /// The command that prints the plan for a gateway of the cluster.
 pub fn command(subject: &GatewayRef, to: Flavor) -> String {
+    format!("interlock flavor plan {} --to {to}", argument(subject))
+}
+
+/// The command, in quotes, that prints a gateway of the cluster.
+pub fn show(subject: &GatewayRef) -> String {
+    format!("`kubectl get {} -o yaml`", argument(subject))
+}
+
+fn argument(subject: &GatewayRef) -> String {
     let kind = match subject.kind {
         GatewayKind::DataPlane => "dataplane",
         GatewayKind::Deployment => "deployment",
     };
-    let name = &subject.name;
-    format!("interlock flavor plan {kind}/{} -n {} --to {to}", name.name, name.namespace)
+    format!("{kind}/{} -n {}", subject.name.name, subject.name.namespace)
 }
 
 /// The flavors of the plan, one step apart.

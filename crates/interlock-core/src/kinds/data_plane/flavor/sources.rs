@@ -31,6 +31,17 @@ pub struct FlavorSource {
     pub name: NamespacedName,
 }
 
+impl FlavorSource {
+    /// The command, in quotes, that prints its labels.
+    pub fn show(&self) -> String {
+        let kind = match self.kind {
+            SourceKind::ConfigMap => "configmap",
+            SourceKind::Secret => "secret",
+        };
+        format!("`kubectl get {kind} {} -n {} --show-labels`", self.name.name, self.name.namespace)
+    }
+}
+
 impl fmt::Display for FlavorSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {

@@ -257,7 +257,7 @@ impl<'a> WantedStamp<'a> {
             )
             .why("another webhook changed it since, or the mutating webhook was not called")
             .next(
-                "send the request again; if it is refused again, compare `kubectl get mutatingwebhookconfigurations` \
+                "send the request again; if it is refused again, compare `kubectl get mutatingwebhookconfigurations -o yaml` \
                  with `interlock render webhooks`",
             )
         })

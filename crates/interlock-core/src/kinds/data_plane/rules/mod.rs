@@ -29,6 +29,7 @@ use crate::admission::request::{Operation, Request};
 use crate::admission::review::ReviewObject;
 use crate::api::canonical;
 use crate::api::interlock::RuleAction;
+use crate::api::json;
 use crate::api::kong::{DataPlaneSpec, PROXY};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
@@ -186,18 +187,14 @@ impl Evaluation {
     fn read(&self, spec: &str, object: &ReviewObject<'_>) -> Result<Gateway, Box<Denial>> {
         let status = object.status.map_or("{}", |status| status.get());
         Gateway::parse(self.subject.clone(), spec, status, &self.gateway_context.sources)
-            .map_err(|error| self.unreadable(&error))
+            .map_err(|error| self.unreadable(spec, &error))
     }
 
-    fn unreadable(&self, error: &serde_json::Error) -> Box<Denial> {
-        let field = ViolationField::new("spec", FieldReason::Invalid, error.to_string());
+    fn unreadable(&self, spec: &str, error: &serde_json::Error) -> Box<Denial> {
+        let field = json::of_error(spec, error).field("spec");
         let sentence = format!("{} cannot be read", self.subject);
-        let kind = match self.subject.kind {
-            GatewayKind::DataPlane => "dataplanes",
-            GatewayKind::Deployment => "deployments",
-        };
         let refusal = Denial::invalid(Rule::REQUEST_UNKNOWN, sentence, vec![field]);
-        Box::new(refusal.next(format!("write it as its schema says (`kubectl explain {kind}.spec`)")))
+        Box::new(refusal.next(format!("write it as its schema says ({})", self.explain())))
     }
 
     /// Violations of DataPlane validation, whatever the flavor; those of the old object may stay.
@@ -215,7 +212,7 @@ impl Evaluation {
                 )
             })
         };
-        let mut found = problems(object).map_err(|error| self.unreadable(&error))?;
+        let mut found = problems(object).map_err(|error| self.unreadable(text_of(object), &error))?;
         if found != Findings::default() {
             let before = old.and_then(|old| problems(old).ok()).unwrap_or_default();
             found.denied.retain(|finding| !before.denied.contains(finding));
@@ -246,22 +243,33 @@ impl Evaluation {
             first.text,
             vec![ViolationField::new(path, FieldReason::Invalid, detail)],
         )
-        .next(next);
+        .next(format!("{next} ({})", self.explain()));
         Some(if more.is_empty() { refusal } else { refusal.why(more.join("; ")) })
+    }
+
+    /// The command that prints the fields of this kind.
+    fn explain(&self) -> String {
+        let kind = match self.subject.kind {
+            GatewayKind::DataPlane => "dataplanes",
+            GatewayKind::Deployment => "deployments",
+        };
+        format!("`kubectl explain {kind}.spec` tells what its fields take")
     }
 
     /// The remedy for a flavor that this gateway must not change to.
     fn remedy(&self, to: &Effective) -> String {
+        let show = plan::show(&self.subject);
         match to {
-            Effective::Known(to) => {
-                format!("`{} --outage` prints the steps that work", plan::command(&self.subject, *to))
-            }
-            Effective::Exclusive => format!("leave {VARIABLE} or {FILE_VARIABLE} out"),
-            Effective::Invalid(_) => format!("set {VARIABLE} to one of these flavors"),
-            Effective::Unknown(_) => {
-                format!("create what it comes from first, or set {VARIABLE} to the flavor itself")
-            }
-            Effective::Legacy => "name an image of Kong 3.0 or later".to_owned(),
+            Effective::Known(to) => format!(
+                "keep the flavor that {show} shows, or take the steps that `{} --outage` prints",
+                plan::command(&self.subject, *to)
+            ),
+            Effective::Exclusive => format!("leave {VARIABLE} or {FILE_VARIABLE} out ({show} shows both)"),
+            Effective::Invalid(_) => format!("set {VARIABLE} to one of these flavors ({show} shows it)"),
+            Effective::Unknown(_) => format!(
+                "create what it comes from first, or set {VARIABLE} to the flavor itself ({show} shows where it comes from)"
+            ),
+            Effective::Legacy => format!("name an image of Kong 3.0 or later ({show} shows the image)"),
         }
     }
 

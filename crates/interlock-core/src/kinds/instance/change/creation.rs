@@ -65,7 +65,10 @@ fn no_deploy(package: &Package) -> SpecViolation {
             format!("OperatorVersion {} has no plan 'deploy'", package.key.name),
         )],
     )
-    .next("use an OperatorVersion with a plan 'deploy'")
+    .next(format!(
+        "use an OperatorVersion with a plan 'deploy' (`kubectl get operatorversions -n {}` lists them)",
+        package.key.namespace
+    ))
 }
 
 #[cfg(test)]

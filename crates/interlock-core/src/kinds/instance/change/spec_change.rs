@@ -132,8 +132,11 @@ impl<'a> SpecChange<'a> {
     }
 }
 
-/// `before -> after`, for people.
+/// `before -> after`, for people; empty where values are not shown.
 pub fn arrow(parameter: Option<&Parameter>, was: &PreviousValue<'_>, value: Option<&str>) -> String {
+    if !parameter.is_some_and(params::shown) {
+        return String::new();
+    }
     let before = match was {
         PreviousValue::Absent => "(not set)".to_owned(),
         known => format!("'{}'", known.display(parameter)),

@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Val
 
 use super::locked::LOCKED;
 use crate::kinds::descriptor::cel;
-use crate::kinds::descriptor::{PolicyOptions, guard, only_where, policy};
+use crate::kinds::descriptor::{PolicyOptions, only_where, policy};
 
 /// Plan requests, by the API server's own authorizer: only it knows the rights of a user. The policy checks
 /// the verb of that name on the Instance, and no user can claim to be another. A request runs only while
@@ -31,8 +31,8 @@ fn has_verb(verb: &str) -> String {
 }
 
 /// A limit of a running plan can end it, as an abort does, and takes the same right.
-fn limits_kept() -> Validation {
-    guard(
+fn limits_kept(options: &PolicyOptions) -> Validation {
+    options.guard(
         Rule::VERB_RIGHTS,
         &format!(
             "variables.limits.size() == 0 || !(variables.locked || variables.deleting) || {}",
@@ -105,20 +105,20 @@ pub fn verbs(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let (created, created_text) =
         says(&format!("a new Instance has no run yet; leave annotation {request} out"));
     let validations = vec![
-        guard(Rule::VERB_REQUEST, "!variables.asks || oldObject != null", &created, &created_text),
-        guard(
+        options.guard(Rule::VERB_REQUEST, "!variables.asks || oldObject != null", &created, &created_text),
+        options.guard(
             Rule::VERB_REQUEST,
             &format!("!variables.asks || variables.request.matches('{shape}')"),
             &malformed,
             &malformed_text,
         ),
-        guard(
+        options.guard(
             Rule::VERB_REQUEST,
             &format!("!variables.asks || variables.reason.matches('{reason}')"),
             &unreasoned,
             &unreasoned_text,
         ),
-        guard(
+        options.guard(
             Rule::VERB_REQUEST,
             "!variables.asks || variables.by in ['', request.userInfo.username]",
             &format!("who asks is recorded by Interlock, and is nobody else; {unnamed}"),
@@ -126,20 +126,20 @@ pub fn verbs(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
                 "who asks is recorded by Interlock, and is nobody but ' + request.userInfo.username + '; {unnamed}"
             ),
         ),
-        guard(
+        options.guard(
             Rule::VERB_REQUEST,
             "!variables.stays || (variables.reason == variables.oldReason && variables.by == variables.oldBy)",
             &changed,
             &changed_text,
         ),
-        guard(
+        options.guard(
             Rule::VERB_RIGHTS,
             &format!("!variables.asks || oldObject == null || {}", has_verb("variables.verb")),
             "this needs the verb abort or retry on instances.kudo.dev; ask for a role that gives it",
             "user ' + request.userInfo.username + ' has no verb ' + variables.verb + ' on instances.kudo.dev here; \
              ask for a role that gives it, as admin and edit do",
         ),
-        limits_kept(),
+        limits_kept(options),
     ];
     let all = policy(VERBS, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options);
     only_where(all, "asks-or-limits", &concerned())

@@ -5,7 +5,7 @@ use crate::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use crate::kinds::descriptor::cel;
-use crate::kinds::descriptor::{PolicyOptions, guard, policy};
+use crate::kinds::descriptor::{PolicyOptions, policy};
 
 /// Only the process writes `planStatus` and our conditions.
 pub const STATUS: &str = "interlock-status";
@@ -23,19 +23,19 @@ pub fn status(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
         .map(|field| format!("object.?status[?'{field}'] == oldObject.?status[?'{field}']"))
         .join(" && ");
     let validations = vec![
-        guard(
+        options.guard(
             Rule::STATUS_OWNER,
             &kept,
             &format!("{records} are {alone}; {leave}"),
             &format!("{records} are {alone}, and not by ' + request.userInfo.username + '; {leave}"),
         ),
-        guard(
+        options.guard(
             Rule::STATUS_OWNER,
             "object.?status.?planStatus.orValue({}) == oldObject.?status.?planStatus.orValue({})",
             &format!("status.planStatus is {alone}; {leave}"),
             &format!("status.planStatus is {alone}, and not by ' + request.userInfo.username + '; {leave}"),
         ),
-        guard(
+        options.guard(
             Rule::STATUS_OWNER,
             &format!("[{ours}].all(t, {} == {})", of_type("object"), of_type("oldObject")),
             &format!("{conditions} are {alone}; {leave}"),

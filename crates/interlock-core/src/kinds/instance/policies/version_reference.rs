@@ -5,7 +5,7 @@ use crate::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use crate::kinds::descriptor::cel;
-use crate::kinds::descriptor::{PolicyOptions, guard, only_where, policy};
+use crate::kinds::descriptor::{PolicyOptions, only_where, policy};
 
 /// OperatorVersions of other namespaces, by the API server's own authorizer.
 pub const VERSIONS: &str = meta::install::VERSIONS_POLICY;
@@ -33,7 +33,7 @@ pub fn versions(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
          .name(variables.newName).check('get').allowed()",
         cel::string(meta::KUDO_GROUP)
     );
-    let validations = vec![guard(
+    let validations = vec![options.guard(
         Rule::VERSION_NAMESPACE,
         &may_read,
         "an OperatorVersion of another namespace is used only by who may get it there; use one of the Instance's own",

@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::locked::LOCKED;
 use crate::kinds::descriptor::cel;
-use crate::kinds::descriptor::{PolicyOptions, guard, policy};
+use crate::kinds::descriptor::{PolicyOptions, policy};
 
 /// A locked Instance keeps its spec. A policy of its own: its binding excludes the namespaces in which the
 /// settings permit frozen edits.
@@ -112,7 +112,7 @@ pub fn freeze(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
         Freeze::SamePlan => format!("variables.sameParameters || ({})", restart()),
     };
     let execution = execution_kept(options.freeze);
-    let validations = vec![guard(
+    let validations = vec![options.guard(
         Rule::PLAN_RUNNING,
         &format!(
             "!variables.locked || variables.deleting || !({execution}) || (variables.sameVersion && ({parameters}))"
@@ -135,19 +135,19 @@ pub fn lock(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
          || {finalizer} in object.?metadata.?finalizers.orValue([])"
     );
     let validations = vec![
-        guard(
+        options.guard(
             Rule::PLAN_OVERRIDE,
             &format!("!variables.locked || {execution}"),
             "spec.planExecution is frozen while a plan is scheduled or runs; wait until it has ended",
             &format!("spec.planExecution is frozen {WHILE_IT_RUNS}"),
         ),
-        guard(
+        options.guard(
             Rule::FINALIZER_KEPT,
             &format!("!variables.locked || {kept}"),
             "our finalizer stays while a plan is scheduled or runs; wait until it has ended",
             &format!("finalizer {} stays {WHILE_IT_RUNS}", meta::FINALIZER),
         ),
-        guard(
+        options.guard(
             Rule::INSTANCE_DELETING,
             "!variables.deleting || (variables.sameVersion && variables.sameParameters)",
             "the spec does not change while the Instance is being deleted; let the deletion end",
@@ -170,7 +170,7 @@ pub fn plan_execution(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
         Freeze::SamePlan => "variables.newPlan != 'cleanup' || variables.deleting",
     };
     let validations = vec![
-        guard(
+        options.guard(
             Rule::PLAN_STATUS,
             &format!(
                 "variables.frozen || variables.sameExecution \
@@ -180,25 +180,25 @@ pub fn plan_execution(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
             "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN; leave its status to Interlock",
             "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN; leave its status to Interlock",
         ),
-        guard(
+        options.guard(
             Rule::PLAN_UID,
             "variables.frozen || variables.sameExecution || variables.newPlan == '' || !variables.usedUp",
             "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
             "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
         ),
-        guard(
+        options.guard(
             Rule::PLAN_CLEANUP,
             &format!("variables.frozen || variables.sameExecution || {cleanup}"),
             "only Interlock schedules plan cleanup, when the Instance is deleted; delete the Instance to have it run",
             "only Interlock schedules plan cleanup, when the Instance is deleted; delete the Instance to have it run",
         ),
-        guard(
+        options.guard(
             Rule::INSTANCE_DELETING,
             "variables.frozen || variables.sameExecution || !variables.deleting || variables.newPlan == '' || variables.newPlan == 'cleanup'",
             "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
             "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
         ),
-        guard(
+        options.guard(
             Rule::STAMP_MISMATCH,
             // Matches only the head: the cost of a regular expression grows with the text.
             "variables.newStamp == variables.oldStamp || variables.newStamp == '' \
@@ -207,7 +207,7 @@ pub fn plan_execution(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
             "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
             "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
         ),
-        guard(
+        options.guard(
             Rule::HISTORY_OWNER,
             "variables.newHistory == variables.oldHistory || variables.newHistory == ''",
             "annotation plan.interlock.dev/history is written by Interlock; leave it as it is, or drop it",

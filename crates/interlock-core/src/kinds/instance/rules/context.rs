@@ -13,7 +13,8 @@ use crate::admission::request::{ObjectChange, Request};
 use crate::admission::review::ReviewObject;
 use crate::admission::violations::Violations;
 use crate::admission::{CacheWait, RuleContext};
-use crate::api::json::JsonError;
+use crate::api::json;
+use crate::api::kudo::{InstanceSpec, InstanceStatus};
 use crate::api::object::NamespacedName;
 use crate::api::violation::SpecViolation;
 use crate::kinds::instance::change::uid::ScheduledOn;
@@ -43,9 +44,10 @@ pub(super) enum Rejection {
 }
 
 impl Rejection {
-    /// A part of the object that violates its schema.
-    pub(super) fn unreadable(part: &str, error: &JsonError) -> Self {
-        Self::Unreadable(Box::new(denials::unreadable(part, error)))
+    /// The stored status violates its schema.
+    pub(super) fn unreadable_status(object: &ReviewObject<'_>) -> Self {
+        let misfit = object.status.and_then(|raw| json::misfit::<InstanceStatus>(raw.get()));
+        Self::Unreadable(Box::new(denials::unreadable("status", misfit)))
     }
 }
 
@@ -94,16 +96,19 @@ impl<'a> Evaluation<'a> {
     /// The spec of an object.
     pub(super) fn spec(&self, object: &ReviewObject<'a>) -> Result<SpecView<'a>, Rejection> {
         SpecView::read(object, self.request.namespace)
-            .map_err(|error| Rejection::Unreadable(Box::new(self.unreadable(object, &error))))
+            .map_err(|_| Rejection::Unreadable(Box::new(self.unreadable(object))))
     }
 
     /// The denial of an unreadable spec: by its fields, if they are the reason.
-    fn unreadable(&self, object: &ReviewObject<'_>, error: &JsonError) -> Denial {
+    fn unreadable(&self, object: &ReviewObject<'_>) -> Denial {
         let spec = object.spec.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         let fields = spec.map(|spec| field_type_errors(&spec, self.own_package(&spec).as_deref()));
         match fields.filter(|fields| !fields.is_empty()) {
             Some(fields) => denials::mistyped(fields),
-            None => denials::unreadable("spec", error),
+            _ => {
+                let misfit = object.spec.and_then(|raw| json::misfit::<InstanceSpec>(raw.get()));
+                denials::unreadable("spec", misfit)
+            }
         }
     }
 
@@ -115,6 +120,14 @@ impl<'a> Evaluation<'a> {
         let own = namespace.is_empty() || namespace == self.request.namespace;
         let name = version["name"].as_str().filter(|_| own)?;
         packages(self.context).operator_version(&NamespacedName::new(self.request.namespace, name))
+    }
+
+    /// The OperatorVersions that a user who writes this Instance may know: those of its own namespace.
+    fn names_beside(&self, key: &NamespacedName) -> Vec<String> {
+        match key.namespace == self.request.namespace {
+            true => packages(self.context).names_in(&key.namespace),
+            false => Vec::new(),
+        }
     }
 
     /// The OperatorVersion of a spec; waits for one that the lister lacks, unless the request is
@@ -136,7 +149,9 @@ impl<'a> Evaluation<'a> {
             (Some(why), _) => self.violations.push(denials::version_left_out(instance, &key, &why)),
             (None, CacheWait::Wait) if !self.violations.refuse() => return Err(Rejection::Wait(key)),
             (None, CacheWait::Wait) => {}
-            (None, CacheWait::Exhausted) => self.violations.push(denials::version_missing(instance, &key)),
+            (None, CacheWait::Exhausted) => {
+                self.violations.push(denials::version_missing(instance, &key, &self.names_beside(&key)));
+            }
         }
         Ok(None)
     }

@@ -115,7 +115,10 @@ pub(super) fn unsupported(package: &Package, plan: &str) -> Option<SpecViolation
     );
     let sentence =
         format!("plan {plan} reaches task {task} of kind {kind}, which this Interlock does not carry out");
-    let next = "use an OperatorVersion without such a task in this plan";
+    let next = format!(
+        "use an OperatorVersion without such a task in this plan (`kubectl get operatorversions -n {}` lists them)",
+        package.key.namespace
+    );
     Some(SpecViolation::new(Rule::TASK_UNSUPPORTED, sentence, vec![field]).next(next))
 }
 

@@ -1,11 +1,16 @@
 //! Denials of requests about Instances, for people: the change, the reason, the remedy.
 
+use jiff::Timestamp;
+
+use super::commands;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
-use crate::api::json::JsonError;
+use crate::api::age::age;
+use crate::api::json::Misfit;
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
-use crate::api::violation::SpecViolation;
+use crate::api::suggest;
+use crate::api::violation::{InstanceCommand, SpecViolation};
 use crate::kinds::instance::change::lock::Lock;
 use crate::kinds::instance::status::StatusView;
 
@@ -14,17 +19,22 @@ pub fn from_objection(objection: SpecViolation, instance: &str) -> Denial {
     let beginning = objection.beginning(instance);
     let sentence = [beginning.as_str(), &objection.sentence].concat();
     let refusal = Denial::invalid(objection.rule, sentence, objection.fields).and_more(objection.more);
-    Denial { beginning: beginning.len(), next: objection.next, ..refusal }
+    let command = objection.command.map(|command| commands::text(command, instance));
+    let next = match (objection.next, command) {
+        (Some(next), Some(command)) => Some(format!("{next} ({command})")),
+        (next, command) => next.or(command),
+    };
+    Denial { beginning: beginning.len(), names_field: objection.names_field, next, ..refusal }
 }
 
-/// A part of the object cannot be read.
-pub fn unreadable(part: &str, error: &JsonError) -> Denial {
-    Denial::invalid(
-        Rule::REQUEST_UNKNOWN,
-        format!("the {part} of the Instance cannot be read"),
-        vec![ViolationField::new(part, FieldReason::Invalid, error.to_string())],
-    )
-    .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.spec`)")
+/// A part of the object cannot be read: the field of it that does not fit, if one can be named.
+pub fn unreadable(part: &str, misfit: Option<Misfit>) -> Denial {
+    let field = match misfit {
+        Some(misfit) => misfit.field(part),
+        None => ViolationField::new(part, FieldReason::Invalid, "does not fit its schema"),
+    };
+    Denial::invalid(Rule::REQUEST_UNKNOWN, format!("the {part} of the Instance cannot be read"), vec![field])
+        .next(format!("write it as its schema says (`kubectl explain instances.kudo.dev.{part}`)"))
 }
 
 /// Fields of the spec do not match the schema.
@@ -41,12 +51,20 @@ pub fn version_required(instance: &str) -> Denial {
         format!("Instance {instance} names no OperatorVersion"),
         vec![ViolationField::new("spec.operatorVersion.name", FieldReason::Required, "a name is required")],
     )
-    .next("set spec.operatorVersion.name to an OperatorVersion of the same namespace")
+    .next(format!(
+        "set spec.operatorVersion.name to an OperatorVersion of the same namespace (`kubectl get operatorversions -n \
+         {}` lists them)",
+        instance.split_once('/').unwrap_or_default().0
+    ))
     .certain()
 }
 
 /// The OperatorVersion does not exist.
-pub fn version_missing(instance: &str, key: &NamespacedName) -> Denial {
+/// `known` are names that the user may know: those of the namespace of the Instance, if it is there.
+pub fn version_missing(instance: &str, key: &NamespacedName, known: &[String]) -> Denial {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let correct = suggest::did_you_mean(&key.name, &known)
+        .map_or("or correct the name".to_owned(), |found| ["or correct the name: ", &found].concat());
     Denial::invalid(
         Rule::VERSION_MISSING,
         format!("OperatorVersion {key} of Instance {instance} is not found"),
@@ -56,9 +74,10 @@ pub fn version_missing(instance: &str, key: &NamespacedName) -> Denial {
             format!("{:?} does not exist in namespace {:?}, or is not known yet", key.name, key.namespace),
         )],
     )
+    .named()
     .why("what the Instance may be is decided by its OperatorVersion")
     .next(format!(
-        "create it first, or correct the name; `kubectl get operatorversions -n {}` lists them",
+        "create it first, {correct} (`kubectl get operatorversions -n {}` lists them)",
         key.namespace
     ))
 }
@@ -75,49 +94,59 @@ pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Deni
         )],
     )
     .why(why)
-    .next("delete OperatorVersions of that namespace that no Instance uses, and send it again")
+    .next(format!(
+        "delete OperatorVersions of that namespace that no Instance uses (`kubectl get operatorversions,instances -n {}` \
+         lists both), and send it again",
+        key.namespace
+    ))
 }
 
-/// The reason: the plan, its phase and step, and since when.
-pub fn why_locked(lock: &Lock<'_>, status: &StatusView<'_>) -> String {
+/// The reason: the plan, since when it runs, its phase and step.
+pub fn why_locked(lock: &Lock<'_>, status: &StatusView<'_>, now: Option<Timestamp>) -> String {
     let Some(state) = lock.status else {
         return ["plan ", lock.plan, " is scheduled and has not begun"].concat();
     };
-    let place = status.record(lock.plan).as_ref().map(place).unwrap_or_default();
-    ["plan ", lock.plan, " is ", state.as_str(), &place].concat()
+    let started = status.started(lock.uid);
+    let since = match (started, now) {
+        (Some(started), Some(now)) => [" for ", &age(started, now)].concat(),
+        (Some(started), None) => format!(" since {started}"),
+        (None, _) => String::new(),
+    };
+    let record = status.record(lock.plan);
+    let place = record.as_ref().map(place).unwrap_or_default();
+    let touched = record.and_then(|entry| entry.last_updated_timestamp).filter(|_| started.is_none());
+    let touched = match (touched, now) {
+        (Some(time), Some(now)) => [", last change ", &age(time.0, now), " ago"].concat(),
+        (Some(time), None) => format!(", last change {}", time.0),
+        (None, _) => String::new(),
+    };
+    ["plan ", lock.plan, " is ", state.as_str(), &since, &place, &touched].concat()
 }
 
 fn place(entry: &PlanStatus) -> String {
     let unfinished = |status: &ExecutionStatus| !status.is_terminal();
     let phase = entry.phases.iter().flatten().find(|phase| unfinished(&phase.status));
     let step = phase.and_then(|phase| phase.steps.iter().flatten().find(|step| unfinished(&step.status)));
-    let since = entry.last_updated_timestamp.as_ref().map(|time| time.0.to_string());
-    let told = [
-        (" at phase ", phase.map(|phase| &phase.name)),
-        (", step ", step.map(|step| &step.name)),
-        (", last change ", since.as_ref()),
-    ];
+    let told = [(" at phase ", phase.map(|phase| &phase.name)), (", step ", step.map(|step| &step.name))];
     told.into_iter().filter_map(|(what, is)| is.map(|is| [what, is].concat())).collect()
 }
 
-/// The remedy while a plan runs.
-pub fn next_locked(instance: &str) -> String {
-    let (namespace, name) = instance.split_once('/').unwrap_or_default();
-    let object = [name, " -n ", namespace].concat();
-    [
-        "wait until the plan has ended (`interlock plan wait ",
-        &object,
-        "`), or end it (`interlock plan abort ",
-        &object,
-        " --reason ...`), then send the change again",
-    ]
-    .concat()
+/// A denial because of the lock.
+pub fn locked(
+    refusal: Denial,
+    lock: &Lock<'_>,
+    status: &StatusView<'_>,
+    instance: &str,
+    now: Option<Timestamp>,
+) -> Denial {
+    let plan = Some(lock.plan.to_owned());
+    let next = commands::next_locked(instance, lock);
+    Denial { plan, ..refusal.why(why_locked(lock, status, now)).next(next) }
 }
 
-/// A denial because of the lock.
-pub fn locked(refusal: Denial, lock: &Lock<'_>, status: &StatusView<'_>, instance: &str) -> Denial {
-    let plan = Some(lock.plan.to_owned());
-    Denial { plan, ..refusal.why(why_locked(lock, status)).next(next_locked(instance)) }
+/// A remedy with a command about the Instance.
+pub fn next(text: &str, command: InstanceCommand, instance: &str) -> String {
+    [text, " (", &commands::text(command, instance), ")"].concat()
 }
 
 /// A field of planExecution.
@@ -137,5 +166,5 @@ pub fn not_mutated(rule: Rule, instance: &str, field: &str, detail: &str) -> Den
         vec![ViolationField::new(field, FieldReason::Invalid, detail)],
     )
     .why("another webhook changed it since, or the mutating webhook was not called")
-    .next("send the request again; if it is refused again, compare `kubectl get mutatingwebhookconfigurations` with `interlock render webhooks`")
+    .next("send the request again; if it is refused again, compare `kubectl get mutatingwebhookconfigurations -o yaml` with `interlock render webhooks`")
 }

@@ -8,6 +8,7 @@ use crate::admission::denial::Denial;
 use crate::admission::endpoint::Freeze;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::rule::Rule;
+use crate::api::violation::InstanceCommand;
 use crate::kinds::instance::change::lock::Lock;
 use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::kinds::instance::change::validate;
@@ -23,7 +24,7 @@ impl<'a> InstanceUpdate<'a, '_> {
     ) -> Result<ChangeEffect<'a>, Rejection> {
         let violated = |rule, sentence: String, fields| {
             let denial = self.failed(rule, &sentence, fields);
-            self.evaluation.violations.push(denials::locked(denial, lock, &self.status, &self.instance));
+            self.evaluation.violations.push(self.because_of(lock, denial));
         };
         let before = &self.old.execution;
         let cancels = match asked {
@@ -102,7 +103,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         };
         let fields = self.delta_fields(package.as_deref());
         let refusal = self.failed(Rule::PLAN_RUNNING, &sentence, fields);
-        denials::locked(refusal, lock, &self.status, &self.instance)
+        self.because_of(lock, refusal)
     }
 
     /// `--freeze=same-plan`: a change that triggers the running plan restarts it, and so does a
@@ -142,10 +143,12 @@ impl<'a> InstanceUpdate<'a, '_> {
     ) -> Result<ChangeEffect<'a>, Rejection> {
         let same_plan = self.evaluation.context.config.freeze == Freeze::SamePlan;
         let violated = |rule, sentence: &str, fields| {
-            let denial = self
-                .failed(rule, sentence, fields)
-                .why("the Instance is being deleted")
-                .next("let the deletion end, then create the Instance anew");
+            let denial =
+                self.failed(rule, sentence, fields).why("the Instance is being deleted").next(denials::next(
+                    "let the deletion end, then create the Instance anew",
+                    InstanceCommand::AwaitDeletion,
+                    &self.instance,
+                ));
             self.evaluation.violations.push(denial);
         };
         let before = &self.old.execution;
@@ -179,9 +182,10 @@ impl<'a> InstanceUpdate<'a, '_> {
             }
             PlanIntent::Trigger(CLEANUP) => {
                 let field = denials::execution_field("planName", &before.plan, CLEANUP);
-                self.violated([
-                    validate::cleanup_triggered(vec![field]).next("wait: Interlock schedules it by itself")
-                ]);
+                let violation = validate::cleanup_triggered(vec![field]);
+                self.violated([violation
+                    .next("wait: Interlock schedules it by itself")
+                    .command(InstanceCommand::AwaitDeletion)]);
             }
             PlanIntent::Trigger(plan) => violated(
                 Rule::INSTANCE_DELETING,

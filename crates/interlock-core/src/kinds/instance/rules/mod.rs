@@ -3,6 +3,7 @@
 
 pub mod status;
 
+mod commands;
 mod context;
 mod create;
 mod denials;
@@ -77,5 +78,6 @@ fn limits(evaluation: &Evaluation<'_>, operation: &Operation<'_>) {
         Operation::Delete(_) => return,
     };
     let what = || format!("Instance {}", name_of(evaluation.request, new));
-    time_limits::violations(what, new, old).for_each(|denial| evaluation.violations.push(denial));
+    let object = || format!("instance {}", commands::object(&name_of(evaluation.request, new)));
+    time_limits::violations(what, object, new, old).for_each(|denial| evaluation.violations.push(denial));
 }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use super::context::{Evaluation, Rejection};
+use super::{commands, denials};
 use crate::admission::decision::{Decision, Outcome};
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::patch::Operations;
@@ -13,6 +14,7 @@ use crate::admission::review::{Annotations, ReviewObject};
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::stamp::Envelope;
+use crate::api::violation::InstanceCommand;
 use crate::kinds::instance::change::history;
 use crate::kinds::instance::change::lock::LockEntry;
 use crate::kinds::instance::change::plan_request;
@@ -125,7 +127,7 @@ impl<'a> Evaluation<'a> {
                 format!("Instance {instance}: the request cannot be read"),
                 vec![ViolationField::new(field, shown, error.to_string())],
             )
-            .next("let `interlock plan abort` or `interlock plan retry` write it")
+            .next(commands::request(&instance))
         };
         let request = text.parse::<PlanRequest>();
         let errors = [request.as_ref().err().cloned(), plan_request::check_reason(reason).err()];
@@ -145,9 +147,11 @@ impl<'a> Evaluation<'a> {
                     "the spec changes in the same write",
                 )],
             );
-            self.violations.push(
-                denial.next("send the request first, and the change of the spec when its run has ended"),
-            );
+            self.violations.push(denial.next(denials::next(
+                "send the request first, and the change of the spec when its run has ended",
+                InstanceCommand::Await,
+                &instance,
+            )));
         }
         self.holds(change, &request, &before, &instance)
     }
@@ -160,7 +164,7 @@ impl<'a> Evaluation<'a> {
         spec: &SpecView<'_>,
         instance: &str,
     ) -> Result<(), Rejection> {
-        let status = StatusView::read(change.old).map_err(|error| Rejection::unreadable("status", &error))?;
+        let status = StatusView::read(change.old).map_err(|_| Rejection::unreadable_status(change.old))?;
         let entries: Vec<LockEntry<'_>> = status.entries().collect();
         let runs = Runs { plan: &spec.execution.plan, uid: &spec.execution.uid, entries: &entries };
         let annotations = &change.old.metadata.annotations;
@@ -195,7 +199,7 @@ impl<'a> Evaluation<'a> {
         if !self.context.endpoint.patches() {
             let (field, detail) = wrong();
             let instance = format!("{}/{}", self.request.namespace, self.request.name);
-            self.violations.push(super::denials::not_mutated(Rule::VERB_REQUEST, &instance, field, &detail));
+            self.violations.push(denials::not_mutated(Rule::VERB_REQUEST, &instance, field, &detail));
             return verdict;
         }
         if let Outcome::Allow { patch } = &mut verdict.outcome {
@@ -206,13 +210,21 @@ impl<'a> Evaluation<'a> {
 }
 
 fn remedy(objection: &RequestObjection, instance: &str) -> String {
-    let (namespace, name) = instance.split_once('/').unwrap_or_default();
+    let object = commands::object(instance);
+    let show = commands::text(InstanceCommand::Show, instance);
     match objection {
-        RequestObjection::Used(_) => "leave it; `interlock plan history` shows what became of it".to_owned(),
-        RequestObjection::NoPrevious => {
-            format!("use `interlock plan abort {name} -n {namespace}` without --revert")
+        RequestObjection::Used(_) => {
+            format!("leave it; {show} or `interlock plan history {object}` shows what became of it")
         }
-        RequestObjection::Deleting => "wait; an abort of cleanup lets the Instance go".to_owned(),
-        _ => format!("`interlock plan status {name} -n {namespace}` names the runs there are"),
+        RequestObjection::NoPrevious => format!(
+            "request abort in place of abort-revert, as {show} shows no earlier spec; `interlock plan abort {object} \
+             --reason WHY` without --revert does"
+        ),
+        RequestObjection::Deleting => denials::next(
+            "wait; an abort of cleanup lets the Instance go",
+            InstanceCommand::AwaitDeletion,
+            instance,
+        ),
+        _ => format!("name one of the runs that {show} or `interlock plan status {object}` shows"),
     }
 }

@@ -11,6 +11,7 @@ use crate::admission::decision::Decision;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::request::{Operation, Request, unknown};
 use crate::admission::review::ReviewObject;
+use crate::api::json;
 use crate::api::json::Raw;
 use crate::api::meta::condition;
 use crate::api::rule::Rule;
@@ -57,12 +58,12 @@ pub fn decide(request: &Request<'_>, _: &RuleContext<'_>) -> Decision {
             let fields = differences(&new, &old);
             if fields.is_empty() { Decision::allow() } else { refusal(fields).into() }
         }
-        (Err(error), _) | (_, Err(error)) => {
-            let field = ViolationField {
-                path: "status".to_owned(),
-                reason: FieldReason::Invalid,
-                detail: error.to_string(),
-            };
+        (read, _) => {
+            let wrong = if read.is_err() { new } else { old }.map(Raw::get).unwrap_or_default();
+            let field = json::misfit::<Option<Owned>>(wrong).map_or_else(
+                || ViolationField::new("status", FieldReason::Invalid, "does not fit its schema"),
+                |misfit| misfit.field("status"),
+            );
             Denial::invalid(Rule::STATUS_OWNER, "the status cannot be read", vec![field])
                 .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.status`)")
                 .into()
@@ -118,5 +119,8 @@ fn refusal(fields: Vec<ViolationField>) -> Denial {
         fields,
     )
     .why("a forged COMPLETE would unlock the Instance")
-    .next("write conditions of your own type, or leave the status alone")
+    .next(
+        "write conditions of your own type, or leave the status alone (`kubectl explain instances.kudo.dev.status` tells \
+         what it holds)",
+    )
 }

@@ -11,7 +11,8 @@ use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::api::meta::plan::CLEANUP;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
-use crate::api::violation::SpecViolation;
+use crate::api::suggest;
+use crate::api::violation::{InstanceCommand, SpecViolation};
 use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::kinds::instance::change::validate;
 use crate::kinds::instance::change::validate::{Before, ChangedPackages, Triggered};
@@ -51,7 +52,12 @@ impl<'a> InstanceUpdate<'a, '_> {
                 format!("OperatorVersion {} has the plans [{}]", package.key.name, names.join(" ")),
             )],
         )
-        .next("name one of these plans");
+        .next(format!(
+            "{} (`kubectl get operatorversion {} -n {} -o yaml` shows them)",
+            suggest::did_you_mean(plan, &names).unwrap_or("name one of these plans".to_owned()),
+            package.key.name,
+            package.key.namespace
+        ));
         self.violated([objection]);
         Ok(found)
     }
@@ -81,7 +87,11 @@ impl<'a> InstanceUpdate<'a, '_> {
                     field(),
                 )
                 .why("the spec differs from what was last carried out, and that is not known any more")
-                .next("wait until condition SpecDrift is False, or undo the edit that it names");
+                .next(denials::next(
+                    "wait until condition SpecDrift is gone, or undo the edit that it names",
+                    InstanceCommand::Describe,
+                    &self.instance,
+                ));
             self.evaluation.violations.push(refusal);
         }
         // The plan runs on the last-applied spec, and the unseen edit is validated after it.
@@ -108,9 +118,11 @@ impl<'a> InstanceUpdate<'a, '_> {
         fields.extend(self.delta_fields(package.as_deref()));
         self.failed(Rule::PLAN_AND_EDIT, &sentence, fields)
             .why("a change of the spec runs its own plan")
-            .next(
+            .next(denials::next(
                 "change the spec first, and trigger the plan when that run has ended; or the other way round",
-            )
+                InstanceCommand::Await,
+                &self.instance,
+            ))
     }
 
     /// The spec changes. The plan for it is unknown if its OperatorVersion is, or if several plans
@@ -177,7 +189,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         let mut violations = Vec::new();
         validate::triggered(&own, packages, &mut violations);
         self.violated(violations);
-        let basis = self.status.basis().map_err(|error| Rejection::unreadable("status", &error))?;
+        let basis = self.status.basis().map_err(|_| Rejection::unreadable_status(self.change.old))?;
         let Some(basis) = basis else { return Ok(ChangeEffect::nothing()) };
         let together = |found: Vec<SpecViolation>| {
             for objection in found {

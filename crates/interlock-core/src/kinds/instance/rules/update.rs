@@ -16,7 +16,7 @@ use crate::admission::{CacheWait, DecisionKind};
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::stamp::{Beginning, Envelope};
-use crate::api::violation::SpecViolation;
+use crate::api::violation::{InstanceCommand, SpecViolation};
 use crate::kinds::instance::change::lock::Lock;
 use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::kinds::instance::change::uid::plan_uid;
@@ -74,7 +74,7 @@ impl<'a> Evaluation<'a> {
         if same_spec && !finalizer_lost {
             return Ok(self.metadata_only(change));
         }
-        let status = StatusView::read(old).map_err(|error| Rejection::unreadable("status", &error))?;
+        let status = StatusView::read(old).map_err(|_| Rejection::unreadable_status(old))?;
         let new = self.spec(object)?;
         let before = self.spec(old)?;
         self.refers(&new, Some(&before));
@@ -257,7 +257,7 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// The baseline in the status.
     pub(super) fn basis(&self) -> Result<Option<&BaselineHead<'a>>, Rejection> {
-        self.status.baseline_head().map_err(|error| Rejection::unreadable("status", &error))
+        self.status.baseline_head().map_err(|_| Rejection::unreadable_status(self.change.old))
     }
 
     /// The last-applied annotation of the old object.
@@ -271,6 +271,11 @@ impl<'a> InstanceUpdate<'a, '_> {
         let beginning = ["failed to update Instance ", &self.instance, ": "].concat();
         let denial = Denial::invalid(rule, [beginning.as_str(), sentence].concat(), fields);
         Denial { beginning: beginning.len(), ..denial }
+    }
+
+    /// A denial because of the lock.
+    pub(super) fn because_of(&self, lock: &Lock<'_>, denial: Denial) -> Denial {
+        denials::locked(denial, lock, &self.status, &self.instance, self.evaluation.context.now)
     }
 
     pub(super) fn violated(&self, found: impl IntoIterator<Item = SpecViolation>) {
@@ -305,10 +310,12 @@ impl<'a> InstanceUpdate<'a, '_> {
             vec![denials::execution_field("status", before, after)],
         );
         match lock {
-            Some(lock) => denials::locked(refusal, lock, &self.status, &self.instance),
-            None => {
-                refusal.next("leave planExecution.status out; to trigger a plan set planExecution.planName")
-            }
+            Some(lock) => self.because_of(lock, refusal),
+            None => refusal.next(denials::next(
+                "leave planExecution.status out; to trigger a plan set planExecution.planName",
+                InstanceCommand::Trigger,
+                &self.instance,
+            )),
         }
     }
 
@@ -322,6 +329,10 @@ impl<'a> InstanceUpdate<'a, '_> {
                 "is needed beside a uid or a status",
             )],
         )
-        .next("leave planExecution out, or name the plan to run")
+        .next(denials::next(
+            "leave planExecution out, or name the plan to run",
+            InstanceCommand::Trigger,
+            &self.instance,
+        ))
     }
 }

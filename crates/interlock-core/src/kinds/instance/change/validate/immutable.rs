@@ -4,7 +4,9 @@ use super::upgrade::ChangedPackages;
 use crate::api::kudo::Parameter;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
-use crate::api::violation::{FieldReason, MessagePrefix, SpecViolation, ViolationField, first_of};
+use crate::api::violation::{
+    FieldReason, InstanceCommand, MessagePrefix, SpecViolation, ViolationField, first_of,
+};
 use crate::kinds::instance::change::spec_change::{PreviousValue, SpecChange, arrow};
 use crate::package::params;
 use crate::package::params::MASK;
@@ -32,23 +34,27 @@ pub(super) fn immutable(
         let parameter = packages.new.parameter(name);
         let field = ViolationField::parameter(name, FieldReason::Forbidden, arrow(parameter, was, value));
         SpecViolation::new(Rule::PARAMETER_IMMUTABLE, sentence, vec![field])
+            .named()
             .prelude(MessagePrefix::Immutable)
             .next(keep(name, was, parameter))
+            .command(InstanceCommand::Show)
     };
     let changed = first_of(change.changed.iter().filter(|(key, _)| frozen(key)), |(key, was)| {
         let parameter = packages.new.parameter(key);
         let value = new.parameters.get(key).map(AsRef::as_ref).unwrap_or_default();
-        let (before, after) = (was.display(parameter), params::display(parameter, value));
-        violation(
-            format!("parameter '{key}' is immutable but was changed from '{before}' to '{after}'"),
-            key,
-            was,
-            Some(value),
-        )
+        let values = match parameter.filter(|parameter| params::shown(parameter)) {
+            Some(_) => {
+                let (before, after) = (was.display(parameter), params::display(parameter, value));
+                format!(" from '{before}' to '{after}'")
+            }
+            None => String::new(),
+        };
+        violation(format!("parameter '{key}' is immutable but was changed{values}"), key, was, Some(value))
     });
     let removed = first_of(change.removed.iter().filter(|(key, _)| frozen(key)), |(key, was)| {
         let before = was.display(packages.new.parameter(key));
-        let sentence = format!("parameter '{key}' is immutable but its value '{before}' was removed");
+        let value = if before == MASK { String::new() } else { format!(" '{before}'") };
+        let sentence = format!("parameter '{key}' is immutable but its value{value} was removed");
         violation(sentence, key, was, None)
     });
     let required = if change.upgrade { made_immutable(new, packages) } else { Vec::new() };
@@ -95,6 +101,11 @@ fn made_immutable(new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<SpecV
         );
         SpecViolation::new(Rule::PARAMETER_IMMUTABLE, sentence, vec![field])
             .prelude(MessagePrefix::Immutable)
-            .next(format!("set spec.parameters.{name} together with the new operatorVersion"))
+            .named()
+            .next(format!(
+                "set spec.parameters.{name} together with the new operatorVersion (`kubectl get operatorversion {version} -n \
+                 {} -o yaml` says what it takes)",
+                packages.new.key.namespace
+            ))
     })
 }

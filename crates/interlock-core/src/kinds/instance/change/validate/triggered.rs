@@ -3,8 +3,9 @@
 use super::upgrade::ChangedPackages;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
 use crate::api::rule::Rule;
-use crate::api::violation::{FieldReason, SpecViolation, ViolationField};
+use crate::api::violation::{FieldReason, InstanceCommand, SpecViolation, ViolationField};
 use crate::kinds::instance::change::spec_change::SpecChange;
+use crate::package::Package;
 use crate::package::trigger;
 use crate::package::trigger::TriggerError;
 
@@ -52,7 +53,11 @@ pub fn triggered_plan(
                 format!("OperatorVersion {} has no plan upgrade, update or deploy", packages.new.key.name),
             )],
         )
-        .next("name an OperatorVersion with a plan 'upgrade', 'update' or 'deploy', or add one to this"),
+        .next(format!(
+            "name an OperatorVersion with a plan 'upgrade', 'update' or 'deploy', or add one to this (`kubectl get \
+             operatorversions -n {}` lists them)",
+            packages.new.key.namespace
+        )),
     );
     Triggered::Unknown
 }
@@ -68,6 +73,7 @@ fn upgrade_and_edit(plan: &str, change: &SpecChange<'_>, packages: ChangedPackag
         changed_fields(change),
     )
     .next("upgrade first; change these parameters when the upgrade has ended")
+    .command(InstanceCommand::Await)
 }
 
 /// Changed and removed parameters that trigger plans, in order of name.
@@ -91,7 +97,7 @@ pub fn triggered(
     let plans = match trigger::plans(packages.new, counted(change, packages)) {
         Ok(plans) => plans,
         Err(error) => {
-            violations.push(undefined_trigger(&error, change));
+            violations.push(undefined_trigger(&error, change, packages.new));
             return Triggered::Unknown;
         }
     };
@@ -106,8 +112,8 @@ pub fn triggered(
             format!("triggering multiple plans: [[{}]] at once is not allowed", names.join(" ")),
             changed_fields(change),
         );
-        violations
-            .push(violation.next("make one change per plan, each when the plan of the one before has ended"));
+        let next = "make one change per plan, each when the plan of the one before has ended";
+        violations.push(violation.next(next).command(InstanceCommand::Await));
         return Triggered::Several;
     }
     plans.into_iter().next().map_or(Triggered::Nothing, Triggered::Plan)
@@ -121,18 +127,20 @@ pub fn cleanup_triggered(fields: Vec<ViolationField>) -> SpecViolation {
         fields,
     )
     .next("delete the Instance to have 'cleanup' run")
+    .command(InstanceCommand::Delete)
 }
 
-fn undefined_trigger(error: &TriggerError, change: &SpecChange<'_>) -> SpecViolation {
-    SpecViolation::new(Rule::PLAN_UNKNOWN, error.to_string(), changed_fields(change))
-        .next("correct the OperatorVersion: a trigger must name one of its plans")
+fn undefined_trigger(error: &TriggerError, change: &SpecChange<'_>, package: &Package) -> SpecViolation {
+    SpecViolation::new(Rule::PLAN_UNKNOWN, error.to_string(), changed_fields(change)).next(format!(
+        "correct the OperatorVersion: a trigger must name one of its plans (`kubectl get operatorversion {} -n {} -o \
+         yaml`)",
+        package.key.name, package.key.namespace
+    ))
 }
 
 fn changed_fields(change: &SpecChange<'_>) -> Vec<ViolationField> {
-    let mut fields: Vec<ViolationField> = change
-        .keys()
-        .map(|key| ViolationField::parameter(key, FieldReason::Forbidden, "is changed by this request"))
-        .collect();
+    let mut fields: Vec<ViolationField> =
+        change.keys().map(|key| ViolationField::parameter(key, FieldReason::Forbidden, "")).collect();
     if fields.is_empty() {
         fields.push(ViolationField::new("spec", FieldReason::Forbidden, "is changed by this request"));
     }

@@ -83,7 +83,7 @@ pub fn upgrade_path(from: &VersionRef<'_>, packages: ChangedPackages<'_>) -> Vec
         let (name, names) = (&new.key.name, names.join(" "));
         violated(
             format!("OperatorVersion {name} can be upgraded to from [{names}] only"),
-            format!("upgrade to one of [{names}] first, then to {name}"),
+            format!("upgrade to one of [{names}] first, then to {name} ({list})"),
         );
     }
     violations

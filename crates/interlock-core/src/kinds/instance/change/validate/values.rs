@@ -4,11 +4,15 @@ use super::immutable::immutable;
 use super::upgrade::ChangedPackages;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
+use crate::api::suggest;
 use crate::api::values::Values;
 use crate::api::violation::{FieldReason, MessagePrefix, SpecViolation, ViolationField, first_of};
 use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::package::Package;
 use crate::package::params;
+
+/// How many unknown names are compared with the parameters that there are.
+const COMPARED: usize = 4;
 
 /// Validates the values of a change: unknown parameters, immutable ones, types.
 ///
@@ -30,8 +34,12 @@ pub fn invalid_values(package: &Package, values: &Values<'_>) -> Vec<SpecViolati
     let violation = |problem: params::ParameterProblem| {
         let field = problem.field();
         SpecViolation::new(Rule::PARAMETER_INVALID, problem.sentence, vec![field])
+            .named()
             .prelude(MessagePrefix::Validate)
-            .next(problem.remedy)
+            .next(format!(
+                "{} (`kubectl get operatorversion {} -n {} -o yaml` lists what each parameter takes)",
+                problem.remedy, package.key.name, package.key.namespace
+            ))
     };
     first_of(problems, violation)
 }
@@ -49,15 +57,27 @@ fn unknown_in_change(change: &SpecChange<'_>, package: &Package) -> Vec<SpecViol
 
 fn unknown_among<'n>(names: impl Iterator<Item = &'n str>, package: &Package) -> Vec<SpecViolation> {
     let unknown = names.filter(|name| package.parameter(name).is_none());
+    // A review waits for these: only the first few are compared with what there is.
+    let mut compared = COMPARED;
     let violation = |name: &str| {
-        let detail = format!("OperatorVersion {} defines no such parameter", package.key.name);
+        let likely = compared.checked_sub(1).and_then(|left| {
+            compared = left;
+            let names: Vec<&str> = package.parameters().filter_map(|p| p.name.as_deref()).collect();
+            suggest::did_you_mean(name, &names)
+        });
+        let (hint, remedy) = match &likely {
+            Some(likely) => (format!("; {likely}"), format!("correct the name: {likely}")),
+            None => (String::new(), "correct the name".to_owned()),
+        };
+        let detail = format!("OperatorVersion {} defines no such parameter{hint}", package.key.name);
         SpecViolation::new(
             Rule::PARAMETER_UNKNOWN,
             format!("failed to find parameter {name:?} in the OperatorVersion"),
             vec![ViolationField::parameter(name, FieldReason::NotFound, detail)],
         )
+        .named()
         .next(format!(
-            "correct the name; `kubectl get operatorversion {} -n {} -o yaml` lists the parameters",
+            "{remedy} (`kubectl get operatorversion {} -n {} -o yaml` lists the parameters)",
             package.key.name, package.key.namespace
         ))
     };

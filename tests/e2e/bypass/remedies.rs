@@ -1,0 +1,125 @@
+//! Each command that a refusal names is one that whoever is refused can run, as it stands: kubectl's, and
+//! Interlock's beside it.
+
+use serde_json::{Value, json};
+
+use super::{GATED, Layers};
+use crate::support::Output;
+use crate::support::client::Answer;
+use crate::support::ground::Ground;
+use crate::support::remedy::{commands, run};
+
+/// The refusal of an edit of a running Instance, as its commands.
+#[track_caller]
+fn frozen(ground: &Ground<'_>, name: &str) -> [String; 4] {
+    let edit = json!({"spec": {"parameters": {"SIZE": "large"}}});
+    let said = ground.user.merge_patch(&ground.path(name), &edit);
+    assert_eq!(said.code, 422, "{said}");
+    assert!(said.message().contains("Why now: plan deploy is IN_PROGRESS for "), "{said}");
+    commands(said.message()).try_into().expect("four commands")
+}
+
+#[test]
+fn a_plan_is_awaited_by_the_commands_of_its_refusal() {
+    let ground = Layers::Both.ground("awaited");
+    ground.running("demo");
+    let [wait, ours, _, _] = frozen(&ground, "demo");
+    ground.open("demo");
+    let said = run(&ground.user, &wait).ok();
+    assert!(said.contains("demo condition met"), "{said}");
+    run(&ground.user, &ours).ok();
+    ground.await_plan("demo", "deploy", "COMPLETE");
+    ground.edit("demo", &json!({"SIZE": "large"}));
+}
+
+#[test]
+fn a_plan_is_ended_by_the_commands_of_its_refusal() {
+    let ground = Layers::Both.ground("ended");
+    for name in ["kubectl", "interlock"] {
+        ground.running(name);
+        let [_, _, annotate, abort] = frozen(&ground, name);
+        let command = if name == "kubectl" { annotate } else { abort };
+        assert!(command.starts_with(&format!("{name} ")), "{command}");
+        run(&ground.user, &command).ok();
+        ground.await_plan(name, "deploy", "FATAL_ERROR");
+        ground.edit(name, &json!({"SIZE": "large"}));
+    }
+}
+
+/// An installation says where its documentation is: the webhook and the policies refer to it.
+#[test]
+fn a_refusal_leads_to_the_documentation_of_the_installation() {
+    let ground = Layers::SamePlan.ground("documented");
+    ground.running("demo");
+    let page = |rule: &str| format!("see https://docs.example.org/guard/docs/denials/{rule}.md");
+    let edit = json!({"spec": {"parameters": {"SIZE": "large"}}});
+    let said = ground.user.merge_patch(&ground.path("demo"), &edit);
+    assert!(said.message().to_lowercase().ends_with(&page("plan-running")), "{said}");
+    // A policy of the second layer says who lacks a verb.
+    let rights = json!([{"apiGroups": ["kudo.dev"], "resources": ["instances"], "verbs": ["get", "patch"]}]);
+    let bob = ground.ns.user_with("bob", &rights);
+    let limit = json!({"metadata": {"annotations": {"interlock.dev/step-deadline": "1h"}}});
+    let said = bob.merge_patch(&ground.path("demo"), &limit);
+    assert!(said.message().ends_with(&format!("[verb-rights]; {}", page("verb-rights"))), "{said}");
+}
+
+/// Runs each command of a refusal; what they print.
+#[track_caller]
+fn follow(ground: &Ground<'_>, said: &Answer) -> Vec<Output> {
+    assert!(matches!(said.code, 403 | 422), "{said}");
+    let named = commands(said.message());
+    assert!(named.iter().any(|command| command.starts_with("kubectl ")), "{said}");
+    let run = |command: &String| {
+        let command = command.replace("PLAN", "backup");
+        let out = run(&ground.user, &command);
+        assert_eq!(out.code, 0, "{command}\n{out}\n--- is named by\n{said}");
+        out
+    };
+    named.iter().filter(|command| !command.contains("render")).map(run).collect()
+}
+
+#[test]
+fn the_commands_of_other_refusals_work_as_they_stand() {
+    let ground = Layers::Both.ground("remedies");
+    ground.deployed("demo");
+    let path = ground.path("demo");
+    let patch = |spec: Value| ground.user.merge_patch(&path, &json!({"spec": spec}));
+    let refused: [(Value, &str); 6] = [
+        (json!({"parameters": {"SZE": "large"}}), "did you mean SIZE?"),
+        (json!({"operatorVersion": {"name": "gated-0.2.0"}}), "did you mean gated-0.1.0?"),
+        (json!({"planExecution": {"planName": "bakcup"}}), "did you mean backup?"),
+        (json!({"parameters": {"GATED": "true", "OTHER": "some"}}), "[plan-multiple]"),
+        (
+            json!({"parameters": {"SIZE": "large"}, "planExecution": {"planName": "backup"}}),
+            "[plan-and-edit]",
+        ),
+        (json!({"parameters": {"SIZE": 3}}), "a number, and not a string"),
+    ];
+    for (spec, text) in refused {
+        let said = patch(spec);
+        assert!(said.message().contains(text), "want {text:?} in {said}");
+        follow(&ground, &said);
+    }
+    // An annotation that is no time, and a package that is used, and then one that is not valid.
+    let limit = json!({"metadata": {"annotations": {"interlock.dev/step-deadline": "soon"}}});
+    follow(&ground, &ground.user.merge_patch(&path, &limit));
+    let version = |name: &str| ground.ns.path("kudo.dev/v1beta1", "operatorversions", name);
+    let said = ground.user.delete(&version(GATED));
+    assert!(said.message().contains("[version-in-use]"), "{said}");
+    follow(&ground, &said);
+    let lost = json!({"spec": {"plans": {"backup": {"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["befor"]}]}]}}}});
+    let said = ground.user.merge_patch(&version(GATED), &lost);
+    assert!(said.message().contains("or name another: did you mean before?"), "{said}");
+    follow(&ground, &said);
+    // Commands that change the Instance: a plan is triggered, first by kubectl, then by Interlock; then it goes.
+    let said = patch(json!({"planExecution": {"planName": "backup", "status": "COMPLETE"}}));
+    assert!(said.message().contains("[plan-status]"), "{said}");
+    for command in commands(said.message()) {
+        run(&ground.user, &command.replace("PLAN", "backup")).ok();
+        ground.await_plan("demo", "backup", "COMPLETE");
+    }
+    let said = patch(json!({"planExecution": {"planName": "cleanup"}}));
+    assert!(said.message().contains("[plan-cleanup]"), "{said}");
+    follow(&ground, &said);
+    assert_eq!(ground.user.read(&path).code, 404);
+}
