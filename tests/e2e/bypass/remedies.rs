@@ -100,6 +100,11 @@ fn the_commands_of_other_refusals_work_as_they_stand() {
         assert!(said.message().contains(text), "want {text:?} in {said}");
         follow(&ground, &said);
     }
+    let request = json!({"metadata": {"annotations": {"plan.interlock.dev/request": "abort", "plan.interlock.dev/reason": "x"}}});
+    ground.running("asked");
+    let said = ground.user.merge_patch(&ground.path("asked"), &request);
+    assert!(said.message().contains("[verb-request]"), "{said}");
+    follow(&ground, &said);
     // An annotation that is no time, and a package that is used, and then one that is not valid.
     let limit = json!({"metadata": {"annotations": {"interlock.dev/step-deadline": "soon"}}});
     follow(&ground, &ground.user.merge_patch(&path, &limit));
@@ -121,5 +126,35 @@ fn the_commands_of_other_refusals_work_as_they_stand() {
     let said = patch(json!({"planExecution": {"planName": "cleanup"}}));
     assert!(said.message().contains("[plan-cleanup]"), "{said}");
     follow(&ground, &said);
+    let gone = format!("kubectl wait --for=delete instance/demo -n {} --timeout=10m", ground.ns.name());
+    run(&ground.user, &gone).ok();
     assert_eq!(ground.user.read(&path).code, 404);
+}
+
+/// What refusals name that takes a state of its own to be refused by.
+#[test]
+fn commands_about_the_installation_and_the_schema_work_as_they_stand() {
+    let ground = Layers::Both.ground("named");
+    ground.deployed("demo");
+    let ns = ground.ns.name();
+    for command in [
+        format!("kubectl describe instance demo -n {ns}"),
+        format!("kubectl get instance demo -n {ns} -o yaml"),
+        format!("kubectl get operatorversions,instances -n {ns}"),
+        format!("interlock plan history demo -n {ns}"),
+        "kubectl explain instances.kudo.dev.status".to_owned(),
+        "kubectl explain deployments.spec".to_owned(),
+        "kubectl explain dataplanes.spec".to_owned(),
+    ] {
+        let out = run(&ground.user, &command);
+        assert_eq!(out.code, 0, "{command}\n{out}");
+    }
+    for command in [
+        "kubectl get mutatingwebhookconfigurations -o yaml",
+        "kubectl get validatingwebhookconfigurations -o yaml",
+        "interlock render webhooks",
+    ] {
+        let out = run(&ground.ns.admin(), command);
+        assert!(out.code == 0 && out.stdout.contains("interlock"), "{command}\n{out}");
+    }
 }

@@ -19,7 +19,7 @@ const T: &str = "traditional";
 const TC: &str = "traditional_compatible";
 const EX: &str = "expressions";
 
-fn plane(flavor: &str, staged: bool) -> Value {
+pub(super) fn plane(flavor: &str, staged: bool) -> Value {
     let mut plane = json!({
         "apiVersion": "gateway-operator.konghq.com/v1beta1", "kind": "DataPlane",
         "metadata": {"name": "edge", "namespace": "kong"},
@@ -34,7 +34,7 @@ fn plane(flavor: &str, staged: bool) -> Value {
     plane
 }
 
-fn ask(door: WebhookEndpoint, object: &Value, old: &Value) -> Said {
+pub(super) fn ask(door: WebhookEndpoint, object: &Value, old: &Value) -> Said {
     ask_with(StaticLister::default(), door, object, old)
 }
 

@@ -5,6 +5,7 @@ mod data_plane;
 mod deleting;
 mod flavor_source;
 mod gateway;
+mod goldens;
 mod history;
 mod limits;
 mod locked;
@@ -78,7 +79,7 @@ pub fn assert_shape(response: &Value) {
 }
 
 /// The outcome of a request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Said {
     pub response: Value,
     pub record: DecisionRecord<'static>,

@@ -300,7 +300,7 @@ fn a_previous_that_no_longer_fits_is_compared_all_the_same() {
 }
 
 /// The spec of `base` was edited unseen; its baseline differs.
-fn drifted(parameters: Value, stamped: bool) -> Value {
+pub(super) fn drifted(parameters: Value, stamped: bool) -> Value {
     drifted_spec(json!({"parameters": parameters}), stamped)
 }
 

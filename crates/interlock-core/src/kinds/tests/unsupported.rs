@@ -8,7 +8,7 @@ use super::{World, idle, kafka, manifest, review};
 use crate::admission::WebhookEndpoint;
 
 /// The package with a KudoOperator task in one plan.
-fn nesting(plan: &str) -> Value {
+pub(super) fn nesting(plan: &str) -> Value {
     let mut object = kafka("kafka-1", "1.0.0");
     object["spec"]["parameters"].as_array_mut().unwrap().retain(|p| p["name"] != "GHOST");
     let child = json!({"name": "certs", "kind": "KudoOperator", "spec": {"package": "zookeeper", "operatorVersion": "1"}});

@@ -1,0 +1,160 @@
+//! The text of one refusal of each rule, as a golden file. [`super::assert_shape`] holds every refusal of every
+//! table to the same shape; refusals of the rules about router flavors are in `tests/data/kubectl`, as kubectl
+//! prints them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{
+    RUN, Said, World, data_plane, deleted, idle, kafka, manifest, review, running, stamp, unsupported,
+};
+use crate::admission::WebhookEndpoint;
+use crate::admission::WebhookEndpoint::Validate;
+use crate::api::meta;
+use crate::api::rule::RuleGroup;
+
+fn world() -> World {
+    World::strict().with(kafka("kafka-2", "2.0.0")).with(kafka("kafka-0", "0.5.0")).with(running("deploy"))
+}
+
+fn spec(old: &Value, spec: Value) -> Said {
+    world().merge(old, json!({ "spec": spec }))
+}
+
+/// An object as it comes to validation, where no other webhook should have changed it.
+fn validated(old: &Value, patch: &Value) -> Said {
+    let mut object = world().merge(old, json!({"spec": {"parameters": {"NODES": "5"}}})).object;
+    json_patch::merge(&mut object, patch);
+    world().ask(Validate, &review("UPDATE", "Instance", object, old.clone()))
+}
+
+fn package(operation: &str, patch: &Value) -> Said {
+    let old = kafka("kafka-1", "1.0.0");
+    let mut object = old.clone();
+    json_patch::merge(&mut object, patch);
+    let object = if operation == "DELETE" { Value::Null } else { object };
+    world().ask(Validate, &review(operation, "OperatorVersion", object, old))
+}
+
+fn status(patch: &Value) -> Said {
+    let old = running("deploy");
+    let mut object = old.clone();
+    json_patch::merge(&mut object, &json!({ "status": patch }));
+    let mut review = review("UPDATE", "Instance", object, old);
+    review["request"]["subResource"] = json!("status");
+    world().ask(Validate, &review)
+}
+
+fn about_runs() -> Vec<Said> {
+    let (idle, running) = (idle(json!({"NODES": "3", "ID": "7"})), running("deploy"));
+    vec![
+        spec(&running, json!({"parameters": {"NODES": "5", "PASSWORD": "n3w"}})),
+        spec(&running, json!({"planExecution": {"planName": ""}})),
+        spec(&running, json!({"planExecution": {"planName": "backup", "uid": "u"}})),
+        spec(&idle, json!({"planExecution": {"planName": "deploy", "status": "COMPLETE"}})),
+        spec(&idle, json!({"planExecution": {"planName": "backup"}, "parameters": {"NODES": "5"}})),
+        spec(&idle, json!({"planExecution": {"planName": "bakcup"}})),
+        spec(&idle, json!({"planExecution": {"planName": "cleanup"}})),
+        spec(&idle, json!({"parameters": {"RESTORE_FILE": "r", "BACKUP_FILE": "b"}})),
+        World::strict().with(unsupported::nesting("deploy")).create(manifest(json!({}))),
+        spec(&deleted(idle.clone()), json!({"parameters": {"NODES": "5"}})),
+        spec(
+            &stamp::drifted(json!({"MEMORY": "9Gi"}), false),
+            json!({"planExecution": {"planName": "backup", "uid": "u"}}),
+        ),
+        status(&json!({"planStatus": {"deploy": {"status": "COMPLETE"}}})),
+        world().merge(
+            &running,
+            json!({"metadata": {"annotations": {meta::REQUEST: "abort", meta::REASON: "why"}}}),
+        ),
+    ]
+}
+
+fn about_values() -> Vec<Said> {
+    let idle = idle(json!({"NODES": "3", "ID": "7"}));
+    vec![
+        spec(&idle, json!({"parameters": {"NODS": "5"}})),
+        spec(&idle, json!({"parameters": {"ID": "8"}})),
+        spec(&idle, json!({"parameters": {"NODES": "three"}})),
+        spec(&idle, json!({"operatorVersion": {"name": "kafka-0"}})),
+        spec(&idle, json!({"operatorVersion": {"name": "kafka-2"}, "parameters": {"BACKUP_FILE": "f"}})),
+        spec(&idle, json!({"operatorVersion": {"name": "kafka1"}})),
+        spec(&idle, json!({"parameters": {"NODES": 5}})),
+        package("UPDATE", &json!({"spec": {"version": "1.0.1"}})),
+        package("DELETE", &Value::Null),
+        package(
+            "CREATE",
+            &json!({"spec": {"plans": {"deploy": {"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["aply"]}]}]}}}}),
+        ),
+        package("CREATE", &json!({"spec": {"plans": {"deploy": {"phases": "none"}}}})),
+    ]
+}
+
+/// What another webhook changed after ours, or nobody asked ours about.
+fn about_the_object() -> Vec<Said> {
+    let (idle, running) = (idle(json!({"NODES": "3"})), running("deploy"));
+    let mut bare = manifest(json!({"SIZE": "small"}));
+    bare["metadata"]["finalizers"] = json!([meta::FINALIZER]);
+    let mutated = world().ask(WebhookEndpoint::Mutate, &review("CREATE", "Instance", bare, Value::Null));
+    let mut without = mutated.object;
+    without["spec"]["parameters"].as_object_mut().unwrap().remove("ID");
+    let mut unguarded = running.clone();
+    unguarded["metadata"]["finalizers"] = json!([]);
+    vec![
+        validated(&idle, &json!({"spec": {"parameters": {"PASSWORD": "n3w"}}})),
+        validated(&idle, &json!({"metadata": {"annotations": {meta::LAST_APPLIED_SPEC: "{}"}}})),
+        validated(&idle, &json!({"metadata": {"annotations": {meta::HISTORY: "[]"}}})),
+        world().ask(Validate, &review("CREATE", "Instance", without, Value::Null)),
+        world().ask(Validate, &review("UPDATE", "Instance", unguarded, running)),
+    ]
+}
+
+/// A DataPlane as both webhooks see it.
+fn written(object: &Value, old: &Value) -> Said {
+    let mutated = data_plane::ask(WebhookEndpoint::Mutate, object, old);
+    data_plane::ask(Validate, &mutated.object, old)
+}
+
+fn about_data_planes() -> Vec<Said> {
+    let plane = |patch: Value| {
+        let mut object = data_plane::plane("expressions", false);
+        json_patch::merge(&mut object["spec"], &patch);
+        written(&object, &Value::Null)
+    };
+    let proxy = |env: Value| {
+        let proxy = json!({"name": "proxy", "image": "kong:3.9", "env": env});
+        plane(json!({"deployment": {"podTemplateSpec": {"spec": {"containers": [proxy]}}}}))
+    };
+    let ports = json!({"network": {"services": {"ingress": {"ports": [{"name": "a", "port": 80, "targetPort": 8443}]}}}});
+    let mut listens = data_plane::plane("expressions", false);
+    json_patch::merge(&mut listens["spec"], &ports);
+    listens["spec"]["deployment"]["podTemplateSpec"]["spec"]["containers"][1]["env"] =
+        json!([{"name": "KONG_PROXY_LISTEN", "value": "0.0.0.0:8000"}]);
+    vec![
+        plane(json!({"deployment": {"podTemplateSpec": {"spec": {"containers": [{"name": "proxy"}]}}}})),
+        proxy(json!([{"name": "KONG_DATABASE", "value": "postgres"}])),
+        written(&listens, &Value::Null),
+    ]
+}
+
+#[test]
+fn one_refusal_of_each_rule_reads_like_this() {
+    let said = [about_runs(), about_values(), about_the_object(), about_data_planes()].concat();
+    let mut named = BTreeSet::new();
+    let mut text = String::new();
+    for said in &said {
+        assert!(!said.allowed(), "{}", said.response);
+        named.insert(said.rule());
+        text += &format!("{}\n\n", said.message().replace(RUN, "RUN-UID"));
+    }
+    // Only policies refuse by these.
+    named.extend(["verb-rights", "version-namespace"]);
+    let missing: Vec<&str> = crate::kinds::rules(crate::kinds::ALL)
+        .filter(|rule| rule.group() != RuleGroup::Flavors)
+        .map(|rule| rule.id())
+        .filter(|id| !named.contains(id))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new(), "{text}");
+    insta::assert_snapshot!("refusals", text);
+}
