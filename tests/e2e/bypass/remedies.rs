@@ -144,7 +144,6 @@ fn commands_about_the_installation_and_the_schema_work_as_they_stand() {
         format!("interlock plan history demo -n {ns}"),
         "kubectl explain instances.kudo.dev.status".to_owned(),
         "kubectl explain deployments.spec".to_owned(),
-        "kubectl explain dataplanes.spec".to_owned(),
     ] {
         let out = run(&ground.user, &command);
         assert_eq!(out.code, 0, "{command}\n{out}");

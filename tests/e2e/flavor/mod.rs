@@ -179,6 +179,8 @@ fn data_planes() {
             met.push((name, told(&user, ns.name(), before.as_ref(), &after)));
         }
     }
+    // What a refused creation names.
+    user.kubectl(&["explain", "dataplanes.spec"]).ok();
     goldens("flavor-dataplanes.txt", ns.name(), &met);
 }
 

@@ -26,7 +26,8 @@ pub fn meets(user: &Client, namespace: &str, after: &Value) -> Met {
         let named = remedy::commands(&out.stderr);
         let kubectl = named.iter().find(|command| command.starts_with("kubectl "));
         // A refused creation has no object to show.
-        if let Some(command) = kubectl.filter(|_| before.is_some()) {
+        let works = |command: &&String| before.is_some() || command.starts_with("kubectl explain ");
+        if let Some(command) = kubectl.filter(works) {
             remedy::run(user, command).ok();
         }
     }
