@@ -49,10 +49,17 @@ fn ended(mut child: Child) -> Output {
     Output { status, stdout, stderr }
 }
 
-/// Without what differs from run to run: times.
+/// Without what differs from run to run: times, ages and ids.
 fn timeless(text: &str) -> String {
-    let word = |word: &str| match (word.get(..3), word.ends_with('Z')) {
-        (Some("202"), true) => "TIME".to_owned(),
+    let age = |word: &str| {
+        let number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        word.ends_with(['d', 'h', 'm', 's']) && word.split_terminator(['d', 'h', 'm', 's']).all(number)
+    };
+    let word = |word: &str| match word {
+        _ if word.starts_with("202") && word.ends_with('Z') => "TIME".to_owned(),
+        _ if age(word) => "AGE".to_owned(),
+        // A request of a plan names the run, and itself.
+        _ if word.contains("request=abort/") => "REQUEST".to_owned(),
         _ => word.to_owned(),
     };
     text.lines().map(|line| line.split(' ').map(word).collect::<Vec<_>>().join(" ") + "\n").collect()
