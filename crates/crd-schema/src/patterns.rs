@@ -11,7 +11,11 @@ pub(crate) struct CompiledPattern(pub(crate) Result<Regex, String>);
 
 impl CompiledPattern {
     pub(crate) fn of(pattern: &str) -> Self {
-        let compiled = RegexBuilder::new(&translate(pattern)).size_limit(MAX_PATTERN_BYTES).build();
+        let text = match translate(pattern) {
+            Ok(text) => text,
+            Err(reason) => return Self(Err(format!("the pattern is invalid: {reason}"))),
+        };
+        let compiled = RegexBuilder::new(&text).size_limit(MAX_PATTERN_BYTES).build();
         Self(compiled.map_err(|error| match error {
             regex::Error::CompiledTooBig(limit) => {
                 format!("compiled, the pattern takes more than {limit} bytes")

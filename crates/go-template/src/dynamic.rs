@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use super::go::quote::{Keep, quote};
 use super::limits::{LimitReached, MAX_VALUE_DEPTH, Meter};
+use super::time::{Time, Zone};
 use super::value::{Given, Root, Value};
 use super::version::SemVersion;
 
@@ -30,6 +31,17 @@ pub(super) enum Val {
     Map(Map),
     /// `*semver.Version`.
     Version(Rc<SemVersion>),
+    /// `time.Time`.
+    Time(Rc<Time>),
+    /// `sprig.certificate`.
+    Certificate(Rc<Certificate>),
+}
+
+/// A certificate and its key, both as PEM.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Certificate {
+    pub(super) cert: Rc<[u8]>,
+    pub(super) key: Rc<[u8]>,
 }
 
 /// Element type of a list or map.
@@ -169,8 +181,42 @@ impl Val {
         Self::Map(Map::new(Elem::Any, entries))
     }
 
-    /// The fields of a version that a template can read (in Go: methods without arguments).
-    pub(super) fn part(version: &SemVersion, name: &str) -> Option<Self> {
+    /// The fields of a structure that a template can read (in Go, also methods without arguments).
+    pub(super) fn part(&self, name: &str) -> Option<Self> {
+        match self {
+            Self::Version(version) => Self::part_of_version(version, name),
+            Self::Time(time) => Self::part_of_time(time, name),
+            Self::Certificate(pair) => match name {
+                "Cert" => Some(Self::Str(pair.cert.clone())),
+                "Key" => Some(Self::Str(pair.key.clone())),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn part_of_time(time: &Rc<Time>, name: &str) -> Option<Self> {
+        let civil = time.civil();
+        Some(match name {
+            "Year" => Self::Int(civil.year),
+            "Day" => Self::Int(civil.day),
+            "YearDay" => Self::Int(civil.day_of_year),
+            "Hour" => Self::Int(civil.hour),
+            "Minute" => Self::Int(civil.minute),
+            "Second" => Self::Int(civil.second),
+            "Nanosecond" => Self::Int(i64::from(time.nano)),
+            "Unix" => Self::Int64(time.second),
+            "UnixNano" => {
+                Self::Int64(time.second.wrapping_mul(1_000_000_000).wrapping_add(i64::from(time.nano)))
+            }
+            "UTC" | "Local" => Self::Time(Rc::new(time.within(Zone::utc()))),
+            "IsZero" => Self::Bool(time.is_zero()),
+            "String" => Self::str(time.text()),
+            _ => return None,
+        })
+    }
+
+    fn part_of_version(version: &SemVersion, name: &str) -> Option<Self> {
         let [major, minor, patch] = version.numbers;
         Some(match name {
             "Major" => Self::Int64(major),
@@ -197,6 +243,8 @@ impl Val {
             Self::List(list) => format!("[]{}", list.elem.name()),
             Self::Map(map) => format!("map[string]{}", map.elem.name()),
             Self::Version(_) => "*semver.Version".to_owned(),
+            Self::Time(_) => "time.Time".to_owned(),
+            Self::Certificate(_) => "sprig.certificate".to_owned(),
         }
     }
 
@@ -213,6 +261,7 @@ impl Val {
             Self::List(_) => "slice",
             Self::Map(_) => "map",
             Self::Version(_) => "ptr",
+            Self::Time(_) | Self::Certificate(_) => "struct",
         }
     }
 
@@ -227,7 +276,7 @@ impl Val {
             Self::Str(text) => !text.is_empty(),
             Self::List(list) => !list.items().is_empty(),
             Self::Map(map) => map.len() > 0,
-            Self::Version(_) => true,
+            Self::Version(_) | Self::Time(_) | Self::Certificate(_) => true,
         }
     }
 
@@ -281,7 +330,8 @@ impl Val {
         Ok(Self::map(entries.collect::<Result<_, LimitReached>>()?))
     }
 
-    /// The value for a program: bytes that are not UTF-8 become U+FFFD, and a version becomes its text.
+    /// The value for a program: bytes that are not UTF-8 become U+FFFD, a version and a time become
+    /// their texts, and a certificate a map.
     pub(super) fn to_value(&self, meter: &Meter, depth: usize) -> Result<Value, LimitReached> {
         if depth > MAX_VALUE_DEPTH {
             return Err(LimitReached::ValueDepth);
@@ -298,6 +348,12 @@ impl Val {
             Self::Float(value) => Value::Float(*value),
             Self::Str(bytes) => Value::String(text(bytes)?),
             Self::Version(version) => Value::String(version.to_string()),
+            Self::Time(time) => Value::String(time.rfc3339()),
+            Self::Certificate(pair) => {
+                meter.entries(2)?;
+                let (cert, key) = (text(&pair.cert)?, text(&pair.key)?);
+                [("Cert", cert), ("Key", key)].into_iter().collect()
+            }
             Self::List(list) => {
                 meter.items(list.items().len())?;
                 let items = list.items().iter().map(|item| item.to_value(meter, depth + 1));

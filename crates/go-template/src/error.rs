@@ -53,7 +53,9 @@ pub enum ParseErrorKind {
     #[error("undefined variable \"{0}\"")]
     UndefinedVariable(String),
     /// A function of sprig 2.22 that this crate does not offer.
-    #[error("function \"{0}\" of sprig is not supported yet")]
+    #[error(
+        "function \"{0}\" of sprig is refused: rendering reaches no network, process or path; pass its result as a value"
+    )]
     UnsupportedFunction(String),
     /// Actions or parentheses nested deeper than any real template.
     #[error("nested deeper than {0} levels")]

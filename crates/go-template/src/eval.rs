@@ -8,6 +8,7 @@ use super::exec::{Executed, Executor, Reached, Variable};
 use super::function::{Function, Implementation, Plain, Type};
 use super::limits::Meter;
 use super::literal::{self, Ideal};
+use super::sprig;
 use super::value::Value;
 
 impl<'t> Executor<'t> {
@@ -36,9 +37,17 @@ impl<'t> Executor<'t> {
         match &first.term {
             Term::Field(names) => {
                 self.at(first.pos, first);
-                self.fields(dot.clone(), names, has_args)
+                self.member(dot, dot.clone(), names, command, last)
             }
-            Term::Chain(operand, names) => self.chain(dot, first, operand, names, has_args),
+            Term::Chain(operand, names) => {
+                self.at(first.pos, first);
+                let receiver = self.untyped(dot, operand)?;
+                self.member(dot, receiver, names, command, last)
+            }
+            Term::Variable(name, names) if has_args && !names.is_empty() => {
+                let receiver = self.variable(first, name, &[], false)?;
+                self.member(dot, receiver, names, command, last)
+            }
             Term::Function(function) => {
                 self.at(first.pos, first);
                 let call = Call { function, args: &command.args, last, pos: command.pos, node: command };
@@ -86,11 +95,32 @@ impl<'t> Executor<'t> {
         whole: &'t Operand,
         operand: &'t Operand,
         names: &'t [String],
-        has_args: bool,
     ) -> Executed<Reached> {
         self.at(whole.pos, whole);
         let receiver = self.untyped(dot, operand)?;
-        self.fields(receiver, names, has_args)
+        self.fields(receiver, names, false)
+    }
+
+    /// A field of a receiver, or a method with the arguments of this command.
+    fn member(
+        &mut self,
+        dot: &Reached,
+        receiver: Reached,
+        names: &'t [String],
+        command: &'t Command,
+        last: Option<Val>,
+    ) -> Executed<Reached> {
+        let has_args = !command.args.is_empty() || last.is_some();
+        let Some((name, path)) = names.split_last().filter(|_| has_args) else {
+            return self.fields(receiver, names, false);
+        };
+        let receiver = self.fields(receiver, path, false)?;
+        let method = matches!(receiver.value, Val::Time(_))
+            .then(|| sprig::METHODS.iter().find(|method| method.name == name))
+            .flatten();
+        let Some(function) = method else { return self.field(&receiver, name, true) };
+        let call = Call { function, args: &command.args, last, pos: command.pos, node: command };
+        self.call_with(dot, vec![receiver.value], call)
     }
 
     fn variable(
@@ -130,9 +160,7 @@ impl<'t> Executor<'t> {
                 None => self.error(format!("map has no entry for key {}", quoted(name))),
             },
             value => {
-                if let (Val::Version(version), false) = (value, has_args)
-                    && let Some(part) = Val::part(version, name)
-                {
+                if let Some(part) = value.part(name).filter(|_| !has_args) {
                     return Ok(part.into());
                 }
                 let type_name = if receiver.boxed { "interface {}".to_owned() } else { value.type_name() };
@@ -168,7 +196,7 @@ impl<'t> Executor<'t> {
                 let call = Call { function, args: &[], last: None, pos: operand.pos, node: operand };
                 self.call(dot, call)
             }
-            Term::Chain(inner, names) => self.chain(dot, operand, inner, names, false),
+            Term::Chain(inner, names) => self.chain(dot, operand, inner, names),
             _ => self.constant(operand).map(Reached::from),
         }
     }
@@ -191,12 +219,18 @@ impl<'t> Executor<'t> {
                 Some(float) => Ok(Val::Float(float)),
                 None => self.error(expected("float")),
             },
+            (Term::Number(number), Type::Uint32) => match number.int {
+                // Go cuts what does not fit.
+                Some(int) if int >= 0 => Ok(Val::Int(int & i64::from(u32::MAX))),
+                _ => self.error(expected("unsigned integer")),
+            },
             (Term::Bool(_) | Term::String { .. } | Term::Number(_), wanted) => match wanted {
+                Type::Uint32 => self.error(expected("unsigned integer")),
                 Type::Bool => self.error(expected("bool")),
                 Type::Int => self.error(expected("integer")),
                 Type::Float => self.error(expected("float")),
                 Type::Str => self.error(expected("string")),
-                Type::Any | Type::Dict => {
+                Type::Any | Type::Dict | Type::List | Type::Time | Type::Certificate => {
                     self.error(format!("can't handle {operand} for arg of type {}", wanted.name()))
                 }
             },
@@ -221,20 +255,27 @@ impl<'t> Executor<'t> {
     }
 
     fn call(&mut self, dot: &Reached, call: Call<'t>) -> Executed<Reached> {
-        let Call { function, args, last, pos, node } = call;
+        let Call { function, args, last, .. } = &call;
         self.limit(self.meter.step())?;
         self.count_arguments(function, args.len(), last.is_some())?;
         if let Implementation::And | Implementation::Or = function.run {
-            return self.short_circuit(dot, matches!(function.run, Implementation::Or), args, last);
+            return self.short_circuit(dot, matches!(function.run, Implementation::Or), args, call.last);
         }
+        self.call_with(dot, Vec::with_capacity(args.len() + 1), call)
+    }
+
+    /// Calls a function; a method has its receiver as the first value.
+    fn call_with(&mut self, dot: &Reached, mut values: Vec<Val>, call: Call<'t>) -> Executed<Reached> {
+        let Call { function, args, last, pos, node } = call;
+        let own = values.len();
+        self.count_arguments(function, own + args.len(), last.is_some())?;
         let type_of = |i: usize| function.params.get(i).copied().or(function.variadic).unwrap_or(Type::Any);
-        let mut values = Vec::with_capacity(args.len() + 1);
         for (i, operand) in args.iter().enumerate() {
-            let value = self.argument(dot, type_of(i), operand)?;
+            let value = self.argument(dot, type_of(own + i), operand)?;
             values.push(value);
         }
         if let Some(last) = last {
-            let value = self.typed(last.into(), type_of(args.len()))?;
+            let value = self.typed(last.into(), type_of(own + args.len()))?;
             values.push(value);
         }
         let texts = values.iter().map(|value| if let Val::Str(text) = value { text.len() } else { 0 });

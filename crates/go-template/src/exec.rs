@@ -7,7 +7,7 @@ use std::fmt::Display;
 use super::ast::{Branch, Control, Node, NodeList, Pipe};
 use super::dynamic::{Elem, Val, quoted};
 use super::error::{Failure, Place, RenderError, shown};
-use super::limits::{Interrupt, LimitReached, MAX_DEPTH, MAX_OUTPUT, Meter};
+use super::limits::{LimitReached, MAX_DEPTH, MAX_OUTPUT, Meter};
 use super::print;
 use super::value::Root;
 
@@ -31,7 +31,7 @@ pub(super) fn render<'t>(
     text: &'t str,
     trees: &'t BTreeMap<String, NodeList>,
     root: &Root<'_>,
-    interrupt: &'t dyn Interrupt,
+    meter: Meter<'t>,
 ) -> Result<Vec<u8>, RenderError> {
     let mut state = Executor {
         name,
@@ -42,7 +42,7 @@ pub(super) fn render<'t>(
         variables: Vec::new(),
         at: None,
         depth: 0,
-        meter: Meter::new(interrupt),
+        meter,
     };
     let root = state.limit(Val::of_root(&state.meter, root))?;
     state.variables.push(Variable { name: "$", value: root.clone().into() });

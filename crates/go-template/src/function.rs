@@ -18,8 +18,16 @@ pub enum Type {
     Float,
     /// `string`.
     Str,
+    /// `uint32`: only a literal is one.
+    Uint32,
     /// `map[string]interface{}`, or nil.
     Dict,
+    /// `[]interface{}`, or nil.
+    List,
+    /// `time.Time`.
+    Time,
+    /// `sprig.certificate`.
+    Certificate,
 }
 
 impl Type {
@@ -31,13 +39,17 @@ impl Type {
             Self::Int => "int",
             Self::Float => "float64",
             Self::Str => "string",
+            Self::Uint32 => "uint32",
             Self::Dict => "map[string]interface {}",
+            Self::List => "[]interface {}",
+            Self::Time => "time.Time",
+            Self::Certificate => "sprig.certificate",
         }
     }
 
     /// Whether an untyped nil can be passed.
     pub(super) fn can_be_nil(self) -> bool {
-        matches!(self, Self::Any | Self::Dict)
+        matches!(self, Self::Any | Self::Dict | Self::List)
     }
 
     /// Whether Go would pass the value unconverted.
@@ -48,6 +60,10 @@ impl Type {
             Self::Int => matches!(value, Val::Int(_)),
             Self::Float => matches!(value, Val::Float(_)),
             Self::Str => matches!(value, Val::Str(_)),
+            Self::Uint32 => false,
+            Self::List => matches!(value, Val::List(list) if list.elem == super::dynamic::Elem::Any),
+            Self::Time => matches!(value, Val::Time(_)),
+            Self::Certificate => matches!(value, Val::Certificate(_)),
             Self::Dict => matches!(value, Val::Map(map) if map.elem == super::dynamic::Elem::Any),
         }
     }
@@ -145,6 +161,14 @@ pub(super) mod arg {
         match args.get(at) {
             Some(Val::Float(value)) => Some(*value),
             _ => None,
+        }
+    }
+
+    /// The elements of a list; none of Go's nil.
+    pub(crate) fn items(args: &[Val], at: usize) -> &[Val] {
+        match args.get(at) {
+            Some(Val::List(list)) => list.items(),
+            _ => &[],
         }
     }
 

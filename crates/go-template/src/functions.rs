@@ -31,7 +31,8 @@ impl Functions {
     }
 
     /// Go's functions, and those of sprig 2.22, which replace Go's of the same name (`slice`). Parsing
-    /// rejects those that need a clock, randomness, keys, the network, the environment or a file system.
+    /// rejects those that need the network, the environment or a file system; those that need a clock or
+    /// randomness draw from the [`crate::Generator`] of the rendering.
     pub fn sprig() -> Self {
         let mut functions = sprig::FAMILIES.iter().fold(Self::go(), |all, family| all.with(family));
         functions.unsupported.extend(sprig::UNSUPPORTED);

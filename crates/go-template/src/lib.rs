@@ -43,12 +43,14 @@
 
 mod ast;
 mod builtins;
+mod crypto;
 mod dynamic;
 mod error;
 mod eval;
 mod exec;
 mod function;
 mod functions;
+mod generator;
 pub mod go;
 mod lexer;
 pub mod limits;
@@ -57,6 +59,7 @@ mod parser;
 mod patterns;
 mod print;
 mod sprig;
+mod time;
 mod to_yaml;
 mod token;
 mod value;
@@ -68,6 +71,7 @@ use std::collections::BTreeMap;
 pub use error::{ParseError, ParseErrorKind, Place, RenderError};
 pub use function::{Function, Plain, Type};
 pub use functions::{Functions, TO_YAML};
+pub use generator::Generator;
 pub use limits::{Interrupt, Interrupted, Never};
 pub use value::{Given, Root, Value};
 
@@ -90,13 +94,37 @@ impl Template {
         Ok(Self { name: name.to_owned(), text: text.to_owned(), trees, nodes })
     }
 
-    /// Renders the template with these values.
+    /// Renders the template with these values. Functions that need a clock or randomness fail.
+    ///
+    /// # Errors
+    /// As [`Template::render_with`].
+    pub fn render(&self, root: &Root<'_>, interrupt: &dyn Interrupt) -> Result<String, RenderError> {
+        self.text_of(root, None, interrupt)
+    }
+
+    /// Renders the template with these values, and with what this generator gives for `now` and for what is
+    /// random.
     ///
     /// # Errors
     /// Permanent if the template is wrong or exceeds a budget of [`limits`], transient if `interrupt` ends
     /// the rendering ([`RenderError::is_transient`]).
-    pub fn render(&self, root: &Root<'_>, interrupt: &dyn Interrupt) -> Result<String, RenderError> {
-        let bytes = exec::render(&self.name, &self.text, &self.trees, root, interrupt)?;
+    pub fn render_with(
+        &self,
+        root: &Root<'_>,
+        generator: &Generator,
+        interrupt: &dyn Interrupt,
+    ) -> Result<String, RenderError> {
+        self.text_of(root, Some(generator), interrupt)
+    }
+
+    fn text_of(
+        &self,
+        root: &Root<'_>,
+        generator: Option<&Generator>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<String, RenderError> {
+        let meter = limits::Meter::new(interrupt, generator);
+        let bytes = exec::render(&self.name, &self.text, &self.trees, root, meter)?;
         String::from_utf8(bytes).map_err(|error| RenderError::NotText {
             name: self.name.clone(),
             offset: error.utf8_error().valid_up_to(),

@@ -8,6 +8,7 @@
 use std::cell::Cell;
 use std::fmt;
 
+use super::generator::{Generator, Stream};
 use super::patterns::Patterns;
 
 /// Nesting of actions and parentheses in a template's text. Parser and executor recurse once per level; Go's
@@ -126,20 +127,39 @@ pub(super) struct Meter<'i> {
     /// Work since the last call of the interrupt.
     unasked: Cell<usize>,
     interrupt: &'i dyn Interrupt,
+    /// What the program gives for `now` and for what is random.
+    generator: Option<&'i Generator>,
+    /// Streams that were taken from it.
+    streams: Cell<u64>,
     /// Regular expressions that this rendering has compiled.
     pub(super) patterns: Patterns,
 }
 
 impl<'i> Meter<'i> {
-    pub(super) fn new(interrupt: &'i dyn Interrupt) -> Self {
+    pub(super) fn new(interrupt: &'i dyn Interrupt, generator: Option<&'i Generator>) -> Self {
         Self {
             made: Cell::new(0),
             work: Cell::new(0),
             // The first step calls it.
             unasked: Cell::new(INTERRUPT_EVERY),
             interrupt,
+            generator,
+            streams: Cell::new(0),
             patterns: Patterns::default(),
         }
+    }
+
+    /// The time that `now` is, if the program gives one.
+    pub(super) fn now(&self) -> Option<jiff::Timestamp> {
+        Some(self.generator?.now())
+    }
+
+    /// Random bytes for one call, if the program gives any.
+    pub(super) fn stream(&self) -> Option<Stream> {
+        let generator = self.generator?;
+        let call = self.streams.get();
+        self.streams.set(call.wrapping_add(1));
+        Some(generator.stream(call))
     }
 
     /// Charges for a text of `bytes` bytes, before it is created.

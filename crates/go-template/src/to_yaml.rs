@@ -29,6 +29,12 @@ fn doc(meter: &Meter, value: &Val, depth: usize) -> Result<Doc, Failure> {
         }
         // A struct without exported fields.
         Val::Version(_) => Doc::Map(Vec::new()),
+        Val::Time(time) => Doc::Plain(time.rfc3339()),
+        Val::Certificate(pair) => {
+            meter.bytes(pair.cert.len().saturating_add(pair.key.len()))?;
+            let field = |name: &str, text: &[u8]| (name.as_bytes().to_vec(), Doc::Text(text.to_vec()));
+            Doc::Map(vec![field("cert", &pair.cert), field("key", &pair.key)])
+        }
         Val::List(list) => {
             let items = list.items().iter().map(|item| doc(meter, item, depth + 1));
             Doc::Seq(items.collect::<Result<_, _>>()?)

@@ -55,6 +55,8 @@ fn equal(meter: &Meter, a: &Val, b: &Val) -> Result<bool, Failure> {
         (Val::Nil, b) => Ok(matches!(b, Val::Nil)),
         (_, Val::Nil) => Ok(false),
         (Val::Version(a), Val::Version(b)) => Ok(std::rc::Rc::ptr_eq(a, b)),
+        (Val::Time(a), Val::Time(b)) => Ok(a == b),
+        (Val::Certificate(a), Val::Certificate(b)) => Ok(a == b),
         (a, b) => match (a.integer(), b.integer()) {
             (Some(a), Some(b)) => Ok(a == b),
             _ if kind(a) != kind(b) => Err(incompatible(a, b)),

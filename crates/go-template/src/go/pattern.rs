@@ -23,26 +23,102 @@ impl Place {
     }
 }
 
+/// Highest number of a repetition in Go.
+const MAX_REPEAT: u32 = 1000;
+
 /// Translates a Go pattern for the `regex` crate.
-pub fn translate(pattern: &str) -> String {
+///
+/// # Errors
+/// Go's reason why it is no pattern, where the crate would take it.
+pub fn translate(pattern: &str) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len());
     let mut chars = pattern.chars().peekable();
     let mut place = Place::Outside;
+    // The repetition that ends here, which cannot be repeated.
+    let mut repeated: Option<String> = None;
     while let Some(c) = chars.next() {
-        place = match place {
-            Place::Outside => outside(c, &mut chars, &mut out),
-            place => inside(c, place, &mut chars, &mut out),
-        };
+        if place != Place::Outside {
+            place = inside(c, place, &mut chars, &mut out);
+            continue;
+        }
+        let repetition = repetition(c, &mut chars)?;
+        if let (Some(before), Some(text)) = (&repeated, &repetition) {
+            return Err(format!("invalid nested repetition operator: `{before}{text}`"));
+        }
+        match &repetition {
+            Some(text) => out.push_str(text),
+            None => place = outside(c, &mut chars, &mut out),
+        }
+        repeated = repetition;
     }
-    out
+    Ok(out)
+}
+
+/// The repetition that begins with a character, with the `?` that makes it lazy.
+fn repetition(c: char, chars: &mut Chars<'_>) -> Result<Option<String>, String> {
+    let mut text = match c {
+        '*' | '+' | '?' => c.to_string(),
+        '{' => match counted(chars.clone()) {
+            None => return Ok(None),
+            Some((text, min, max)) => {
+                if min > MAX_REPEAT || max.is_some_and(|max| max > MAX_REPEAT || max < min) {
+                    return Err(format!("invalid repeat count: `{text}`"));
+                }
+                chars.by_ref().take(text.len() - 1).for_each(drop);
+                text
+            }
+        },
+        _ => return Ok(None),
+    };
+    if chars.next_if_eq(&'?').is_some() {
+        text.push('?');
+    }
+    Ok(Some(text))
+}
+
+/// What follows a brace if it is a repetition, `{2}`, `{2,}` or `{2,3}`: its text and its numbers, those that do
+/// not fit as the largest that do.
+fn counted(chars: Chars<'_>) -> Option<(String, u32, Option<u32>)> {
+    let mut text = "{".to_owned();
+    for c in chars {
+        text.push(c);
+        if !c.is_ascii_digit() && c != ',' {
+            break;
+        }
+    }
+    let inner = text.strip_prefix('{')?.strip_suffix('}')?;
+    let number = |digits: &str| {
+        let is_number = !digits.is_empty()
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && (digits == "0" || !digits.starts_with('0'));
+        is_number.then(|| digits.parse().unwrap_or(u32::MAX))
+    };
+    let (min, max) = match inner.split_once(',') {
+        None => (number(inner)?, Some(number(inner)?)),
+        Some((min, "")) => (number(min)?, None),
+        Some((min, max)) => (number(min)?, Some(number(max)?)),
+    };
+    Some((text, min, max))
 }
 
 fn outside(c: char, chars: &mut Chars<'_>, out: &mut String) -> Place {
     match c {
         '[' => return open(chars, out),
+        // A brace that begins no repetition is an ordinary character.
+        '{' => out.push_str("\\{"),
+        // A question mark behind it begins a group's kind.
+        '(' => {
+            out.push('(');
+            out.extend(chars.next_if_eq(&'?'));
+        }
         '\\' => match chars.next() {
             Some('Q') => quote_until_end(chars, out),
-            Some(escape) => out.push_str(&escaped(escape, false)),
+            Some(escape) => {
+                out.push_str(&escaped(escape, false));
+                if matches!(escape, 'x' | 'p' | 'P') && chars.peek() == Some(&'{') {
+                    through('}', chars, out);
+                }
+            }
             None => out.push('\\'),
         },
         c => out.push(c),
@@ -161,9 +237,21 @@ mod tests {
     #[case(r"[a&&b[]", r"[a\&\&b\[]")]
     #[case(r"\Qa.b\Ec", r"a\.bc")]
     #[case(r"\bx", r"(?-u:\b)x")]
+    #[case(r"a{,2}{2}?(?i)\pN\p{Nd}{x", r"a\{,2}{2}?(?i)\pN\p{Nd}\{x")]
+    #[case(r"a{2,1000}?", r"a{2,1000}?")]
+    #[case(r"a{02}", r"a\{02}")]
     #[case(r"[[:alpha:]x]", "[[:alpha:]x]")]
     fn translates(#[case] go: &str, #[case] rust: &str) {
-        assert_eq!(translate(go), rust);
+        assert_eq!(translate(go).as_deref(), Ok(rust));
+    }
+
+    #[rstest]
+    #[case("a**", "invalid nested repetition operator: `**`")]
+    #[case("a+?{2}", "invalid nested repetition operator: `+?{2}`")]
+    #[case("a{1001}", "invalid repeat count: `{1001}`")]
+    #[case("a{3,2}", "invalid repeat count: `{3,2}`")]
+    fn refuses(#[case] go: &str, #[case] reason: &str) {
+        assert_eq!(translate(go), Err(reason.to_owned()));
     }
 
     /// ASCII matches of Go's classes, which have no differences, intersections or nesting.
@@ -193,9 +281,10 @@ mod tests {
     #[case("[-a]", "-a")]
     #[case("[!-&&]", "!\"#$%&")]
     fn finds_in_a_class_what_go_finds(#[case] go: &str, #[case] found: &str) {
-        let regex = Regex::new(&translate(go)).unwrap();
+        let text = translate(go).unwrap();
+        let regex = Regex::new(&text).unwrap();
         let all = (0..128_u8).filter(|byte| regex.is_match(&[*byte])).map(char::from);
-        assert_eq!(all.collect::<String>(), found, "{}", translate(go));
+        assert_eq!(all.collect::<String>(), found, "{text}");
     }
 
     #[rstest]
@@ -210,6 +299,6 @@ mod tests {
     #[case("[--&&]")]
     #[case("[Z-\\d]")]
     fn refuses_the_ranges_that_go_refuses(#[case] go: &str) {
-        assert!(Regex::new(&translate(go)).is_err(), "{}", translate(go));
+        assert!(translate(go).is_err() || Regex::new(&translate(go).unwrap()).is_err());
     }
 }

@@ -93,7 +93,24 @@ impl<'m> Printer<'m> {
                 }
                 _ => self.bad_verb(value, verb),
             },
+            Val::Time(time) => match verb {
+                'v' | 's' | 'x' | 'X' | 'q' => {
+                    let text = time.text();
+                    self.text(&Val::str(&text), text.as_bytes(), verb)
+                }
+                _ => self.bad_verb(value, verb),
+            },
+            Val::Certificate(pair) => self.certificate(pair, verb),
         }
+    }
+
+    fn certificate(&mut self, pair: &crate::dynamic::Certificate, verb: char) -> Printed {
+        let go = self.flags.sharp_v;
+        self.push(if go { b"sprig.certificate{Cert:" } else { b"{" })?;
+        self.text(&Val::Str(pair.cert.clone()), &pair.cert, verb)?;
+        self.push(if go { b", Key:" } else { b" " })?;
+        self.text(&Val::Str(pair.key.clone()), &pair.key, verb)?;
+        self.push(b"}")
     }
 
     fn list(&mut self, list: &crate::dynamic::List, verb: char, depth: usize) -> Printed {
@@ -333,7 +350,7 @@ impl Printer<'_> {
             let shown = if bare { body } else { format!("{sign}{body}") };
             return self.pad_without_zeros(shown.as_bytes());
         }
-        if flags.sharp && !matches!(verb, 'b' | 'x' | 'X') {
+        if flags.sharp && verb != 'b' {
             body = with_point(&body, verb, precision);
         }
         if flags.plus || sign != '+' {
@@ -349,15 +366,16 @@ impl Printer<'_> {
     }
 }
 
-/// `%#g`: a decimal point always, and trailing zeros up to the precision.
+/// `%#g`: a decimal point always, and trailing zeros up to the precision. Go counts the `x` of `0x` as a digit.
 fn with_point(body: &str, verb: char, precision: Option<usize>) -> String {
-    let (mantissa, tail) = match body.find(['e', 'E']) {
+    let exponent = if matches!(verb, 'x' | 'X') { ['p', 'P'] } else { ['e', 'E'] };
+    let (mantissa, tail) = match body.find(exponent) {
         Some(at) => body.split_at(at),
         None => (body, ""),
     };
-    let mut missing = if matches!(verb, 'g' | 'G') { precision.unwrap_or(6) } else { 0 };
+    let mut missing = if matches!(verb, 'g' | 'G' | 'x') { precision.unwrap_or(6) } else { 0 };
     let mut out = mantissa.to_owned();
-    let significant = mantissa.chars().filter(char::is_ascii_digit).skip_while(|&c| c == '0').count();
+    let significant = mantissa.chars().filter(|&c| c != '.').skip_while(|&c| c == '0').count();
     missing = missing.saturating_sub(significant);
     if !mantissa.contains('.') {
         if mantissa == "0" {

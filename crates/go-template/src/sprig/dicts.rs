@@ -21,7 +21,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     variadic("omit", &[Dict], Str, |meter, args| chosen(meter, args, false)),
     variadic("merge", &[Dict], Dict, |meter, args| merged(meter, args, false)),
     variadic("mergeOverwrite", &[Dict], Dict, |meter, args| merged(meter, args, true)),
-    fixed("deepCopy", &[Any], |meter, args| copied(meter, &args[0])),
+    fixed("deepCopy", &[Any], |meter, args| match &args[0] {
+        Val::Nil => Err(Failure::new("reflect: call of reflect.Value.Type on zero Value")),
+        value => copied(meter, value),
+    }),
 ];
 
 /// Keys and values in turn; a last key without a value gets an empty text.

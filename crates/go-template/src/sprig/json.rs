@@ -62,6 +62,19 @@ impl Writer<'_> {
             }
             Val::Str(text) => self.text(text),
             Val::Version(version) => self.text(version.to_string().as_bytes()),
+            Val::Time(time) => match time.civil().year {
+                0..10_000 => self.text(time.rfc3339().as_bytes()),
+                _ => Err(Stop::NotJson),
+            },
+            Val::Certificate(pair) => {
+                let fields = [("Cert", &pair.cert), ("Key", &pair.key)];
+                self.container(b"{", b"}", fields.len(), depth, |writer, i| {
+                    let (name, text) = fields[i];
+                    writer.text(name.as_bytes())?;
+                    writer.push(if writer.pretty { b": " } else { b":" })?;
+                    writer.text(text)
+                })
+            }
             Val::List(list) => {
                 let items = list.items();
                 self.container(b"[", b"]", items.len(), depth, |writer, i| writer.value(&items[i], depth + 1))

@@ -9,14 +9,18 @@ mod dates;
 mod dicts;
 mod encoding;
 mod json;
+mod keys;
 mod lists;
 mod math;
+mod random;
 mod regex;
 mod semver;
 mod strings;
 mod text;
 mod types;
 mod urls;
+
+pub(super) use dates::METHODS;
 
 use super::function::Function;
 
@@ -27,6 +31,8 @@ pub(super) const FAMILIES: &[&[Function]] = &[
     cases::FUNCTIONS,
     regex::FUNCTIONS,
     dates::FUNCTIONS,
+    random::FUNCTIONS,
+    keys::FUNCTIONS,
     urls::FUNCTIONS,
     math::FUNCTIONS,
     lists::FUNCTIONS,
@@ -37,35 +43,7 @@ pub(super) const FAMILIES: &[&[Function]] = &[
     semver::FUNCTIONS,
 ];
 
-/// Functions of sprig 2.22 that need a clock, a source of randomness, a network, keys, or the process
-/// (`env`), and those of paths. The error of a template that calls one names it.
-pub(super) const UNSUPPORTED: &[&str] = &[
-    "ago",
-    "base",
-    "buildCustomCert",
-    "clean",
-    "dateModify",
-    "date_modify",
-    "decryptAES",
-    "derivePassword",
-    "dir",
-    "encryptAES",
-    "env",
-    "expandenv",
-    "ext",
-    "genCA",
-    "genPrivateKey",
-    "genSelfSignedCert",
-    "genSignedCert",
-    "getHostByName",
-    "isAbs",
-    "now",
-    "randAlpha",
-    "randAlphaNum",
-    "randAscii",
-    "randNumeric",
-    "shuffle",
-    "toDate",
-    "unixEpoch",
-    "uuidv4",
-];
+/// Functions of sprig 2.22 that need the network or the process (`env`), and those of paths. The error of a
+/// template that calls one names it.
+pub(super) const UNSUPPORTED: &[&str] =
+    &["base", "clean", "dir", "env", "expandenv", "ext", "getHostByName", "isAbs"];

@@ -77,6 +77,8 @@ fn equal_within(meter: &Meter, a: &Val, b: &Val, depth: usize) -> Result<bool, F
             true
         }
         (Val::Version(a), Val::Version(b)) => a == b,
+        (Val::Time(a), Val::Time(b)) => a == b,
+        (Val::Certificate(a), Val::Certificate(b)) => a == b,
         _ => false,
     })
 }

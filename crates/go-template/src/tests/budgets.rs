@@ -7,12 +7,13 @@ use rstest::rstest;
 
 use super::parse;
 use crate::limits::{Interrupt, Interrupted, LimitReached, MAX_NODES};
-use crate::{Never, ParseErrorKind, RenderError, Root, Value};
+use crate::{Generator, Never, ParseErrorKind, RenderError, Root, Value};
 
 fn failure(text: &str, interrupt: &dyn Interrupt) -> RenderError {
     let root = Value::from(serde_json::json!({"Name": "n"}));
     let template = parse("loop.yaml", text).expect("a template");
-    template.render(&Root::from(&root), interrupt).expect_err("a bound is reached")
+    let generator = Generator::new(jiff::Timestamp::UNIX_EPOCH, [7; 32]);
+    template.render_with(&Root::from(&root), &generator, interrupt).expect_err("a bound is reached")
 }
 
 /// A loop around one action, which begins in line 3; `$a` is 100,000 bytes, `$b` half of it and another byte.
@@ -74,6 +75,26 @@ fn looped(action: &str) -> String {
 #[case::merged("merge (dict) (dict \"k\" (until 1000))")]
 #[case::copied("deepCopy (until 1000)")]
 #[case::numbers("untilStep 0 10000 1")]
+#[case::zone("dateInZone \"2006\" 0 \"Europe/Berlin\"")]
+#[case::now("date $a now")]
+#[case::parsed("toDate $a $a")]
+#[case::method("(toDate \"2006\" \"2026\").Format $a")]
+#[case::duration("date_modify $a (toDate \"2006\" \"2026\")")]
+#[case::drawn("randAlphaNum 1000")]
+#[case::drawn_letters("randAlpha 1000")]
+#[case::drawn_digits("randNumeric 1000")]
+#[case::drawn_characters("randAscii 1000")]
+#[case::shuffled("shuffle $a")]
+#[case::uuid("uuidv4")]
+#[case::encrypted("encryptAES $a $a")]
+#[case::decrypted("decryptAES \"a\" (b64enc $a)")]
+#[case::password("derivePassword 1 \"pin\" $a $a $a")]
+#[case::key("genPrivateKey \"ecdsa\"")]
+#[case::large_key("genPrivateKey \"rsa\"")]
+#[case::other_key("genPrivateKey \"dsa\"")]
+#[case::authority("genCA $a 1")]
+#[case::self_signed("genSelfSignedCert $a nil nil 1")]
+#[case::signed("genSignedCert \"a\" nil nil 1 (genCA \"a\" 1)")]
 fn every_function_pays(#[case] action: &str) {
     let error = failure(&looped(action), &Never).to_string();
     let is_budget = |limit: LimitReached| error.ends_with(&limit.to_string());
@@ -188,4 +209,13 @@ fn what_cannot_be_parsed_shows_a_bounded_text() {
         let error = parse("f", &text).expect_err("no template");
         assert!(error.to_string().len() < 2048, "{}", error.to_string().len());
     }
+}
+
+/// One that fails ends the loop, so it takes a certificate that is one.
+#[test]
+fn a_given_certificate_is_paid_for() {
+    let text = "{{ $c := genCA \"a\" 1 }}{{ $cert := b64enc $c.Cert }}{{ $key := b64enc $c.Key }}\n\n\
+                {{ range until 100000 }}{{ $x := buildCustomCert $cert $key }}{{ end }}";
+    let error = failure(text, &Never).to_string();
+    assert!(error.starts_with("template: loop.yaml:3:") && error.contains("the budget of"), "{error}");
 }

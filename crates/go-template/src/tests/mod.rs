@@ -4,6 +4,7 @@
 mod bounds;
 mod budgets;
 mod decoding;
+mod generated;
 mod go_cases;
 
 use std::sync::LazyLock;
@@ -61,7 +62,10 @@ fn renders(#[case] text: &str, #[case] want: &str) {
     "template: file.yaml:1:10: executing \"file.yaml\" at <.Params.TEXT.x>: can't evaluate field x in type interface {}"
 )]
 #[case("a\n{{ nope }}", "template: file.yaml:2: function \"nope\" not defined")]
-#[case("{{ now }}", "template: file.yaml:1: function \"now\" of sprig is not supported yet")]
+#[case(
+    "{{ getHostByName \"x\" }}",
+    "template: file.yaml:1: function \"getHostByName\" of sprig is refused: rendering reaches no network, process or path; pass its result as a value"
+)]
 #[case("{{ env \"x\" }}", "template: file.yaml:1: function \"env\" not defined")]
 #[case("{{ $x }}", "template: file.yaml:1: undefined variable \"$x\"")]
 #[case("{{ if true }}", "template: file.yaml:1: unexpected EOF")]

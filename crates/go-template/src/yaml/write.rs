@@ -15,6 +15,8 @@ pub(crate) enum Doc {
     Int(i64),
     Uint(u64),
     Float(f64),
+    /// A scalar that is written as it is.
+    Plain(String),
     /// Bytes that need not be UTF-8.
     Text(Vec<u8>),
     Seq(Vec<Doc>),
@@ -169,6 +171,7 @@ impl<C> Emitter<C> {
                 f64::NEG_INFINITY => "-.inf".to_owned(),
                 value => shortest(value),
             }),
+            Doc::Plain(text) => self.out.push_str(text),
             Doc::Text(bytes) => self.text(bytes, indent, simple_key),
             Doc::Seq(_) => self.out.push_str("[]"),
             Doc::Map(_) => self.out.push_str("{}"),

@@ -16,6 +16,7 @@ use crate::limits::{LimitReached, MAX_COMPILED, MAX_PATTERN, Meter};
 use crate::patterns::{Pattern, PatternRefused};
 
 use crate::go::pattern::translate;
+use crate::go::utf8;
 
 /// Work of parsing a byte of a pattern: a class of two bytes becomes a few kilobytes, and takes longer if it
 /// ignores case.
@@ -51,7 +52,10 @@ impl Compiled {
             return Err(LimitReached::Pattern.into());
         }
         let pattern = String::from_utf8_lossy(pattern).into_owned();
-        let text = translate(&pattern);
+        let text = match translate(&pattern) {
+            Ok(text) => text,
+            Err(reason) => return Ok(Self(Rc::new(Err(PatternRefused::Syntax(reason))), pattern)),
+        };
         if let Some(found) = meter.patterns.get(&text, groups) {
             return Ok(Self(found, pattern));
         }
@@ -121,10 +125,17 @@ fn each(
             return Err(limit.into());
         }
         match found {
+            // Go goes from character to character.
+            Some(found) if found.is_empty() && is_within_character(text, found.start()) => {}
             Some(found) if take(found)? => {}
             _ => return Ok(()),
         }
     }
+}
+
+/// Whether a character begins before this byte and ends behind it.
+fn is_within_character(text: &[u8], at: usize) -> bool {
+    (1..=at.min(3)).any(|back| matches!(utf8::decode(&text[at - back..]), (Some(_), width) if width > back))
 }
 
 /// sprig drops the error of an invalid pattern.

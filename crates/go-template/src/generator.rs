@@ -1,0 +1,116 @@
+//! The time and the randomness of a rendering, which the program gives: this crate has neither a clock nor a
+//! source of randomness.
+
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+
+/// What `now` is, and the seed of what is random: with the same generator, a template and its values always
+/// render the same text.
+#[derive(Clone)]
+pub struct Generator {
+    now: jiff::Timestamp,
+    seed: [u8; 32],
+}
+
+// The seed stays out of logs: who has it has the keys and passwords that were made of it.
+impl std::fmt::Debug for Generator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Generator").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+impl Generator {
+    /// A generator for one template. The seed decides every password and key that is made, so derive it from
+    /// a secret, another one for each template and each rendering that may differ.
+    pub fn new(now: jiff::Timestamp, seed: [u8; 32]) -> Self {
+        Self { now, seed }
+    }
+
+    pub(super) fn now(&self) -> jiff::Timestamp {
+        self.now
+    }
+
+    /// The stream of bytes of one call, by its number among the calls that need one.
+    pub(super) fn stream(&self, call: u64) -> Stream {
+        Stream { key: keyed(&self.seed, &call.to_be_bytes()), block: 0, bytes: [0; 32], at: 32 }
+    }
+}
+
+fn keyed(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
+    // A key of any length is accepted; the fallback is never taken.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
+    mac.update(message);
+    mac.finalize().into_bytes().into()
+}
+
+/// Bytes of one call: HMAC-SHA-256 of a counter.
+pub(super) struct Stream {
+    key: [u8; 32],
+    block: u64,
+    bytes: [u8; 32],
+    at: usize,
+}
+
+impl Stream {
+    fn byte(&mut self) -> u8 {
+        if self.at == self.bytes.len() {
+            self.bytes = keyed(&self.key, &self.block.to_be_bytes());
+            self.block += 1;
+            self.at = 0;
+        }
+        self.at += 1;
+        self.bytes[self.at - 1]
+    }
+
+    /// The next bytes.
+    pub(super) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.byte()).collect()
+    }
+
+    /// A number below `end`, each as likely as the others; 0 if there is none.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        if end == 0 {
+            return 0;
+        }
+        let fair = u64::MAX - u64::MAX % end;
+        loop {
+            let number = self.bytes(8).into_iter().fold(0, |number, byte| number << 8 | u64::from(byte));
+            if number < fair {
+                return number % end;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generator(seed: u8) -> Generator {
+        Generator::new(jiff::Timestamp::UNIX_EPOCH, [seed; 32])
+    }
+
+    #[test]
+    fn a_stream_is_that_of_its_seed_and_its_call() {
+        let first = generator(1).stream(0).bytes(100);
+        assert_eq!(generator(1).stream(0).bytes(100), first);
+        assert_ne!(generator(2).stream(0).bytes(100), first);
+        assert_ne!(generator(1).stream(1).bytes(100), first);
+    }
+
+    #[test]
+    fn numbers_are_below_their_end_and_fair() {
+        let mut stream = generator(1).stream(0);
+        let mut counts = [0_u32; 6];
+        for _ in 0..6000 {
+            counts[usize::try_from(stream.below(6)).unwrap()] += 1;
+        }
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+        assert_eq!(stream.below(0), 0);
+    }
+
+    #[test]
+    fn a_seed_is_not_printed() {
+        assert!(!format!("{:?}", generator(171)).contains("171"));
+    }
+}
