@@ -1,4 +1,5 @@
-//! Real packages, read, checked and carried out plan by plan on an API server that says yes.
+//! Real packages, read, checked and carried out plan by plan on an API server that says yes; templates, compared
+//! with what Go makes of them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -20,6 +21,11 @@ use interlock_core::package::Package;
 use interlock_core::package::bundle::{PackageBundle, PackageFiles};
 use serde_json::{Value, json};
 
+mod compared;
+mod grid;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "a test needs the builds alone")]
+mod process;
 #[path = "../support/shared.rs"]
 mod shared;
 mod templates;

@@ -1,10 +1,11 @@
-//! Real packages: every template is read, and rendered with the parameters' defaults.
+//! The templates of real packages, with the values that they are rendered with.
 
 use std::path::{Path, PathBuf};
 
-use go_template::{Never, Root, Value, yaml};
-use interlock_core::package::functions;
+use go_template::yaml;
+use serde_json::{Map, Value, json};
 
+use crate::compared::Pair;
 use crate::shared;
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -19,7 +20,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Parameters as KUDO turns them into values: lists and maps by their type, all else as text.
-fn params(operator: &Path) -> Value {
+fn params(operator: &Path) -> Map<String, Value> {
     let text = std::fs::read_to_string(operator.join("params.yaml")).unwrap_or_default();
     let file = yaml::read(&text).expect("params.yaml is YAML");
     let params = file["parameters"].as_array().cloned().unwrap_or_default();
@@ -27,49 +28,52 @@ fn params(operator: &Path) -> Value {
         .iter()
         .map(|param| {
             let default = match &param["default"] {
-                serde_json::Value::Null => String::new(),
-                serde_json::Value::String(text) => text.clone(),
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
                 other => yaml::write(other),
             };
             let value = match param["type"].as_str() {
-                Some("array" | "map") => Value::from(yaml::read(&default).expect("the default is YAML")),
-                _ => Value::from(default.trim_end_matches('\n')),
+                Some("array" | "map") => yaml::read(&default).expect("the default is YAML"),
+                _ => default.trim_end_matches('\n').into(),
             };
             (param["name"].as_str().unwrap_or_default().to_owned(), value)
         })
         .collect()
 }
 
-#[test]
-fn templates_of_real_packages_are_read_and_rendered() {
-    let Some(packages) = shared::find("packages") else { return };
-    let entries = std::fs::read_dir(&packages).expect("a folder");
-    let (mut read, mut wrong) = (0, Vec::new());
-    for operator in entries.flatten().map(|entry| entry.path().join("operator")) {
+/// Every template of every package, with the defaults of its parameters. `None` = they are not there.
+pub fn all() -> Option<Vec<Pair>> {
+    let packages = shared::find("packages")?;
+    let mut pairs = Vec::new();
+    for operator in
+        std::fs::read_dir(&packages).expect("a folder").flatten().map(|entry| entry.path().join("operator"))
+    {
         let mut templates = Vec::new();
         files(&operator.join("templates"), &mut templates);
-        let params = params(&operator);
+        let data = json!({
+            "Name": "demo", "Namespace": "team", "OperatorName": "operator", "AppVersion": "1.2.3",
+            "OperatorVersion": "0.1.0", "PlanName": "deploy", "PhaseName": "nodes", "StepName": "node",
+            "Params": params(&operator),
+            "Pipes": {"NodeConfig": "a", "indexHtml": "b", "certificate": "c"},
+        });
         for path in templates {
-            let text = std::fs::read_to_string(&path).expect("a template is text");
+            let template = std::fs::read_to_string(&path).expect("a template is text");
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            read += 1;
-            let roots =
-                ["Name", "Namespace", "OperatorName", "AppVersion", "PlanName", "StepName", "PhaseName"];
-            let mut root: std::collections::BTreeMap<String, Value> =
-                roots.iter().map(|root| ((*root).to_owned(), Value::from("x"))).collect();
-            root.insert("Params".to_owned(), params.clone());
-            let pipes = [("NodeConfig", "x"), ("indexHtml", "x"), ("certificate", "x")];
-            root.insert("Pipes".to_owned(), pipes.into_iter().collect());
-            let result = functions::parse(&name, &text)
-                .map_err(|error| error.to_string())
-                .and_then(|template| {
-                    template.render(&Root::from(&Value::Map(root)), &Never).map_err(|error| error.to_string())
-                })
-                .and_then(|text| yaml::documents(&text).map_err(|error| error.to_string()));
-            if let Err(error) = result {
-                wrong.push(format!("{}: {error}", path.display()));
-            }
+            pairs.push(Pair { name, template, data: data.clone() });
         }
     }
-    assert!(wrong.is_empty(), "{} of {read}:\n{}", wrong.len(), wrong.join("\n"));
+    Some(pairs)
+}
+
+#[test]
+fn templates_of_real_packages_are_read_and_rendered() {
+    let Some(pairs) = all() else { return };
+    let wrong: Vec<String> = pairs
+        .iter()
+        .filter_map(|pair| {
+            let text = pair.render().map(|text| yaml::documents(&text).map_err(|error| error.to_string()));
+            text.and_then(|documents| documents).err().map(|error| format!("{}: {error}", pair.name))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), pairs.len(), wrong.join("\n"));
 }
