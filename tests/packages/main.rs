@@ -110,6 +110,7 @@ fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
         values: &values,
         transient: &[],
         helper: PipeHelper::kudo(),
+        seed: None,
         rendered: &rendered,
         interrupt: &Never,
     };

@@ -26,6 +26,15 @@ impl Generator {
         Self { now, seed }
     }
 
+    /// A generator for one template of many, whose seed follows from a secret and from texts that name the
+    /// template and the rendering.
+    pub fn derived(now: jiff::Timestamp, secret: &[u8; 32], names: &[&str]) -> Self {
+        // The length keeps apart what would else be the same texts joined.
+        let named =
+            names.iter().flat_map(|name| [&(name.len() as u64).to_be_bytes(), name.as_bytes()].concat());
+        Self::new(now, keyed(secret, &named.collect::<Vec<u8>>()))
+    }
+
     pub(super) fn now(&self) -> jiff::Timestamp {
         self.now
     }
@@ -107,6 +116,16 @@ mod tests {
         }
         assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
         assert_eq!(stream.below(0), 0);
+    }
+
+    #[test]
+    fn a_derived_seed_is_that_of_its_secret_and_its_names() {
+        let first = |secret: u8, names: &[&str]| {
+            Generator::derived(jiff::Timestamp::UNIX_EPOCH, &[secret; 32], names).seed
+        };
+        assert_eq!(first(1, &["a", "bc"]), first(1, &["a", "bc"]));
+        assert_ne!(first(1, &["a", "bc"]), first(1, &["ab", "c"]));
+        assert_ne!(first(1, &["a"]), first(2, &["a"]));
     }
 
     #[test]

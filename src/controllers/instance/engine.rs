@@ -70,6 +70,7 @@ impl Engine {
             values: &self.spec.parameters,
             transient: kinds::transient_rules(),
             helper,
+            seed: None,
             rendered: &self.rendered,
             interrupt: deadline,
         }

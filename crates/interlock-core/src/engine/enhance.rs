@@ -164,6 +164,7 @@ mod tests {
             values: &values,
             transient: &[],
             helper: crate::engine::run::PipeHelper::kudo(),
+            seed: None,
             rendered: &Rendered::default(),
             interrupt: &Never,
         };

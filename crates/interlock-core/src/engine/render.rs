@@ -67,7 +67,7 @@ impl TaskContext<'_> {
 pub fn objects(context: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
     context.run.rendered.objects(
         [context.phase, context.step, context.task],
-        || render_all(context, resources),
+        || Ok(with_files(context, resources)?.into_iter().map(|(_, object)| object).collect()),
         full,
     )
 }
@@ -101,23 +101,27 @@ fn pipes_of(context: &TaskContext<'_>) -> Result<BTreeMap<String, go_template::V
     pipes::of_plan(context.run).map_err(|why| TaskError::fatal(reason::INVALID_PLAN, why))
 }
 
-/// A task has one deadline, and one budget of decoded bytes; each file has its own budget of work
+/// The objects with the file of each, and not cached. A task has one deadline, and one budget of decoded bytes;
+/// each file has its own budget of work
 /// and output.
-fn render_all(context: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
+pub(super) fn with_files<'f>(
+    context: &TaskContext<'_>,
+    resources: &'f [String],
+) -> Result<Vec<(&'f str, Value)>, TaskError> {
     let interrupt = context.run.interrupt;
     interrupt.begin();
     let reader = Reader::new(Aliases::Counted, interrupt);
     let pipes = pipes_of(context)?;
     let root = context.root(&pipes);
-    let mut objects: Vec<Value> = Vec::new();
+    let mut objects: Vec<(&str, Value)> = Vec::new();
     let mut places = BTreeMap::new();
     for file in resources {
         for object in decode(&reader, file, &render(context, file, &root)?)? {
             let place =
                 *places.entry((Gvk::of(&object), name(&object).map(str::to_owned))).or_insert(objects.len());
             match objects.get_mut(place) {
-                Some(earlier) => *earlier = object,
-                None => objects.push(object),
+                Some(earlier) => *earlier = (file, object),
+                None => objects.push((file, object)),
             }
         }
     }
@@ -137,7 +141,11 @@ fn render(context: &TaskContext<'_>, file: &str, root: &Root<'_>) -> Result<Stri
         .ok_or_else(|| fatal(format!("error finding resource named {file}")))?;
     let template = template
         .map_err(|e| fatal(format!("error expanding template {file}: error parsing template: {e}")))?;
-    template.render(root, context.run.interrupt).map_err(|error| {
+    let rendered = match context.run.seed {
+        Some(seed) => template.render_with(root, &seed.generator(context.run, file), context.run.interrupt),
+        None => template.render(root, context.run.interrupt),
+    };
+    rendered.map_err(|error| {
         let cause = format!("error expanding template {file}: error rendering template: {error}");
         if error.is_transient() { TaskError::Transient(cause) } else { fatal(cause) }
     })

@@ -160,6 +160,7 @@ mod tests {
             values: &values,
             transient: &[],
             helper: crate::engine::run::PipeHelper::kudo(),
+            seed: None,
             rendered: &rendered,
             interrupt,
         };

@@ -6,6 +6,7 @@ use go_template::Interrupt;
 use serde_json::Value;
 
 use super::render_cache::Rendered;
+use super::seed::Seed;
 use crate::api::rule::Rule;
 use crate::api::values::Values;
 use crate::package::Package;
@@ -64,6 +65,8 @@ pub struct Run<'a> {
     pub transient: &'a [Rule],
     /// The helper of Pipe tasks.
     pub helper: &'a PipeHelper,
+    /// What its templates draw from; without one, those that need the time or randomness fail.
+    pub seed: Option<Seed<'a>>,
     /// Its render cache.
     pub rendered: &'a Rendered,
     /// Interrupts a rendering from outside, which fails the task with a transient error.

@@ -56,6 +56,7 @@ impl Fixture {
             values: &self.values,
             transient: crate::kinds::transient_rules(),
             helper: crate::engine::run::PipeHelper::kudo(),
+            seed: None,
             rendered: &self.rendered,
             interrupt: &Never,
         }

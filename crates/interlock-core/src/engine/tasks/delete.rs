@@ -51,6 +51,10 @@ impl TaskKind for Delete {
 }
 
 impl Tasker for DeleteTask<'_> {
+    fn deleted(&self, _context: &TaskContext<'_>) -> Result<&[String], TaskError> {
+        Ok(self.resources)
+    }
+
     fn advance(
         &self,
         context: &TaskContext<'_>,

@@ -63,6 +63,14 @@ pub trait Tasker: fmt::Debug {
         &[]
     }
 
+    /// Template files whose objects the task deletes with the values of a run.
+    ///
+    /// # Errors
+    /// A value that does not say which.
+    fn deleted(&self, _context: &TaskContext<'_>) -> Result<&[String], TaskError> {
+        Ok(&[])
+    }
+
     /// Advances the task as far as its lookups allow.
     ///
     /// # Errors

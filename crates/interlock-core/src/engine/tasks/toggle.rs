@@ -89,6 +89,10 @@ impl Tasker for ToggleTask<'_> {
         Ok(())
     }
 
+    fn deleted(&self, context: &TaskContext<'_>) -> Result<&[String], TaskError> {
+        self.is_on(context).map(|is_on| if is_on { &[] } else { self.resources })
+    }
+
     fn applied(&self, context: &TaskContext<'_>) -> &[String] {
         if self.is_on(context).is_ok_and(|on| on) { self.resources } else { &[] }
     }

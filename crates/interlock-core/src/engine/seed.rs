@@ -1,0 +1,35 @@
+//! What the templates of a run draw from, so that one run renders the same bytes in any process.
+
+use std::fmt;
+
+use go_template::Generator;
+use jiff::Timestamp;
+
+use super::run::Run;
+
+/// A secret of the installation: whoever has it can compute the passwords and keys that templates generate.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SeedKey(pub [u8; 32]);
+
+impl fmt::Debug for SeedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SeedKey")
+    }
+}
+
+/// The secret, and the start of the run, which is `now` in its templates.
+#[derive(Clone, Copy, Debug)]
+pub struct Seed<'a> {
+    /// The secret.
+    pub key: &'a SeedKey,
+    /// When the run started.
+    pub started: Timestamp,
+}
+
+impl Seed<'_> {
+    /// The generator of one template: each run, and each template of it, draws other bytes.
+    pub(super) fn generator(self, run: &Run<'_>, file: &str) -> Generator {
+        let names = [&run.instance.uid, run.uid, run.package.hash.as_str(), file];
+        Generator::derived(self.started, &self.key.0, &names)
+    }
+}
