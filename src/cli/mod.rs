@@ -17,6 +17,7 @@ mod files;
 mod flags;
 pub mod flavor;
 mod follow;
+mod generator;
 mod instances;
 mod invoked;
 pub mod man;
@@ -28,6 +29,7 @@ mod reader;
 pub mod render;
 pub mod run;
 mod target;
+pub mod template;
 pub mod topology;
 pub mod uninstall;
 pub mod verify;
@@ -64,6 +66,8 @@ enum Command {
     Uninstall(Box<uninstall::UninstallArguments>),
     /// Installs, upgrades and uninstalls packages.
     Package(Box<package::PackageArguments>),
+    /// Renders a template of a package with given values, without a cluster.
+    Template(Box<template::TemplateArguments>),
     /// Shows, triggers, aborts and retries the plans of Instances.
     Plan(Box<plan::PlanCommand>),
     /// Decides about manifests as the API server and the webhook do, without a cluster: 0 allowed, 1 refused.
@@ -99,6 +103,7 @@ pub fn main(kinds: Kinds) -> ExitCode {
         Command::Verify(arguments) => verify::main(*arguments, kinds),
         Command::Uninstall(arguments) => uninstall::main(*arguments, kinds),
         Command::Package(arguments) => package::main(*arguments),
+        Command::Template(arguments) => template::main(*arguments),
         Command::Plan(arguments) => plan::main(*arguments),
         Command::Check(arguments) => check::main(*arguments, kinds),
         Command::Topology(arguments) => topology::main(*arguments, kinds),

@@ -1,4 +1,4 @@
-//! `interlock package`: installs, upgrades, uninstalls and verifies packages, as `kubectl kudo` does.
+//! `interlock package`: installs, upgrades, uninstalls, verifies and renders packages, as `kubectl kudo` does.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +14,7 @@ use super::flags::{Limit, namespaced_name};
 use super::target::{TargetFlags, block_on};
 
 mod cluster;
+mod render;
 mod rights;
 mod source;
 mod values;
@@ -39,12 +40,14 @@ enum Verb {
     Uninstall(UninstallFlags),
     /// Prints what is wrong with a package, and what is converted when it is carried out; needs no cluster.
     Verify(VerifyFlags),
+    /// Prints the objects of a package as its plans apply them, with given values; needs no cluster.
+    Render(render::RenderFlags),
 }
 
 #[derive(Args, Debug)]
 struct ParameterFlags {
     /// NAME=VALUE of a parameter; can be repeated, and comes before values of files.
-    #[arg(long = "parameter", short = 'p', value_name = "NAME=VALUE")]
+    #[arg(long = "parameter", short = 'p', visible_alias = "set", value_name = "NAME=VALUE")]
     given: Vec<String>,
     /// YAML file of parameters by name; can be repeated, later ones come first.
     #[arg(long = "parameter-file", short = 'P', value_name = "FILE")]
@@ -125,10 +128,11 @@ struct VerifyFlags {
 
 /// Runs the command.
 pub fn main(arguments: PackageArguments) -> ExitCode {
-    if let Verb::Verify(verify) = &arguments.verb {
-        return verify::main(&verify.dir);
+    match &arguments.verb {
+        Verb::Verify(verify) => verify::main(&verify.dir),
+        Verb::Render(flags) => render::main(flags, arguments.target.namespace.as_deref()),
+        _ => block_on(run(arguments)),
     }
-    block_on(run(arguments))
 }
 
 async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
@@ -168,7 +172,7 @@ async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
             let target = PackageNamespace::connect(&flags).await?;
             target.uninstall(&uninstall.instance, uninstall.wait.limit()).await?;
         }
-        Verb::Verify(_) => {}
+        Verb::Verify(_) | Verb::Render(_) => {}
     }
     Ok(())
 }

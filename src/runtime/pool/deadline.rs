@@ -20,6 +20,11 @@ pub struct Deadline {
 }
 
 impl Deadline {
+    /// A deadline of its own, for work that nothing else ends.
+    pub fn alone(limit: Duration) -> Self {
+        Self::new(limit, [Arc::default(), Arc::default()])
+    }
+
     pub(super) fn new(limit: Duration, ends: [Arc<AtomicBool>; 2]) -> Self {
         Self { limit, began: AtomicU64::new(0), ends }
     }
