@@ -81,6 +81,7 @@ fn of_render(error: &RenderError) -> CliError {
             .place(format!("{name}:{place}"))
             .why(format!("rendering {why}"))
             .next("look for a loop in that line, or give it longer: `--render-limit 10s`"),
+        RenderError::NoGenerator { name, message, .. } => failed(name).why(*message),
         RenderError::NotText { name, .. } => failed(name).place(name).why(error.to_string()),
     }
 }

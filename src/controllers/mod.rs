@@ -1,6 +1,6 @@
 //! Glue, one folder for each capability: event -> facts -> pure decision -> effects.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
@@ -8,6 +8,7 @@ use consistency::Consistency;
 use instance::{InstanceContext, InstanceGate};
 use interlock_core::api::object::NamespacedName;
 use interlock_core::engine::run::PipeHelper;
+use interlock_core::engine::seed::SeedKey;
 use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +35,7 @@ pub mod interlock;
 pub mod live_specs;
 pub mod revisions;
 pub mod rollout_backfill;
+mod template_key;
 
 /// The context of the controllers.
 #[derive(Clone)]
@@ -64,6 +66,8 @@ pub struct ControllersContext {
     pub pipe_helper: Arc<PipeHelper>,
     /// Threads for work whose cost depends on the content of a package.
     pub pool: Arc<Pool>,
+    /// The key of which what templates generate follows, once it is read.
+    pub template_key: Arc<OnceLock<SeedKey>>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }
@@ -84,8 +88,12 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
     let described = described(&context, &bookkeeping, &kinds);
     let queue = context.queue.clone();
     let instance_gate = InstanceGate::new(context.supervisor.clone(), leadership, work.clone());
+    let key =
+        template_key::follow(context.client.clone(), context.namespace.clone(), context.template_key.clone());
     let instances = instances(context, work, bookkeeping, kinds);
+    let key = stop.run_until_cancelled(key);
     tokio::join!(
+        key,
         driver::run(Arc::new(instances), queue, instance_gate, metrics.clone(), stop.clone()),
         driver::run(Arc::new(consistency), gateways, consistency_gate, metrics.clone(), stop.clone()),
         futures::future::join_all(described.into_iter().map(|(controller, queue, gate)| {
@@ -141,6 +149,7 @@ fn instances(
         status_cache: instance::status_cache::StatusCache::default(),
         pipe_helper: context.pipe_helper,
         pool: context.pool,
+        template_key: context.template_key,
         metrics: context.metrics,
     }
 }

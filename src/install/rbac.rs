@@ -225,6 +225,8 @@ fn own_namespace_rules() -> Vec<PolicyRule> {
         rule([""], ["secrets"], ["create"]),
         rule([""], ["secrets"], ["get", "list", "watch", "update", "patch"])
             .named([install::CERTIFICATE_SECRET]),
+        // The key of which what templates generate follows.
+        rule([""], ["secrets"], ["get"]).named([install::TEMPLATE_KEY_SECRET]),
     ]
 }
 
@@ -297,10 +299,10 @@ mod tests {
         }
     }
 
-    /// The process reads only the Secret of its certificate, and may create it. `override-router-flavor` is
+    /// The process reads only the Secrets of its certificate and of its key for templates, and may create them. `override-router-flavor` is
     /// a verb for people.
     #[test]
-    fn no_secret_but_our_certificate_is_read() {
+    fn no_secret_but_our_own_is_read() {
         for layout in [Layout::Together, Layout::Split] {
             let all = all(&InstallOptions { layout, ..InstallOptions::default() });
             for object in &all {
@@ -309,7 +311,9 @@ mod tests {
                 {
                     let of_people = rule["verbs"] == json!([meta::ALLOW_FLAVOR_VERB]);
                     let own = object["kind"] == "Role" && object["metadata"]["namespace"] == meta::NAMESPACE;
-                    let named = rule["resourceNames"] == json!([install::CERTIFICATE_SECRET]);
+                    let named = [install::CERTIFICATE_SECRET, install::TEMPLATE_KEY_SECRET]
+                        .iter()
+                        .any(|name| rule["resourceNames"] == json!([name]));
                     let creates = rule["verbs"] == json!(["create"]);
                     assert!(of_people || own && (named || creates), "{name}: {rule}");
                 }

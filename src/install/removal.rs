@@ -27,9 +27,10 @@ pub const GUARDS: [RemovedKind; 4] = [
 pub const PROCESS: [RemovedKind; 1] = [("apps", "Deployment")];
 
 /// Objects of the process, which have no label, by name in its namespace.
-pub const RECORDS: [(RemovedKind, &str); 3] = [
+pub const RECORDS: [(RemovedKind, &str); 4] = [
     (("coordination.k8s.io", "Lease"), install::LEASE),
     (("", "Secret"), install::CERTIFICATE_SECRET),
+    (("", "Secret"), install::TEMPLATE_KEY_SECRET),
     (("", "ConfigMap"), install::ENFORCED),
 ];
 

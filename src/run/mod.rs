@@ -346,6 +346,7 @@ impl Process {
             verbs,
             versions,
             pool: self.pool.clone(),
+            template_key: Arc::default(),
             metrics: metrics.clone(),
             supervisor,
             watches,

@@ -19,6 +19,7 @@ mod existing;
 mod flavor;
 mod flavor_routes;
 mod flavor_sources;
+mod generated;
 mod graph_page;
 mod ground;
 mod guards;

@@ -127,6 +127,23 @@ pub enum RenderError {
         /// First offending byte of the output.
         offset: usize,
     },
+    /// A function needs a [`crate::Generator`], which this rendering has not.
+    #[error(
+        "template: {name}:{place}: executing {} at <{node}>: error calling {function}: {message}",
+        quoted(name)
+    )]
+    NoGenerator {
+        /// Name of the file.
+        name: String,
+        /// Position.
+        place: Place,
+        /// The action or operand.
+        node: String,
+        /// The function.
+        function: &'static str,
+        /// What it needs, and the remedy.
+        message: &'static str,
+    },
     /// Interrupted; the same rendering may succeed later.
     #[error("template: {name}:{place}: rendering {why}")]
     Interrupted {
@@ -156,6 +173,9 @@ pub(super) enum Failure {
     /// The function rejects its arguments; Go prefixes this with the function's name.
     #[error("{0}")]
     Refused(String),
+    /// The function needs a generator; what for.
+    #[error("{0}")]
+    NoGenerator(&'static str),
     /// A limit of this crate, not of the function.
     #[error(transparent)]
     Limit(#[from] super::limits::LimitReached),

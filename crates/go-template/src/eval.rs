@@ -293,6 +293,7 @@ impl<'t> Executor<'t> {
                     Failure::Refused(message) => {
                         self.error(format!("error calling {}: {message}", function.name))
                     }
+                    Failure::NoGenerator(message) => self.no_generator(function.name, message),
                     Failure::Limit(limit) => self.reached(limit),
                 }
             }

@@ -121,6 +121,13 @@ impl<'t> Executor<'t> {
         Err(RenderError::Interrupted { name: self.name.to_owned(), place: Place::of(self.text, pos), why })
     }
 
+    /// The error of a function that needs a generator.
+    pub(super) fn no_generator<T>(&self, function: &'static str, message: &'static str) -> Executed<T> {
+        let (pos, node) = self.at.map_or((0, String::new()), |at| (at.pos, at.node.to_string()));
+        let (name, place, node) = (self.name.to_owned(), Place::of(self.text, pos), shown(node));
+        Err(RenderError::NoGenerator { name, place, node, function, message })
+    }
+
     pub(super) fn limit<T>(&self, result: Result<T, LimitReached>) -> Executed<T> {
         result.or_else(|limit| self.reached(limit))
     }
@@ -129,6 +136,7 @@ impl<'t> Executor<'t> {
         result.or_else(|failure| match failure {
             Failure::Limit(limit) => self.reached(limit),
             Failure::Refused(message) => self.error(message),
+            Failure::NoGenerator(message) => self.error(message),
         })
     }
 

@@ -11,7 +11,7 @@ use interlock_core::api::object::NamespacedName;
 use interlock_core::api::values::Values;
 use interlock_core::engine::manifests::{self, Manifest, TaskManifests};
 use interlock_core::engine::render_cache::Rendered;
-use interlock_core::engine::run::{InstanceId, Run};
+use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
 use interlock_core::engine::seed::Seed;
 use interlock_core::engine::tasks;
 use interlock_core::package::Package;
@@ -104,6 +104,7 @@ fn rendered(flags: &RenderFlags, namespace: &str) -> Result<(String, Vec<CliErro
             uid: NO_UID,
             values: &values,
             transient: &[],
+            helper: PipeHelper::kudo(),
             seed: Some(seed),
             rendered: &cache,
             interrupt: &deadline,

@@ -1,6 +1,6 @@
 //! The context of the Instance controller.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use interlock_core::api::interlock::Account;
@@ -8,6 +8,7 @@ use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::stamp::VersionRef;
 use interlock_core::engine::run::PipeHelper;
+use interlock_core::engine::seed::SeedKey;
 use interlock_core::kinds::instance::change::next::ReferenceAccess;
 use interlock_core::kinds::operator_version::PackageLister as _;
 use interlock_core::package::Package;
@@ -69,6 +70,8 @@ pub struct InstanceContext {
     pub pipe_helper: Arc<PipeHelper>,
     /// Threads for work whose cost depends on the content of a package.
     pub pool: Arc<Pool>,
+    /// The key of which what templates generate follows, once it is read.
+    pub template_key: Arc<OnceLock<SeedKey>>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }

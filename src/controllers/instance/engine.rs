@@ -5,8 +5,10 @@ use std::sync::Arc;
 use interlock_core::api::stamp::Applied;
 use interlock_core::engine::render_cache::Rendered;
 use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
+use interlock_core::engine::seed::{Seed, SeedKey};
 use interlock_core::kinds;
 use interlock_core::package::Package;
+use jiff::Timestamp;
 
 use super::view::InstanceView;
 use crate::runtime::pool::Deadline;
@@ -18,13 +20,21 @@ pub struct Engine {
     instance: InstanceId,
     plan: String,
     uid: String,
+    /// When the run started; the time of its first pass until that is recorded.
+    started: Timestamp,
+    key: Option<SeedKey>,
     rendered: Rendered,
 }
 
 impl Engine {
     /// The execution that `planExecution` names, on this spec and package.
-    pub fn new(subject: &InstanceView, spec: &Applied<'static>, package: &Arc<Package>) -> Self {
-        Self::of(subject, spec, package, subject.plan(), subject.plan_uid())
+    pub fn new(
+        subject: &InstanceView,
+        spec: &Applied<'static>,
+        package: &Arc<Package>,
+        key: Option<&SeedKey>,
+    ) -> Self {
+        Self::of(subject, spec, package, (subject.plan(), subject.plan_uid()), key)
     }
 
     /// An execution of a plan, on this spec and package.
@@ -32,9 +42,13 @@ impl Engine {
         subject: &InstanceView,
         spec: &Applied<'static>,
         package: &Arc<Package>,
-        plan: &str,
-        uid: &str,
+        (plan, uid): (&str, &str),
+        key: Option<&SeedKey>,
     ) -> Self {
+        let in_progress = subject.progress.as_ref().filter(|progress| progress.uid == uid);
+        let carried_out = subject.basis.as_ref().and_then(|basis| basis.run.as_ref());
+        let recorded = in_progress.map(|progress| progress.started);
+        let recorded = recorded.or(carried_out.filter(|run| run.uid == uid).map(|run| run.started));
         let instance = InstanceId {
             namespace: subject.key.namespace.clone(),
             name: subject.key.name.clone(),
@@ -46,6 +60,8 @@ impl Engine {
             instance,
             plan: plan.to_owned(),
             uid: uid.to_owned(),
+            started: recorded.unwrap_or_else(Timestamp::now),
+            key: key.cloned(),
             rendered: Rendered::default(),
         }
     }
@@ -53,6 +69,11 @@ impl Engine {
     /// The Instance of the run.
     pub fn instance(&self) -> &InstanceId {
         &self.instance
+    }
+
+    /// When the run started, as its templates know it.
+    pub fn started(&self) -> Timestamp {
+        self.started
     }
 
     /// Approximate bytes of its rendered objects.
@@ -70,7 +91,7 @@ impl Engine {
             values: &self.spec.parameters,
             transient: kinds::transient_rules(),
             helper,
-            seed: None,
+            seed: self.key.as_ref().map(|key| Seed { key, started: self.started }),
             rendered: &self.rendered,
             interrupt: deadline,
         }

@@ -133,6 +133,7 @@ async fn abort(
     let fatal = Fatal { reason: event::PLAN_ABORTED.to_owned(), message };
     let phase = RecordPhase::Over { fatal: Some(fatal), aborted: true };
     let old = ctx.package_of_basis(subject);
+    let now = Timestamp::now();
     let view = Recorded {
         subject,
         package: &package,
@@ -140,9 +141,10 @@ async fn abort(
         spec: &spec,
         state: &state,
         started,
+        began: now,
         vouches,
     };
-    if patch_status(ctx, subject, record::change(&view, &phase, Timestamp::now())).await? {
+    if patch_status(ctx, subject, record::change(&view, &phase, now)).await? {
         ctx.metrics.plan_ended(state.status.status.as_str());
         for note in record::notes(&state, &phase) {
             ctx.events.publish(&subject.key, subject.uid(), note).await;

@@ -59,6 +59,8 @@ pub struct RecordInput<'a> {
     pub state: &'a PlanState,
     /// Whether its start is recorded.
     pub started: bool,
+    /// When it started, unless that is recorded: `now` of what was rendered before.
+    pub began: Timestamp,
     /// Whether its spec passed validation; else the record only states that the run is over.
     pub vouches: bool,
 }
@@ -71,7 +73,7 @@ pub fn change(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> St
         entries = state::all_plans(&view.subject.entries(), view.package);
     }
     entries.insert(plan.clone(), view.state.status.clone());
-    let baseline = basis(view, phase, now);
+    let baseline = basis(view, phase);
     let mut conditions = match phase {
         RecordPhase::Over { fatal, .. } => ended(view, baseline.as_ref(), fatal.as_ref()),
         RecordPhase::Running | RecordPhase::Waiting { .. } => going_on(view, phase, now),
@@ -93,7 +95,7 @@ fn in_progress(plan: &str) -> ConditionChange {
 }
 
 /// The wanted baseline; `None` while the run only continues.
-fn basis(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Option<Baseline> {
+fn basis(view: &RecordInput<'_>, phase: &RecordPhase) -> Option<Baseline> {
     let plan = &view.state.status.name;
     let found = view.subject.basis.as_ref();
     let end = match phase {
@@ -117,7 +119,7 @@ fn basis(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Option<
     let ran = CarriedOutRun {
         uid: view.state.status.uid.clone(),
         package: view.package.hash.clone(),
-        started: now,
+        started: view.began,
         attempt: 1 + if plan == plans::CLEANUP { cleanup_failures(view.subject) } else { 0 },
     };
     Some(Baseline::new(view.spec, owed).after(found).ran(Some(ran)))
@@ -142,7 +144,7 @@ fn progress(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Prog
         plan: status.name.clone(),
         uid: status.uid.clone(),
         package: recorded.map_or_else(|| view.package.hash.clone(), |p| p.package.clone()),
-        started: recorded.map_or(now, |p| p.started),
+        started: recorded.map_or(view.began, |p| p.started),
         retrying_since: retrying_since(view, phase, now),
         done: done.clone(),
         begun: begun.clone(),

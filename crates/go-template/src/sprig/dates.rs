@@ -53,7 +53,7 @@ fn time(args: &[Val], at: usize) -> Rc<Time> {
 
 fn now(meter: &Meter) -> Result<Time, Failure> {
     let now =
-        meter.now().ok_or_else(|| Failure::new("this rendering has no clock: pass the time as a value"))?;
+        meter.now().ok_or(Failure::NoGenerator("this rendering has no clock: pass the time as a value"))?;
     let nano = i64::from(now.subsec_nanosecond());
     Ok(Time::of_second(now.as_second()).plus(nano))
 }

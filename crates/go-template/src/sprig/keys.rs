@@ -248,7 +248,7 @@ fn made(
     meter.bytes(8 << 10)?;
     let now = meter.now().map(|now| Time::of_second(now.as_second()));
     let now =
-        now.ok_or_else(|| Failure::new("this rendering has no clock: pass the certificate as a value"))?;
+        now.ok_or(Failure::NoGenerator("this rendering has no clock: pass the certificate as a value"))?;
     let mut stream = stream(meter)?;
     let nanos = names.days.wrapping_mul(24 * 3_600_000_000_000);
     let wanted = Wanted {

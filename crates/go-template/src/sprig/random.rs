@@ -22,8 +22,8 @@ const DRAWN: usize = 64;
 
 /// Random bytes of one call.
 pub(super) fn stream(meter: &Meter) -> Result<Stream, Failure> {
-    let missing = || Failure::new("this rendering has no source of randomness: pass the text as a value");
-    meter.stream().ok_or_else(missing)
+    const MISSING: &str = "this rendering has no source of randomness: pass the text as a value";
+    meter.stream().ok_or(Failure::NoGenerator(MISSING))
 }
 
 /// A text of random characters; of a negative length it is empty.

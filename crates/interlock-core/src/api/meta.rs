@@ -119,6 +119,8 @@ pub mod install {
     pub const SERVICE: &str = "interlock";
     /// Secret of type `kubernetes.io/tls`, with `ca.crt` beside the pair.
     pub const CERTIFICATE_SECRET: &str = "interlock-certificate";
+    /// Secret with the key of which generated passwords and keys of templates follow.
+    pub const TEMPLATE_KEY_SECRET: &str = "interlock-template-key";
     /// Key of the ConfigMap with the CA of the API server's client certificate.
     pub const CLIENT_CA_KEY: &str = "client-ca.crt";
     /// ValidatingAdmissionPolicy of the freeze, and its binding, which follows the settings.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use go_template::yaml::{Aliases, Reader};
-use go_template::{Given, Root};
+use go_template::{Given, RenderError, Root};
 use serde_json::Value;
 
 use super::errors::{TaskError, reason};
@@ -146,6 +146,12 @@ fn render(context: &TaskContext<'_>, file: &str, root: &Root<'_>) -> Result<Stri
         None => template.render(root, context.run.interrupt),
     };
     rendered.map_err(|error| {
+        if let RenderError::NoGenerator { function, .. } = &error {
+            return TaskError::Transient(format!(
+                "template {file} calls {function}, which needs the Secret {}; it is not read yet, so this is tried again",
+                meta::install::TEMPLATE_KEY_SECRET
+            ));
+        }
         let cause = format!("error expanding template {file}: error rendering template: {error}");
         if error.is_transient() { TaskError::Transient(cause) } else { fatal(cause) }
     })
