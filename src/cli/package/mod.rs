@@ -10,6 +10,7 @@ use interlock_core::api::object::NamespacedName;
 
 use self::cluster::{PackageNamespace, WantedInstance};
 pub(super) use self::source::read as read_package;
+use self::values::ParameterFlags;
 use super::flags::{Limit, namespaced_name};
 use super::target::{TargetFlags, block_on};
 
@@ -42,16 +43,6 @@ enum Verb {
     Verify(VerifyFlags),
     /// Prints the objects of a package as its plans apply them, with given values; needs no cluster.
     Render(render::RenderFlags),
-}
-
-#[derive(Args, Debug)]
-struct ParameterFlags {
-    /// NAME=VALUE of a parameter; can be repeated, and comes before values of files.
-    #[arg(long = "parameter", short = 'p', visible_alias = "set", value_name = "NAME=VALUE")]
-    given: Vec<String>,
-    /// YAML file of parameters by name; can be repeated, later ones come first.
-    #[arg(long = "parameter-file", short = 'P', value_name = "FILE")]
-    files: Vec<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use go_template::yaml;
 use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::api::suggest;
 use interlock_core::api::values::Values;
 use interlock_core::engine::manifests::{self, Manifest, TaskManifests};
 use interlock_core::engine::render_cache::Rendered;
@@ -19,10 +20,11 @@ use interlock_core::package::bundle::PackageBundle;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::{ParameterFlags, source, values};
+use super::values::ParameterFlags;
+use super::{source, values};
 use crate::cli::error::CliError;
 use crate::cli::generator::GeneratorFlags;
-use crate::cli::{exit, output, suggest};
+use crate::cli::{exit, output};
 
 /// Uid of an Instance and of a run that do not exist.
 const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
@@ -63,10 +65,7 @@ pub(super) fn main(flags: &RenderFlags, namespace: Option<&str>) -> ExitCode {
         Ok(failed)
     });
     match printed {
-        Ok(failed) => match failed.iter().map(exit::print).last() {
-            Some(code) => code,
-            None => ExitCode::SUCCESS,
-        },
+        Ok(failed) => failed.iter().fold(ExitCode::SUCCESS, |_, error| exit::print(error)),
         Err(error) => exit::print(&error),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use go_template::yaml;
 use interlock_core::api::kudo::Parameter;
 use interlock_core::package::bundle::{PackageBundle, parameter_text};
@@ -12,6 +13,17 @@ use serde_json::Value;
 
 use crate::cli::error::CliError;
 use interlock_core::api::suggest;
+
+/// Flags for values of parameters.
+#[derive(Args, Debug)]
+pub(super) struct ParameterFlags {
+    /// NAME=VALUE of a parameter; can be repeated, and comes before values of files.
+    #[arg(long = "parameter", short = 'p', visible_alias = "set", value_name = "NAME=VALUE")]
+    pub(super) given: Vec<String>,
+    /// YAML file of parameters by name; can be repeated, later ones come first.
+    #[arg(long = "parameter-file", short = 'P', value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+}
 
 /// Values by name: flags take precedence over files, and later files over earlier ones.
 pub(super) fn read(given: &[String], files: &[PathBuf]) -> Result<BTreeMap<String, String>, CliError> {

@@ -37,7 +37,7 @@ impl Time {
         while !rest.is_empty() {
             let (before, found, after) = next(rest);
             out.extend_from_slice(before);
-            if let Some((element, _)) = found {
+            if let Some(element) = found {
                 out.extend_from_slice(self.element(element, &civil, &shown).as_bytes());
             }
             rest = after;

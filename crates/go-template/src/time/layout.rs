@@ -74,18 +74,18 @@ const OFFSETS: [(&[u8], [bool; 3]); 5] = [
     (b"07", [false, false, false]),
 ];
 
-/// The first element of a layout: the text before it, the element, its own text, and the rest.
-pub(super) fn next(layout: &[u8]) -> (&[u8], Option<(Element, &[u8])>, &[u8]) {
+/// The first element of a layout: the text before it, the element, and the rest.
+pub(super) fn next(layout: &[u8]) -> (&[u8], Option<Element>, &[u8]) {
     for at in 0..layout.len() {
         let rest = &layout[at..];
         // `_2006` is an underscore and a year.
         if rest.starts_with(b"_2006") {
             let end = at + 5;
-            return (&layout[..=at], Some((Element::LongYear, &layout[at + 1..end])), &layout[end..]);
+            return (&layout[..=at], Some(Element::LongYear), &layout[end..]);
         }
         if let Some((element, width)) = element(rest) {
             let end = at + width;
-            return (&layout[..at], Some((element, &layout[at..end])), &layout[end..]);
+            return (&layout[..at], Some(element), &layout[end..]);
         }
     }
     (layout, None, &[])

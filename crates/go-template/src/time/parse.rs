@@ -30,7 +30,7 @@ pub(crate) fn parse(layout: &[u8], text: &[u8]) -> Option<Time> {
     loop {
         let (before, found, after) = next(layout);
         text = skip(text, before)?;
-        let Some((element, _)) = found else {
+        let Some(element) = found else {
             return if text.is_empty() { fields.time() } else { None };
         };
         text = fields.read(element, text, after)?;
@@ -71,7 +71,7 @@ fn is_digit(text: &[u8], at: usize) -> bool {
 }
 
 /// A number of one or two digits, or of exactly two.
-fn two<'t>(text: &'t [u8], fixed: bool) -> Option<(i64, &'t [u8])> {
+fn two(text: &[u8], fixed: bool) -> Option<(i64, &[u8])> {
     match (is_digit(text, 0), is_digit(text, 1)) {
         (true, true) => Some((digits(&text[..2])?, &text[2..])),
         (true, false) if !fixed => Some((digits(&text[..1])?, &text[1..])),
@@ -183,7 +183,7 @@ impl Fields {
                 self.second = second;
                 // A fraction may follow where the layout has none.
                 let is_fraction = matches!(rest.first(), Some(b'.' | b',')) && is_digit(rest, 1);
-                let is_expected = matches!(next(after).1, Some((Element::Zeros(..) | Element::Nines(..), _)));
+                let is_expected = matches!(next(after).1, Some(Element::Zeros(..) | Element::Nines(..)));
                 if is_fraction && !is_expected { self.any_fraction(rest) } else { Some(rest) }
             }
             _ => {

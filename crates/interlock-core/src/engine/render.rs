@@ -142,7 +142,11 @@ fn render(context: &TaskContext<'_>, file: &str, root: &Root<'_>) -> Result<Stri
     let template = template
         .map_err(|e| fatal(format!("error expanding template {file}: error parsing template: {e}")))?;
     let rendered = match context.run.seed {
-        Some(seed) => template.render_with(root, &seed.generator(context.run, file), context.run.interrupt),
+        Some(seed) => {
+            let run = context.run;
+            let names = [&run.instance.uid, run.uid, run.package.hash.as_str(), file];
+            template.render_with(root, &seed.generator(names), run.interrupt)
+        }
         None => template.render(root, context.run.interrupt),
     };
     rendered.map_err(|error| {

@@ -5,8 +5,6 @@ use std::fmt;
 use go_template::Generator;
 use jiff::Timestamp;
 
-use super::run::Run;
-
 /// A secret of the installation: whoever has it can compute the passwords and keys that templates generate.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SeedKey(pub [u8; 32]);
@@ -27,9 +25,9 @@ pub struct Seed<'a> {
 }
 
 impl Seed<'_> {
-    /// The generator of one template: each run, and each template of it, draws other bytes.
-    pub(super) fn generator(self, run: &Run<'_>, file: &str) -> Generator {
-        let names = [&run.instance.uid, run.uid, run.package.hash.as_str(), file];
-        Generator::derived(self.started, &self.key.0, &names)
+    /// The generator of one template, by the uid of its Instance, the id of the run, the hash of the package, and
+    /// the file: each run, and each template of it, draws other bytes.
+    pub(super) fn generator(self, [instance, run, package, file]: [&str; 4]) -> Generator {
+        Generator::derived(self.started, &self.key.0, &[instance, run, package, file])
     }
 }
