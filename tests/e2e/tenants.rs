@@ -14,7 +14,7 @@ const CAP: Duration = Duration::from_secs(90);
 /// A package whose only task renders for longer than `--render-limit`, within every other budget of a
 /// template: the files have theirs each.
 fn endless() -> String {
-    let files: Vec<String> = (0..60).map(|i| format!("f{i}.yaml")).collect();
+    let files: Vec<String> = (0..1_500).map(|i| format!("f{i}.yaml")).collect();
     let template = "{{ range until 1000 }}{{ range until 50 }}{{ $x := add 1 2 }}{{ end }}{{ end }}";
     let templates: serde_json::Map<_, _> = files.iter().map(|file| (file.clone(), json!(template))).collect();
     let package = json!({
