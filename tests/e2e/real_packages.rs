@@ -193,26 +193,44 @@ fn packages_of_removed_apis_are_installed() {
     }
 }
 
-/// A package with a Pipe task. A Pod on a fake node runs what is executed in it on this machine, so the file that its
-/// init container would make is made here.
-#[test]
-fn cowsay_is_installed() {
-    const PAGE: &str = "/tmp/index.html";
-    let Some(folder) = shared::find("packages/cowsay/operator") else { return };
+/// Installs a package with a Pipe task. A Pod on a fake node runs what is executed in it on this machine, so the files
+/// that its init container would make are made here.
+fn install_with_files(operator: &str, files: &[&str], assert: impl FnOnce(&Client)) {
+    let Some(folder) = shared::find(&format!("packages/{operator}/operator")) else { return };
     let (cluster, _) = Interlock::shared();
     if !cluster.has_workloads() {
         return;
     }
-    let ns = cluster.namespace("cowsay");
+    let ns = cluster.namespace(operator);
     let user = ns.user("alice");
-    std::fs::write(PAGE, "<pre>moo</pre>").unwrap();
+    files.iter().for_each(|file| std::fs::write(file, "moo").unwrap());
     let out =
         package(&user, &ns, &["install", &folder.display().to_string(), "--instance", "demo", "--wait"]);
-    std::fs::remove_file(PAGE).unwrap();
+    files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
     let out = out.ok();
     assert!(out.contains("ready: plan deploy is COMPLETE"), "{out}");
-    let deployment = user.get("deployment", "demo-deployment").unwrap();
-    let page = "demo.deploy.main.genfiles.genwww.indexhtml";
-    assert_eq!(deployment["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"], page);
-    assert!(user.get("configmap", page).unwrap()["binaryData"]["index.html"].is_string());
+    assert(&user);
+}
+
+#[test]
+fn cowsay_is_installed() {
+    install_with_files("cowsay", &["/tmp/index.html"], |user| {
+        let deployment = user.get("deployment", "demo-deployment").unwrap();
+        let page = "demo.deploy.main.genfiles.genwww.indexhtml";
+        assert_eq!(deployment["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"], page);
+        assert_eq!(user.get("configmap", page).unwrap()["binaryData"]["index.html"], "bW9v");
+    });
+}
+
+#[test]
+fn kafka_is_installed() {
+    install_with_files("kafka", &["/tmp/tls.key", "/tmp/tls.crt"], |user| {
+        let kafka = user.get("statefulset", "demo-kafka").unwrap();
+        assert_eq!(kafka["status"]["readyReplicas"], kafka["spec"]["replicas"]);
+        let step = "demo.deploy.deploykafka.generatetlscertificates.generatetlscertificates";
+        for (key, file) in [("privatekey", "tls.key"), ("certificate", "tls.crt")] {
+            let secret = user.get("secret", &format!("{step}.{key}")).unwrap();
+            assert_eq!(secret["data"][file], "bW9v");
+        }
+    });
 }
