@@ -52,6 +52,8 @@ impl Rule {
     pub fn see(self, docs: Option<&DocsUrl>) -> String {
         match docs {
             Some(docs) => docs.page(self.page),
+            // A kind from outside of this repository has pages that this program does not have.
+            None if !self.page.starts_with("docs/") => self.page.to_owned(),
             None => ["`interlock explain ", self.id, "`"].concat(),
         }
     }
