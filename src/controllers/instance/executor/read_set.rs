@@ -2,6 +2,7 @@
 //! current.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
@@ -9,6 +10,7 @@ use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
 use interlock_core::engine::run::InstanceId;
 use interlock_core::kinds::instance::change::wake_ups;
 use jiff::Timestamp;
+use tokio::time::Instant;
 use tracing::debug;
 
 use crate::cluster::discovery;
@@ -21,6 +23,8 @@ use crate::runtime::index::Child;
 
 /// Bytes of files that one pass holds.
 const FILES: usize = 8 << 20;
+/// How long one pass may read files: the package decides how many there are, and how slowly each is read.
+const FILES_TIME: Duration = Duration::from_secs(60);
 
 fn size(read: &FileRead) -> usize {
     match read {
@@ -43,6 +47,8 @@ pub(super) struct ReadSet<'a> {
     clock: u64,
     /// When the run was last proved to be current; 0 before the first proof.
     proof: u64,
+    /// When the time for reading files is over.
+    files_until: Option<Instant>,
     /// Whether discovery of a kind failed, or the kind was removed while objects of it were written: no
     /// watch reports the end of that.
     kind_unsure: bool,
@@ -66,6 +72,7 @@ impl<'a> ReadSet<'a> {
             seen: BTreeMap::new(),
             clock: 0,
             proof: 0,
+            files_until: None,
             kind_unsure: false,
         }
     }
@@ -112,13 +119,25 @@ impl<'a> ReadSet<'a> {
     }
 
     async fn read_file(&mut self, file: &PodFile) {
+        let until = *self.files_until.get_or_insert_with(|| Instant::now() + FILES_TIME);
         let held: usize = self.observed.files.values().map(size).sum();
-        let read = match held < FILES {
-            true => self.objects.read_file(file).await,
-            false => FileRead::Failed(local(format!(
-                "the Pipe tasks of the plan take more than {} MiB of files at once: take fewer in one step",
+        let failed = self.observed.files.values().any(|read| matches!(read, FileRead::Failed(_)));
+        let refused = |why: String| FileRead::Failed(local(why));
+        let read = if failed {
+            refused("it is read when another file was, which failed".to_owned())
+        } else if held >= FILES {
+            refused(format!(
+                "the Pipe tasks that run at once take more than {} MiB of files: take fewer in one step",
                 FILES >> 20
-            ))),
+            ))
+        } else {
+            let read = tokio::time::timeout_at(until, self.objects.read_file(file)).await;
+            read.unwrap_or_else(|_| {
+                refused(format!(
+                    "reading the files of the Pipe tasks that run at once takes longer than {} s",
+                    FILES_TIME.as_secs()
+                ))
+            })
         };
         self.observed.files.insert(file.clone(), read);
     }
