@@ -10,7 +10,7 @@ use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::suggest;
 use interlock_core::api::values::Values;
-use interlock_core::engine::manifests::{self, Manifest, TaskManifests};
+use interlock_core::engine::manifests::{self, RenderedObject, TaskManifests};
 use interlock_core::engine::render_cache::Rendered;
 use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
 use interlock_core::engine::seed::Seed;
@@ -142,10 +142,10 @@ fn documents(plan: &str, task: &TaskManifests<'_>) -> String {
     let place = format!("plan {plan}, phase {}, step {}, task {}", task.phase, task.step, task.task);
     let mut out = String::new();
     // Writing to a String cannot fail.
-    for Manifest { template, object } in &task.applied {
+    for RenderedObject { template, object } in &task.applied {
         let _ = write!(out, "---\n# {place}, template {template}\n{}", yaml::write(object));
     }
-    for Manifest { template, object } in &task.deleted {
+    for RenderedObject { template, object } in &task.deleted {
         let metadata = &object["metadata"];
         let namespace = metadata["namespace"].as_str().map(|name| format!("{name}/")).unwrap_or_default();
         let (kind, name) = (&object["kind"], &metadata["name"]);
@@ -160,9 +160,10 @@ fn documents(plan: &str, task: &TaskManifests<'_>) -> String {
 }
 
 fn entry(plan: &str, task: &TaskManifests<'_>) -> Value {
-    let objects = |all: &[Manifest]| {
-        let all =
-            all.iter().map(|Manifest { template, object }| json!({"template": template, "object": object}));
+    let objects = |all: &[RenderedObject]| {
+        let all = all
+            .iter()
+            .map(|RenderedObject { template, object }| json!({"template": template, "object": object}));
         all.collect::<Value>()
     };
     json!({

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use num_bigint::BigUint;
 use sha2::{Digest as _, Sha256};
 
-use super::der::{self, BIT_STRING, Element, OCTET_STRING, OID, SEQUENCE};
+use super::der::{self, BIT_STRING, DerElement, OCTET_STRING, OID, SEQUENCE};
 use super::rsa::RsaKey;
 use crate::time::Time;
 
@@ -31,7 +31,7 @@ mod extension {
 }
 
 /// What a certificate says.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct CertificateTemplate<'a> {
     pub(crate) common_name: &'a str,
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) names: Vec<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Issuer {
 impl Issuer {
     /// From a certificate, of which the parts are read that are needed.
     pub(crate) fn parse(der: &[u8]) -> Option<Self> {
-        let mut certificate = Element::only(der)?.inside(SEQUENCE)?;
+        let mut certificate = DerElement::only(der)?.inside(SEQUENCE)?;
         let mut body = certificate.expect(SEQUENCE)?.inside(SEQUENCE)?;
         certificate.expect(SEQUENCE)?;
         certificate.expect(BIT_STRING)?;
@@ -87,7 +87,7 @@ impl Issuer {
 }
 
 /// The subject's key among extensions, empty if there is none; `None` if they cannot be read.
-fn key_id(extensions: &Element<'_>) -> Option<Vec<u8>> {
+fn key_id(extensions: &DerElement<'_>) -> Option<Vec<u8>> {
     let mut all = extensions.inside(0xa3)?.expect(SEQUENCE)?.inside(SEQUENCE)?;
     let mut found = Vec::new();
     while !all.is_empty() {
@@ -96,13 +96,13 @@ fn key_id(extensions: &Element<'_>) -> Option<Vec<u8>> {
         extension.optional(der::BOOLEAN);
         let value = extension.expect(OCTET_STRING)?.content;
         if id == [0x55, 0x1d, extension::SUBJECT_KEY] {
-            found = Element::only(value).filter(|value| value.tag == OCTET_STRING)?.content.to_vec();
+            found = DerElement::only(value).filter(|value| value.tag == OCTET_STRING)?.content.to_vec();
         }
     }
     Some(found)
 }
 
-impl Wanted<'_> {
+impl CertificateTemplate<'_> {
     /// The certificate in DER, for a key, signed by an issuer's key, or by its own.
     ///
     /// # Errors

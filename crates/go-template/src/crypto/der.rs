@@ -49,22 +49,22 @@ pub(super) fn bit_string(bytes: &[u8]) -> Vec<u8> {
 
 /// One element: its tag, its content, and all of its bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Element<'d> {
+pub(super) struct DerElement<'d> {
     pub(super) tag: u8,
     pub(super) content: &'d [u8],
     pub(super) whole: &'d [u8],
 }
 
-impl<'d> Element<'d> {
+impl<'d> DerElement<'d> {
     /// The only element of some bytes.
     pub(super) fn only(bytes: &'d [u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
+        let mut reader = DerReader(bytes);
         reader.next_element().filter(|_| reader.0.is_empty())
     }
 
     /// Its elements, if it has this tag.
-    pub(super) fn inside(&self, tag: u8) -> Option<Reader<'d>> {
-        (self.tag == tag).then_some(Reader(self.content))
+    pub(super) fn inside(&self, tag: u8) -> Option<DerReader<'d>> {
+        (self.tag == tag).then_some(DerReader(self.content))
     }
 
     /// Its number, if it is one that is not negative, in as few bytes as it takes.
@@ -77,10 +77,10 @@ impl<'d> Element<'d> {
 }
 
 /// Elements one after another.
-pub(super) struct Reader<'d>(&'d [u8]);
+pub(super) struct DerReader<'d>(&'d [u8]);
 
-impl<'d> Reader<'d> {
-    pub(super) fn next_element(&mut self) -> Option<Element<'d>> {
+impl<'d> DerReader<'d> {
+    pub(super) fn next_element(&mut self) -> Option<DerElement<'d>> {
         let (&tag, after) = self.0.split_first()?;
         let (&length, after) = after.split_first()?;
         let (length, after) = match length {
@@ -99,16 +99,16 @@ impl<'d> Reader<'d> {
         let content = after.get(..length)?;
         let (whole, rest) = self.0.split_at(self.0.len() - after.len() + length);
         self.0 = rest;
-        Some(Element { tag, content, whole })
+        Some(DerElement { tag, content, whole })
     }
 
     /// The next element, if it has this tag.
-    pub(super) fn expect(&mut self, tag: u8) -> Option<Element<'d>> {
+    pub(super) fn expect(&mut self, tag: u8) -> Option<DerElement<'d>> {
         self.next_element().filter(|element| element.tag == tag)
     }
 
     /// The next element, if it has this tag; else it stays.
-    pub(super) fn optional(&mut self, tag: u8) -> Option<Element<'d>> {
+    pub(super) fn optional(&mut self, tag: u8) -> Option<DerElement<'d>> {
         if self.0.first() == Some(&tag) { self.next_element() } else { None }
     }
 

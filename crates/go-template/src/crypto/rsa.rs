@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 
-use super::der::{self, Element, SEQUENCE};
+use super::der::{self, DerElement, SEQUENCE};
 use super::prime;
 use crate::generator::Stream;
 use crate::limits::{LimitReached, Meter};
@@ -60,7 +60,7 @@ impl RsaKey {
 
     /// `x509.ParsePKCS1PrivateKey`, of keys with two primes.
     pub(crate) fn parse(der: &[u8]) -> Option<Self> {
-        let mut reader = Element::only(der)?.inside(SEQUENCE)?;
+        let mut reader = DerElement::only(der)?.inside(SEQUENCE)?;
         let mut numbers = Vec::new();
         for _ in 0..9 {
             numbers.push(reader.next_element()?.number()?);

@@ -13,7 +13,7 @@ use sha2::Sha256;
 
 use super::coerce;
 use super::random::stream;
-use crate::crypto::certificate::{Issuer, Wanted};
+use crate::crypto::certificate::{CertificateTemplate, Issuer};
 use crate::crypto::rsa::RsaKey;
 use crate::crypto::{dsa, p256, pem};
 use crate::dynamic::{Certificate, Val};
@@ -251,7 +251,7 @@ fn made(
         now.ok_or(Failure::NoGenerator("this rendering has no clock: pass the certificate as a value"))?;
     let mut stream = stream(meter)?;
     let nanos = names.days.wrapping_mul(24 * 3_600_000_000_000);
-    let wanted = Wanted {
+    let wanted = CertificateTemplate {
         common_name: &arg::chars(args, 0),
         addresses: names.addresses,
         names: names.names,

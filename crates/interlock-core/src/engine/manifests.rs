@@ -62,16 +62,16 @@ pub struct TaskManifests<'a> {
     /// Kind of the task, empty if there is no such task.
     pub kind: &'a str,
     /// Objects that it applies.
-    pub applied: Vec<Manifest>,
+    pub applied: Vec<RenderedObject>,
     /// Objects that it deletes.
-    pub deleted: Vec<Manifest>,
+    pub deleted: Vec<RenderedObject>,
     /// Why there are none.
     pub error: Option<String>,
 }
 
 /// A rendered object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Manifest {
+pub struct RenderedObject {
     /// Template file.
     pub template: String,
     /// The object, with the labels, annotations, namespace and owner that a run adds.
@@ -121,9 +121,9 @@ fn render_task<'a>(
     };
     found.kind = task.kind.as_deref().unwrap_or_default();
     let tasker = tasks::build(task).map_err(TaskError::Build)?;
-    let render = |files: &[String]| -> Result<Vec<Manifest>, TaskError> {
+    let render = |files: &[String]| -> Result<Vec<RenderedObject>, TaskError> {
         let objects = render::with_files(&context, files)?.into_iter();
-        Ok(objects.map(|(file, object)| Manifest { template: file.to_owned(), object }).collect())
+        Ok(objects.map(|(file, object)| RenderedObject { template: file.to_owned(), object }).collect())
     };
     found.deleted = render(tasker.deleted(&context)?)?;
     found.applied = render(tasker.applied(&context))?;
@@ -137,7 +137,7 @@ fn enhance_all(
     found: &mut TaskManifests<'_>,
 ) -> Result<(), TaskError> {
     let context = TaskContext { run, params, phase: found.phase, step: found.step, task: found.task };
-    for Manifest { object, .. } in found.applied.iter_mut().chain(&mut found.deleted) {
+    for RenderedObject { object, .. } in found.applied.iter_mut().chain(&mut found.deleted) {
         let namespaced = is_namespaced(object, defined);
         *object = enhance::enhance(&context, object.take(), namespaced)?.object;
     }
@@ -224,8 +224,8 @@ mod tests {
             rendered: &Rendered::default(),
             interrupt: &Never,
         };
-        let shown = |all: &[Manifest]| {
-            let all = all.iter().map(|Manifest { template, object }| {
+        let shown = |all: &[RenderedObject]| {
+            let all = all.iter().map(|RenderedObject { template, object }| {
                 json!([template, object["kind"], object["metadata"]["namespace"], object["stringData"]["p"]])
             });
             all.collect::<Vec<_>>()

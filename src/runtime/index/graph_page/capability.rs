@@ -7,7 +7,7 @@ use crate::cluster::supervisor::{self, CapabilityStatus};
 
 /// A capability and its kinds.
 #[derive(Debug, Serialize)]
-pub(super) struct Capability {
+pub(super) struct CapabilityRow {
     name: &'static str,
     state: &'static str,
     message: String,
@@ -22,7 +22,7 @@ struct Kind {
     watch_state: String,
 }
 
-impl Capability {
+impl CapabilityRow {
     pub(super) fn of(status: &CapabilityStatus) -> Self {
         let kinds = status.kinds.iter().map(|kind| Kind {
             name: kind.name.clone(),

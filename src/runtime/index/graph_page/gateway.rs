@@ -10,7 +10,7 @@ use interlock_core::topology::schema::Side;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::list::{Listed, MESSAGE_LIMIT, NAME_LIMIT, ROWS, time};
+use super::list::{MESSAGE_LIMIT, NAME_LIMIT, PageSection, ROWS, time};
 use crate::runtime::index::tables::Tables;
 
 /// A gateway.
@@ -34,7 +34,7 @@ pub(super) struct GatewayRow {
 }
 
 /// All gateways, those of Kong first, of these those in trouble.
-pub(super) fn all(tables: &Tables) -> Listed<GatewayRow> {
+pub(super) fn all(tables: &Tables) -> PageSection<GatewayRow> {
     let of_api = tables.graph.find_kind(GATEWAY.group, GATEWAY.kind);
     let mut of_api: Vec<_> =
         of_api.into_iter().flat_map(|kind| tables.graph.rows(kind)).map(|row| (row.id(), row)).collect();
@@ -42,7 +42,7 @@ pub(super) fn all(tables: &Tables) -> Listed<GatewayRow> {
     let total = tables.flavors.gateways().count() + of_api.len();
     let kong = tables.flavors.overviews(ROWS).into_iter().map(GatewayRow::of_kong);
     let shown = kong.chain(of_api.iter().map(|(_, row)| GatewayRow::of_gateway_api(row))).take(ROWS);
-    Listed { total, shown: shown.collect() }
+    PageSection { total, shown: shown.collect() }
 }
 
 impl GatewayRow {

@@ -9,8 +9,8 @@ use interlock_core::topology::schema::Side;
 use jiff::Timestamp;
 use serde::{Deserialize as _, Serialize};
 
-use super::list::{Listed, MESSAGE_LIMIT, ROWS, WORD_LIMIT, time};
-use super::objects::Surroundings;
+use super::list::{MESSAGE_LIMIT, PageSection, ROWS, WORD_LIMIT, time};
+use super::objects::RelatedObjects;
 use super::ranked::Ranked;
 use crate::runtime::index::instances::KeptInstance;
 use crate::runtime::index::row::{is_well, name};
@@ -33,7 +33,7 @@ pub(super) struct InstanceCard {
     well: bool,
     plan: Option<PlanCard>,
     #[serde(flatten)]
-    objects: Surroundings,
+    objects: RelatedObjects,
 }
 
 /// A plan that is scheduled or runs.
@@ -87,7 +87,7 @@ impl InstanceCard {
                 Some(object) => RunSummary::of(object).as_ref().map(PlanCard::of),
                 None => PlanCard::locked(&row),
             },
-            objects: snapshot.map(|snapshot| Surroundings::of(&snapshot, &ranked.id)).unwrap_or_default(),
+            objects: snapshot.map(|snapshot| RelatedObjects::of(&snapshot, &ranked.id)).unwrap_or_default(),
             namespace: key.namespace,
             name: key.name,
         })
@@ -122,9 +122,9 @@ impl PlanCard {
 }
 
 /// The running plans, those in trouble first.
-pub(super) fn plans(tables: &Tables, all: &[Ranked], total: usize) -> Listed<PlanRow> {
+pub(super) fn plans(tables: &Tables, all: &[Ranked], total: usize) -> PageSection<PlanRow> {
     let locked = all.iter().filter(|ranked| ranked.locked).take(ROWS);
-    Listed { total, shown: locked.filter_map(|ranked| PlanRow::of(tables, ranked)).collect() }
+    PageSection { total, shown: locked.filter_map(|ranked| PlanRow::of(tables, ranked)).collect() }
 }
 
 impl PlanRow {

@@ -16,10 +16,10 @@ use interlock_core::topology::schema::Side;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use self::capability::Capability;
+use self::capability::CapabilityRow;
 use self::gateway::GatewayRow;
 use self::instance::{InstanceCard, PlanRow};
-use self::list::{Listed, NAME_LIMIT, ROWS, time};
+use self::list::{NAME_LIMIT, PageSection, ROWS, time};
 use self::ranked::Ranked;
 use self::trouble::TroubleRow;
 use super::row::name;
@@ -32,16 +32,16 @@ const INSTANCES: usize = 200;
 /// The page's data.
 #[derive(Debug, Serialize)]
 pub struct Document {
-    trouble: Listed<TroubleRow>,
-    plans: Listed<PlanRow>,
-    gateways: Listed<GatewayRow>,
+    trouble: PageSection<TroubleRow>,
+    plans: PageSection<PlanRow>,
+    gateways: PageSection<GatewayRow>,
     /// All Instances.
     total: usize,
     /// Those with a plan that is scheduled or runs.
     running: usize,
     instances: Vec<InstanceCard>,
-    versions: Listed<VersionRow>,
-    capabilities: Vec<Capability>,
+    versions: PageSection<VersionRow>,
+    capabilities: Vec<CapabilityRow>,
 }
 
 /// An OperatorVersion.
@@ -77,7 +77,7 @@ impl Document {
                 .filter_map(|ranked| InstanceCard::of(&tables, ranked))
                 .collect(),
             versions: versions(&tables),
-            capabilities: snapshot.capabilities.iter().map(Capability::of).collect(),
+            capabilities: snapshot.capabilities.iter().map(CapabilityRow::of).collect(),
         }
     }
 
@@ -88,7 +88,7 @@ impl Document {
     }
 }
 
-fn versions(tables: &Tables) -> Listed<VersionRow> {
+fn versions(tables: &Tables) -> PageSection<VersionRow> {
     let mut all: Vec<_> =
         tables.graph.rows(tables.kinds.operator_version).map(|row| (row.id(), row)).collect();
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -99,7 +99,7 @@ fn versions(tables: &Tables) -> Listed<VersionRow> {
         created: time(row.number(fact::CREATED)),
         left_out: tables.packages.left_out(&name(id)),
     });
-    Listed { total: all.len(), shown: shown.collect() }
+    PageSection { total: all.len(), shown: shown.collect() }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const NODES: usize = 300;
 
 /// The objects that an Instance depends on and made, and what they depend on.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Surroundings {
+pub(super) struct RelatedObjects {
     nodes: Vec<Node>,
     /// Parent and child, by their indexes in `nodes`.
     edges: Vec<(usize, usize)>,
@@ -39,7 +39,7 @@ struct Node {
     itself: bool,
 }
 
-impl Surroundings {
+impl RelatedObjects {
     /// Of a snapshot around an object.
     pub(super) fn of(snapshot: &GraphSnapshot, itself: &NodeId) -> Self {
         let shown = || snapshot.nodes.iter().filter(|(id, _)| concerns_somebody(&id.kind));

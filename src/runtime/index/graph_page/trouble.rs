@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::list::{Listed, MESSAGE_LIMIT, ROWS, WORD_LIMIT, time};
+use super::list::{MESSAGE_LIMIT, PageSection, ROWS, WORD_LIMIT, time};
 use super::ranked::Ranked;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, CapabilityStatus};
 use crate::runtime::index::instances::KeptInstance;
@@ -48,7 +48,7 @@ pub(super) fn all(
     tables: &Tables,
     instances: &[Ranked],
     snapshot: &CapabilitySnapshot,
-) -> Listed<TroubleRow> {
+) -> PageSection<TroubleRow> {
     let capabilities: Vec<TroubleRow> = snapshot.capabilities.iter().filter_map(capability).collect();
     let instances: Vec<&Ranked> = instances.iter().filter(|ranked| ranked.trouble.is_some()).collect();
     let gateways: Vec<&Value> = tables
@@ -64,7 +64,7 @@ pub(super) fn all(
     found.extend(gateways);
     found.sort_by_key(|(state, row)| (*state, Reverse(row.since)));
     let shown = capabilities.into_iter().chain(found.into_iter().map(|(_, row)| row)).take(ROWS);
-    Listed { total, shown: shown.collect() }
+    PageSection { total, shown: shown.collect() }
 }
 
 fn instance(tables: &Tables, ranked: &Ranked) -> Option<(TroubleState, TroubleRow)> {
