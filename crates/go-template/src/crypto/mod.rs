@@ -1,7 +1,6 @@
 //! Keys and certificates as Go's `crypto` makes and writes them, from a stream of random bytes.
 //!
-//! Keys are made for templates, whose authors read them: the arithmetic takes no care to hide them from
-//! whoever measures its time.
+//! Keys are made for templates, whose authors read them: the arithmetic is not constant-time.
 
 pub(super) mod certificate;
 pub(super) mod der;

@@ -5,7 +5,7 @@ use std::fmt;
 use go_template::Generator;
 use jiff::Timestamp;
 
-/// A secret of the installation: whoever has it can compute the passwords and keys that templates generate.
+/// A secret of the installation: its readers can compute the passwords and keys that templates generate.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SeedKey(pub [u8; 32]);
 

@@ -83,7 +83,7 @@ pub mod fact {
     pub const TROUBLED: &str = "troubled";
     /// When an object was created, in Unix seconds; 0 where that is not known.
     pub const CREATED: &str = "created";
-    /// Whether a Gateway is programmed: 1 for yes, 2 for no, 0 where nobody says.
+    /// Whether a Gateway is programmed: 1 for yes, 2 for no, 0 for unknown.
     pub const PROGRAMMED: &str = "programmed";
     /// Whether a Namespace or an owned child is being deleted.
     pub const TERMINATING: &str = "terminating";

@@ -32,7 +32,7 @@ pub(super) fn apps_v1beta1_deployment(object: &mut Value) {
     });
 }
 
-/// Pods were replaced only when somebody deleted them.
+/// The update strategy was `OnDelete`.
 pub(super) fn extensions_daemon_set(object: &mut Value) {
     with_spec(object, |spec| {
         on_delete(spec);
@@ -40,7 +40,7 @@ pub(super) fn extensions_daemon_set(object: &mut Value) {
     });
 }
 
-/// Pods were replaced only when somebody deleted them.
+/// The update strategy was `OnDelete`.
 pub(super) fn apps_v1beta1_stateful_set(object: &mut Value) {
     with_spec(object, on_delete);
 }

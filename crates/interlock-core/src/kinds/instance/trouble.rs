@@ -28,7 +28,7 @@ pub enum TroubleState {
     Stalled,
     /// The spec differs from what was carried out.
     Drifted,
-    /// An object is not healthy, or nobody can tell.
+    /// An object is not healthy, or its health is unknown.
     NotReady,
     /// A plan waits, or sends a request again.
     Waiting,

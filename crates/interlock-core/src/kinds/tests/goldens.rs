@@ -91,7 +91,7 @@ fn about_values() -> Vec<Said> {
     ]
 }
 
-/// What another webhook changed after ours, or nobody asked ours about.
+/// Changes that another webhook made after ours, or that ours was not called for.
 fn about_the_object() -> Vec<Said> {
     let (idle, running) = (idle(json!({"NODES": "3"})), running("deploy"));
     let mut bare = manifest(json!({"SIZE": "small"}));

@@ -110,7 +110,7 @@ fn a_run_is_as_old_as_its_record(#[case] uid: &str, #[case] why: &str) {
     assert!(said.message().contains(why), "{}", said.message());
 }
 
-/// Where nobody says what time it is, a denial names times.
+/// Without the current time, a denial names times instead of ages.
 #[test]
 fn without_a_clock_times_are_named() {
     let mut old = running("deploy");
@@ -153,7 +153,7 @@ fn did_you_mean(#[case] spec: Value, #[case] text: &str) {
     assert!(!said.allowed() && said.message().contains(text), "{}", said.message());
 }
 
-/// The OperatorVersions of another namespace are nobody's to know.
+/// A denial does not reveal the OperatorVersions of another namespace.
 #[test]
 fn names_of_another_namespace_are_not_told() {
     let mut elsewhere = kafka("kafka-secret", "1.0.0");

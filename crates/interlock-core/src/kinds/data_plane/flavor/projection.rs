@@ -44,7 +44,7 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
     kept
 }
 
-/// The conditions that tell how a gateway is, without the fields that nobody reads.
+/// The conditions that report the state of a gateway, without unused fields.
 fn conditions(status: &Value) -> Value {
     let all = status["conditions"].as_array().into_iter().flatten();
     let told = all.filter(|condition| {
