@@ -78,18 +78,38 @@ impl CertificateFiles {
     }
 }
 
-/// Reads a little more than the limit, so that too large a file is detected.
+/// Reads of a file before it counts as being written all the time.
+const READS: usize = 8;
+
+/// Reads a file until two reads agree: one that overlaps a write may return the head of the old content and
+/// the tail of the new, which can be valid PEM of something that nobody wrote.
 pub(super) async fn read(path: &Path) -> Result<Vec<u8>, UnreadableFile> {
     let unreadable = |source| UnreadableFile { path: path.to_owned(), source };
-    let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
+    let mut before = read_once(path).await.map_err(unreadable)?;
+    for _ in 1..READS {
+        let now = read_once(path).await.map_err(unreadable)?;
+        if now == before {
+            return Ok(now);
+        }
+        before = now;
+    }
+    Err(unreadable(io::Error::new(io::ErrorKind::ResourceBusy, "it is being written all the time")))
+}
+
+/// Reads a little more than the limit, so that too large a file is detected.
+async fn read_once(path: &Path) -> io::Result<Vec<u8>> {
+    let file = tokio::fs::File::open(path).await?;
     let mut bytes = Vec::new();
     let most = u64::try_from(MOST_PEM_BYTES).unwrap_or(u64::MAX) + 1;
-    file.take(most).read_to_end(&mut bytes).await.map_err(unreadable)?;
+    file.take(most).read_to_end(&mut bytes).await?;
     Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
     use crate::cluster::certificates::authority;
     use jiff::Timestamp;
@@ -124,5 +144,30 @@ mod tests {
         assert!(files.read().await.is_err());
         write(dir.path(), 3);
         assert!(files.read().await.unwrap().is_some());
+    }
+
+    /// A kubelet swaps whole files, others may write in place.
+    #[tokio::test]
+    async fn a_file_that_is_being_written_is_never_read_half_old_and_half_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(CHAIN);
+        let (written, stop) = (path.clone(), Arc::new(AtomicBool::new(false)));
+        std::fs::write(&path, "").unwrap();
+        let stopped = stop.clone();
+        let writer = std::thread::spawn(move || {
+            let mut contents = (u8::MIN..=u8::MAX).cycle().zip([1200, 700].into_iter().cycle());
+            while !stopped.load(Ordering::Relaxed) {
+                let (byte, length) = contents.next().unwrap();
+                std::fs::write(&written, vec![byte; length]).unwrap();
+            }
+        });
+        let mut whole = 0;
+        while whole < 100 {
+            let Ok(found) = read(&path).await else { continue };
+            assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "{found:?}");
+            whole += 1;
+        }
+        stop.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
     }
 }

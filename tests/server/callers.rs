@@ -15,6 +15,7 @@ use rstest::rstest;
 use rustls::ClientConfig;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::version::{TLS12, TLS13};
+use tokio::task::JoinHandle;
 
 use crate::peer::{Answer, Peer, connect, connect_from, connect_with, roots};
 use crate::world::{World, patient, until, world, world_with};
@@ -140,12 +141,16 @@ async fn the_ca_is_exchanged_under_load() {
             kept
         })
     };
-    let more = async |what: &str| {
+    let more = async |what: &str, caller: &JoinHandle<_>| {
         let before = calls.load(Ordering::Relaxed);
-        until(what, async || calls.load(Ordering::Relaxed) >= before + 100).await;
+        until(what, async || {
+            assert!(!caller.is_finished(), "a call failed while {what}");
+            calls.load(Ordering::Relaxed) >= before + 100
+        })
+        .await;
     };
     let old = call(&guarded.ca);
-    more("the old one calls").await;
+    more("the old one calls", &old).await;
     std::fs::write(&guarded.file, format!("{}{}", guarded.ca.pem, next.pem)).unwrap();
     let config = next.caller(&guarded.world, "kube-apiserver");
     until("the new one is trusted too", async || {
@@ -153,7 +158,7 @@ async fn the_ca_is_exchanged_under_load() {
         Peer::over(stream).post("/mutate", "{}").await.is_ok_and(|answer| answer.status == 200)
     })
     .await;
-    more("both are trusted").await;
+    more("both are trusted", &old).await;
     stop.store(true, Ordering::SeqCst);
     let mut kept = old.await.expect("no call failed");
     stop.store(false, Ordering::SeqCst);
@@ -163,7 +168,7 @@ async fn the_ca_is_exchanged_under_load() {
         !kept.post("/mutate", "{}").await.is_ok_and(|answer| answer.status == 200)
     })
     .await;
-    more("the new one calls").await;
+    more("the new one calls", &new).await;
     stop.store(true, Ordering::SeqCst);
     new.await.expect("no call failed");
 }
