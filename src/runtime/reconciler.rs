@@ -114,7 +114,14 @@ impl DescribedKind {
         let mut object = self.read(key).await?;
         let mut found = BTreeMap::new();
         for _ in 0..STEPS {
-            let input = ReconcileInput { object: &object, found: &found, now: Timestamp::now() };
+            let (listed, answered) = (BTreeMap::new(), BTreeMap::new());
+            let input = ReconcileInput {
+                object: &object,
+                found: &found,
+                listed: &listed,
+                answered: &answered,
+                now: Timestamp::now(),
+            };
             match (self.reconciler.reconcile)(&input) {
                 ReconcileStep::Await(after) => return Ok(after),
                 ReconcileStep::Read(keys) => {
@@ -125,6 +132,9 @@ impl DescribedKind {
                         let read = self.executor.get(&key).await?;
                         found.insert(key, read);
                     }
+                }
+                ReconcileStep::List(_) | ReconcileStep::Ask(_) => {
+                    return Err(Interrupted::TooMuch("what nothing answers yet"));
                 }
                 ReconcileStep::Write(effects) => {
                     self.write(effects, epoch).await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::api::object::ObjectKey;
+use crate::api::object::{Gvk, ObjectKey};
 use crate::effect::Effect;
 
 /// The reconciler of a kind.
@@ -27,6 +27,10 @@ pub struct ReconcileInput<'a> {
     pub object: &'a Value,
     /// The other objects that it asked to see in this reconcile; `None` for one that does not exist.
     pub found: &'a BTreeMap<ObjectKey, Option<Arc<Value>>>,
+    /// The objects of the lists that it asked for.
+    pub listed: &'a BTreeMap<ObjectList, Vec<Arc<Value>>>,
+    /// What the pods answered that it asked.
+    pub answered: &'a BTreeMap<PodRequest, PodAnswer>,
     /// The time.
     pub now: Timestamp,
 }
@@ -36,8 +40,46 @@ pub struct ReconcileInput<'a> {
 pub enum ReconcileStep {
     /// To see these objects.
     Read(Vec<ObjectKey>),
+    /// To see these lists.
+    List(Vec<ObjectList>),
+    /// To have these pods asked.
+    Ask(Vec<PodRequest>),
     /// To have these effects, one after the other.
     Write(Vec<Effect>),
     /// Nothing until an event of the object, or until this time has passed.
     Await(Option<Duration>),
+}
+
+/// The objects of a kind in one namespace that have these labels.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectList {
+    /// The kind.
+    pub gvk: Gvk,
+    /// The namespace.
+    pub namespace: String,
+    /// Labels that an object must have, by name.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A GET to a pod at its own address: it follows no redirect, and ends after 2 s or 1 MiB.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodRequest {
+    /// IP address of the pod; never that of its node.
+    pub address: String,
+    /// Port, over plain HTTP.
+    pub port: u16,
+    /// Absolute path.
+    pub path: &'static str,
+}
+
+/// What a pod answered: the status and the body, or why there is no answer, for people.
+pub type PodAnswer = Result<PodResponse, String>;
+
+/// An answer of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodResponse {
+    /// HTTP status.
+    pub status: u16,
+    /// The body, at most 1 MiB.
+    pub body: Arc<[u8]>,
 }

@@ -5,6 +5,7 @@ pub mod links;
 mod lister;
 pub mod live_spec;
 pub mod policies;
+pub mod rollout;
 pub mod rules;
 pub mod validation;
 

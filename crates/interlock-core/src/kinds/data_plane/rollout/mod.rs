@@ -1,0 +1,4 @@
+//! Rollouts of DataPlanes: the children of the live side from the last-applied spec, those of the preview from the
+//! spec, and the promotion between them.
+
+pub mod side;
