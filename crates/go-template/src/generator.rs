@@ -1,8 +1,10 @@
 //! The time and the randomness of a rendering, which the program gives: this crate has neither a clock nor a
 //! source of randomness.
 
-use hmac::{Hmac, Mac as _};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
+
+use super::key_store::Keys;
 
 /// What `now` is, and the seed of what is random: with the same generator, a template and its values always
 /// render the same text.
@@ -10,6 +12,7 @@ use sha2::Sha256;
 pub struct Generator {
     now: jiff::Timestamp,
     seed: [u8; 32],
+    keys: Keys,
 }
 
 // The seed stays out of logs: who has it has the keys and passwords that were made of it.
@@ -23,7 +26,7 @@ impl Generator {
     /// A generator for one template. The seed decides every password and key that is made, so derive it from
     /// a secret, another one for each template and each rendering that may differ.
     pub fn new(now: jiff::Timestamp, seed: [u8; 32]) -> Self {
-        Self { now, seed }
+        Self { now, seed, keys: Keys::default() }
     }
 
     /// A generator for one template of many, whose seed follows from a secret and from texts that name the
@@ -33,6 +36,16 @@ impl Generator {
         let named =
             names.iter().flat_map(|name| [&(name.len() as u64).to_be_bytes(), name.as_bytes()].concat());
         Self::new(now, keyed(secret, &named.collect::<Vec<u8>>()))
+    }
+
+    /// With keys that it shares with other renderings: their budget, and what was made before.
+    #[must_use]
+    pub fn with_keys(self, keys: &Keys) -> Self {
+        Self { keys: keys.clone(), ..self }
+    }
+
+    pub(super) fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     pub(super) fn now(&self) -> jiff::Timestamp {
@@ -61,6 +74,17 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// What names it: whoever has it can compute the bytes.
+    pub(super) fn key(&self) -> &[u8; 32] {
+        &self.key
+    }
+
+    /// Another stream, for a part of what is drawn: it is the same wherever this stream is.
+    pub(super) fn part(&self, number: u8) -> Self {
+        let key = keyed(&self.key, &[b"part".as_slice(), &[number]].concat());
+        Self { key, block: 0, bytes: [0; 32], at: 32 }
+    }
+
     fn byte(&mut self) -> u8 {
         if self.at == self.bytes.len() {
             self.bytes = keyed(&self.key, &self.block.to_be_bytes());

@@ -52,6 +52,7 @@ mod function;
 mod functions;
 mod generator;
 pub mod go;
+mod key_store;
 mod lexer;
 pub mod limits;
 mod literal;
@@ -72,6 +73,7 @@ pub use error::{ParseError, ParseErrorKind, Place, RenderError};
 pub use function::{Function, Plain, Type};
 pub use functions::{Functions, TO_YAML};
 pub use generator::Generator;
+pub use key_store::{KeyStore, Keys};
 pub use limits::{Interrupt, Interrupted, Never};
 pub use value::{Given, Root, Value};
 

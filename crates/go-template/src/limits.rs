@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use super::generator::{Generator, Stream};
+use super::key_store::Keys;
 use super::patterns::Patterns;
 
 /// Nesting of actions and parentheses in a template's text. Parser and executor recurse once per level; Go's
@@ -39,6 +40,14 @@ pub const MAX_COMPILED: usize = 1 << 20;
 
 /// Bytes of a regular expression's text: a class of two characters compiles to kilobytes.
 pub const MAX_PATTERN: usize = 2 << 10;
+
+/// Keys of the renderings that share a [`crate::Keys`], each as often as its work counts: 24 for one of RSA with
+/// 4096 bits, 12 for DSA, 8 for a derived password, 3 for a certificate, 1 for EC.
+pub const MAX_KEYS: usize = 192;
+
+/// Bytes of all keys that a [`crate::KeyStore`] keeps: those of 30 tasks at the least, each with as many as it may
+/// make.
+pub const MAX_KEYS_KEPT: usize = 8 << 20;
 
 /// Cost of visiting a node or calling a function.
 pub(super) const STEP_COST: usize = 64;
@@ -129,6 +138,8 @@ pub(super) struct Meter<'i> {
     interrupt: &'i dyn Interrupt,
     /// What the program gives for `now` and for what is random.
     generator: Option<&'i Generator>,
+    /// Keys of a rendering without a generator.
+    own: Keys,
     /// Streams that were taken from it.
     streams: Cell<u64>,
     /// Regular expressions that this rendering has compiled.
@@ -144,6 +155,7 @@ impl<'i> Meter<'i> {
             unasked: Cell::new(INTERRUPT_EVERY),
             interrupt,
             generator,
+            own: Keys::default(),
             streams: Cell::new(0),
             patterns: Patterns::default(),
         }
@@ -160,6 +172,17 @@ impl<'i> Meter<'i> {
         let call = self.streams.get();
         self.streams.set(call.wrapping_add(1));
         Some(generator.stream(call))
+    }
+
+    /// The keys that are made or known, and their budget.
+    pub(super) fn keys(&self) -> &Keys {
+        self.generator.map_or(&self.own, Generator::keys)
+    }
+
+    /// Calls the interrupt now, between pieces of work that take milliseconds.
+    pub(super) fn ask(&self) -> Result<(), LimitReached> {
+        self.unasked.set(0);
+        self.interrupt.interrupted().map_or(Ok(()), |why| Err(why.into()))
     }
 
     /// Charges for a text of `bytes` bytes, before it is created.
@@ -207,7 +230,6 @@ impl<'i> Meter<'i> {
             self.unasked.set(unasked);
             return Ok(());
         }
-        self.unasked.set(0);
-        self.interrupt.interrupted().map_or(Ok(()), |why| Err(why.into()))
+        self.ask()
     }
 }

@@ -1,10 +1,9 @@
-//! Keys and certificates as Go's `crypto` makes and writes them, from a stream of random bytes.
-//!
-//! Keys are made for templates, whose authors read them: the arithmetic is not constant-time.
+//! Keys and certificates in the forms of Go's `crypto`, from a stream of random bytes. Arithmetic, encodings and
+//! signatures are those of RustCrypto; what is here draws from the stream, and lets a search be interrupted.
 
 pub(super) mod certificate;
-pub(super) mod der;
 pub(super) mod dsa;
+pub(super) mod making;
 pub(super) mod p256;
 pub(super) mod pem;
 mod prime;

@@ -1,95 +1,58 @@
-//! RSA: keys, their PKCS #1 form, and signatures with SHA-256.
+//! RSA: keys of two primes, and their PKCS #1 form.
 
-use num_bigint::BigUint;
+use crypto_bigint::{BoxedUint, NonZero};
+use rsa::PrivateKey;
+use rsa::pkcs1::der::Decode as _;
+use rsa::pkcs1::{EncodeRsaPrivateKey as _, RsaPrivateKeyRef};
+use rsa::pkcs1v15::SigningKey;
+use rsa::sha2::Sha256;
 
-use super::der::{self, DerElement, SEQUENCE};
+use super::making::Making;
 use super::prime;
+use crate::error::Failure;
 use crate::generator::Stream;
-use crate::limits::{LimitReached, Meter};
 
 /// The public exponent of made keys.
-const EXPONENT: u32 = 65_537;
+const EXPONENT: u64 = 65_537;
 
-/// `DigestInfo` of a SHA-256 up to its bytes.
-const SHA256: [u8; 19] = [
-    0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00,
-    0x04, 0x20,
-];
+/// Bytes of the largest modulus of a key that is given: the work of a signature grows with its third power.
+const MAX_MODULUS: u32 = 1024;
 
 /// A private key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RsaKey {
-    modulus: BigUint,
-    exponent: BigUint,
-    private: BigUint,
-    primes: [BigUint; 2],
-}
+pub(crate) struct RsaKey(PrivateKey);
 
 impl RsaKey {
-    /// A key of these bits, a multiple of 128.
-    pub(crate) fn generate(meter: &Meter, stream: &mut Stream, bits: usize) -> Result<Self, LimitReached> {
-        let exponent = BigUint::from(EXPONENT);
-        let one = BigUint::from(1_u8);
-        loop {
-            let p = prime::random(meter, stream, bits / 2)?;
-            let q = prime::random(meter, stream, bits / 2)?;
-            let order = (&p - &one) * (&q - &one);
-            // Two equal primes, and those that the exponent divides, are as good as impossible.
-            let Some(private) = exponent.modinv(&order).filter(|_| p != q) else { continue };
-            return Ok(Self { modulus: &p * &q, exponent, private, primes: [p, q] });
-        }
+    /// A key of these bits, a multiple of 16.
+    pub(crate) fn generate(making: &mut Making<'_, '_>, stream: &Stream, bits: u32) -> Result<Self, Failure> {
+        let exponent = BoxedUint::from(EXPONENT);
+        // The exponent is a prime, so it has an inverse unless it divides `n - 1`.
+        let divisor = NonZero::new(exponent.clone()).into_option();
+        let is_divided =
+            |n: &BoxedUint| divisor.as_ref().is_some_and(|divisor| n.rem_vartime(divisor).is_one().to_bool());
+        let is_wanted = |n: &BoxedUint| prime::is_prime(n) && !is_divided(n);
+        let p = making.number(0, prime::candidates(stream.part(0), bits / 2), is_wanted)?;
+        let q = making.number(1, prime::candidates(stream.part(1), bits / 2), |q| *q != p && is_wanted(q))?;
+        PrivateKey::from_p_q(p, q, exponent).map(Self).map_err(failed)
     }
 
     /// `x509.MarshalPKCS1PrivateKey`.
-    pub(crate) fn der(&self) -> Vec<u8> {
-        let [p, q] = &self.primes;
-        let one = BigUint::from(1_u8);
-        let parts = [
-            BigUint::ZERO,
-            self.modulus.clone(),
-            self.exponent.clone(),
-            self.private.clone(),
-            p.clone(),
-            q.clone(),
-            &self.private % (p - &one),
-            &self.private % (q - &one),
-            q.modinv(p).unwrap_or_default(),
-        ];
-        der::sequence(&parts.each_ref().map(der::integer))
+    pub(crate) fn der(&self) -> Result<Vec<u8>, Failure> {
+        self.0.to_pkcs1_der().map(|der| der.as_bytes().to_vec()).map_err(failed)
     }
 
-    /// `x509.ParsePKCS1PrivateKey`, of keys with two primes.
+    /// `x509.ParsePKCS1PrivateKey`, of keys with two primes and at most 8192 bits.
     pub(crate) fn parse(der: &[u8]) -> Option<Self> {
-        let mut reader = DerElement::only(der)?.inside(SEQUENCE)?;
-        let mut numbers = Vec::new();
-        for _ in 0..9 {
-            numbers.push(reader.next_element()?.number()?);
-        }
-        let [version, modulus, exponent, private, p, q, ..] = numbers.as_slice() else { return None };
-        let zero = BigUint::ZERO;
-        let is_sound = reader.is_empty()
-            && *version == zero
-            && [modulus, exponent, private, p, q].into_iter().all(|number| *number > zero)
-            && &(p * q) == modulus;
-        is_sound.then(|| Self {
-            modulus: modulus.clone(),
-            exponent: exponent.clone(),
-            private: private.clone(),
-            primes: [p.clone(), q.clone()],
-        })
+        let key = RsaPrivateKeyRef::from_der(der).ok()?;
+        let is_small = u32::from(key.modulus.len()) <= MAX_MODULUS;
+        if is_small { key.try_into().ok().map(Self) } else { None }
     }
 
-    /// The public key as PKCS #1 has it.
-    pub(super) fn public_der(&self) -> Vec<u8> {
-        der::sequence(&[der::integer(&self.modulus), der::integer(&self.exponent)])
+    /// What signs with it, in version 1.5 of PKCS #1 with SHA-256.
+    pub(super) fn signing(&self) -> SigningKey<Sha256> {
+        SigningKey::new(self.0.clone())
     }
+}
 
-    /// A signature of PKCS #1 version 1.5; `None` if the key is too short for one.
-    pub(super) fn sign(&self, digest: &[u8; 32]) -> Option<Vec<u8>> {
-        let size = usize::try_from(self.modulus.bits().div_ceil(8)).ok()?;
-        let padding = size.checked_sub(SHA256.len() + digest.len() + 3).filter(|padding| *padding >= 8)?;
-        let message = [&[0, 1], vec![0xff; padding].as_slice(), &[0], &SHA256, digest].concat();
-        let signature = BigUint::from_bytes_be(&message).modpow(&self.private, &self.modulus).to_bytes_be();
-        Some([vec![0; size - signature.len()], signature].concat())
-    }
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("failed to generate private key: {error}"))
 }

@@ -4,23 +4,24 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use aes::Aes256;
-use aes::cipher::{BlockDecrypt as _, BlockEncrypt as _, KeyInit as _};
+use aes::cipher::{BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
-use num_bigint::BigUint;
 use sha2::Sha256;
 
 use super::coerce;
 use super::random::stream;
 use crate::crypto::certificate::{CertificateTemplate, Issuer};
+use crate::crypto::making::Making;
 use crate::crypto::rsa::RsaKey;
 use crate::crypto::{dsa, p256, pem};
 use crate::dynamic::{Certificate, Val};
 use crate::error::Failure;
 use crate::function::Type::{self, Int, List, Str, Uint32};
 use crate::function::{Function, arg, fixed};
-use crate::limits::Meter;
+use crate::generator::Stream;
+use crate::limits::{MAX_KEYS, Meter};
 use crate::time::Time;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -34,39 +35,62 @@ pub(super) const FUNCTIONS: &[Function] = &[
     fixed("decryptAES", &[Str, Str], decrypted),
 ];
 
-/// Work of keys, whatever the luck of the search for their primes is: what one takes of a rendering's budget is
-/// about what it takes of its time.
-const RSA_4096: usize = 24 << 20;
-const RSA_2048: usize = 3 << 20;
-const DSA_2048: usize = 12 << 20;
-const EC_256: usize = 1 << 20;
+/// Costs of keys, of [`MAX_KEYS`]: about 40 ms of a processor each, whatever the luck of the search.
+const RSA_4096: usize = 24;
+const RSA_2048: usize = 3;
+const DSA_2048: usize = 12;
+const EC_256: usize = 1;
 
-/// Work of a derived password: scrypt with 32 MiB of memory.
-const DERIVED: usize = 8 << 20;
+/// Cost of a derived password: scrypt with 32 MiB of memory.
+const DERIVED: usize = 8;
+
+/// Work of a call that finds its key made, and of reading a key that is given.
+const CALL: usize = 16 << 10;
 
 /// Bytes of a block of AES.
 const BLOCK: usize = 16;
 
 const LABEL_RSA: &str = "RSA PRIVATE KEY";
 
+/// Charges for a key, before it is made.
+fn charge_key(meter: &Meter, cost: usize) -> Result<(), Failure> {
+    meter.read(CALL)?;
+    meter.keys().charge(cost).map_err(|number| {
+        Failure::new(format!(
+            "key number {number} of this task is over its budget, which is {} keys of RSA with 4096 bits, {} of DSA, \
+             {} derived passwords, {} certificates or {} keys of EC: make fewer, divide the task, or use \
+             genPrivateKey \"ecdsa\"",
+            MAX_KEYS / RSA_4096,
+            MAX_KEYS / DSA_2048,
+            MAX_KEYS / DERIVED,
+            MAX_KEYS / RSA_2048,
+            MAX_KEYS / EC_256,
+        ))
+    })
+}
+
 fn private_key(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let kind = arg::text(args, 0);
-    let text = match kind {
-        b"" | b"rsa" => {
-            meter.read(RSA_4096)?;
-            pem::encode(LABEL_RSA, &RsaKey::generate(meter, &mut stream(meter)?, 4096)?.der())
-        }
-        b"dsa" => {
-            meter.read(DSA_2048)?;
-            pem::encode("DSA PRIVATE KEY", &dsa::generate(meter, &mut stream(meter)?)?)
-        }
-        b"ecdsa" => {
-            meter.read(EC_256)?;
-            pem::encode("EC PRIVATE KEY", &p256::generate(&mut stream(meter)?))
-        }
+    let (cost, label) = match kind {
+        b"" | b"rsa" => (RSA_4096, LABEL_RSA),
+        b"dsa" => (DSA_2048, "DSA PRIVATE KEY"),
+        b"ecdsa" => (EC_256, "EC PRIVATE KEY"),
         _ => return Ok(Val::str([b"Unknown type ", kind].concat())),
     };
-    meter.bytes(text.len())?;
+    charge_key(meter, cost)?;
+    meter.bytes(4 << 10)?;
+    let mut stream = stream(meter)?;
+    let mut making = Making::of(meter, &[label.as_bytes(), stream.key()]);
+    if let Some([text]) = making.made() {
+        return Ok(Val::str(&text[..]));
+    }
+    let der = match cost {
+        RSA_4096 => RsaKey::generate(&mut making, &stream, 4096)?.der()?,
+        DSA_2048 => dsa::generate(&mut making, &stream)?,
+        _ => p256::generate(&mut stream)?,
+    };
+    let text = pem::encode(label, &der);
+    making.finish(&[text.as_bytes()])?;
     Ok(Val::str(text))
 }
 
@@ -127,19 +151,27 @@ fn derived_password(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     if templates.is_empty() {
         return Ok(Val::str([b"cannot find password template ", kind].concat()));
     }
-    meter.read(DERIVED)?;
+    charge_key(meter, DERIVED)?;
     meter.bytes(64)?;
     let lengthened = |text: &[u8]| {
         let length = u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes();
         [PASSWORD_SEED, &length, text].concat()
     };
     let failed = |error: &dyn std::fmt::Display| Failure::new(format!("failed to derive password: {error}"));
-    let parameters = scrypt::Params::new(15, 8, 2, 64).map_err(|error| failed(&error))?;
-    let mut key = [0; 64];
-    scrypt::scrypt(password, &lengthened(arg::text(args, 3)), &parameters, &mut key)
-        .map_err(|error| failed(&error))?;
+    let salt = lengthened(arg::text(args, 3));
+    let mut making = Making::of(meter, &[b"scrypt", password, &salt]);
+    let key = match making.made() {
+        Some([key]) => key.clone(),
+        _ => {
+            let parameters = scrypt::Params::new(15, 8, 2).map_err(|error| failed(&error))?;
+            let mut key = [0; 64];
+            scrypt::scrypt(password, &salt, &parameters, &mut key).map_err(|error| failed(&error))?;
+            making.finish(&[&key])?;
+            key.into()
+        }
+    };
     let counter = u32::try_from(arg::int(args, 0)).unwrap_or_default().to_be_bytes();
-    let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(&key).map_err(|error| failed(&error))?;
+    let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&key).map_err(|error| failed(&error))?;
     mac.update(&[lengthened(arg::text(args, 4)).as_slice(), &counter].concat());
     let seed = mac.finalize().into_bytes();
     let template = templates[usize::from(seed[0]) % templates.len()];
@@ -158,6 +190,7 @@ fn custom_certificate(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
             arg::text(args, at).iter().copied().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
         STANDARD.decode(text).map_err(|_| Failure::new(format!("unable to decode base64 {what}")))
     };
+    meter.read(CALL)?;
     let (cert, key) = (decoded(0, "certificate")?, decoded(1, "private key")?);
     parse_issuer(&cert, "decodedCert")?;
     parse_key(&key, "key", "decodedKey")?;
@@ -244,7 +277,7 @@ fn made(
     is_authority: bool,
     issuer: Option<(&Issuer, &RsaKey)>,
 ) -> Result<Val, Failure> {
-    meter.read(RSA_2048)?;
+    charge_key(meter, RSA_2048)?;
     meter.bytes(8 << 10)?;
     let now = meter.now().map(|now| Time::of_second(now.as_second()));
     let now =
@@ -257,15 +290,39 @@ fn made(
         names: names.names,
         not_after: now.plus(nanos),
         not_before: now,
-        serial: BigUint::from_bytes_be(&stream.bytes(16)),
+        serial: stream.bytes(16),
         is_authority,
     };
-    let key = RsaKey::generate(meter, &mut stream, 2048)?;
+    let mut making = making(meter, &wanted, &stream, args.get(4));
+    if let Some([cert, key]) = making.made() {
+        return Ok(Val::Certificate(Rc::new(Certificate {
+            cert: cert.as_ref().into(),
+            key: key.as_ref().into(),
+        })));
+    }
+    let key = RsaKey::generate(&mut making, &stream, 2048)?;
     let der = wanted
         .sign(&key, issuer)
         .map_err(|error| Failure::new(format!("error creating certificate: {error}")))?;
-    let (cert, key) = (pem::encode("CERTIFICATE", &der), pem::encode(LABEL_RSA, &key.der()));
+    let (cert, key) = (pem::encode("CERTIFICATE", &der), pem::encode(LABEL_RSA, &key.der()?));
+    making.finish(&[cert.as_bytes(), key.as_bytes()])?;
     Ok(Val::Certificate(Rc::new(Certificate { cert: cert.as_bytes().into(), key: key.as_bytes().into() })))
+}
+
+/// The making of a certificate, which is a function of what it says, of the stream, and of the issuer.
+fn making<'m, 'i>(
+    meter: &'m Meter<'i>,
+    wanted: &CertificateTemplate<'_>,
+    stream: &Stream,
+    issuer: Option<&Val>,
+) -> Making<'m, 'i> {
+    let times = [wanted.not_before.second, wanted.not_after.second, i64::from(wanted.is_authority)];
+    let said = format!("{times:?} {:?} {:?} {:?}", wanted.common_name, wanted.addresses, wanted.names);
+    let (cert, key): (&[u8], &[u8]) = match issuer {
+        Some(Val::Certificate(by)) => (&by.cert, &by.key),
+        _ => (&[], &[]),
+    };
+    Making::of(meter, &[b"certificate", stream.key(), said.as_bytes(), cert, key])
 }
 
 /// The cipher of a password, of which the first 32 bytes count.
@@ -296,7 +353,8 @@ fn encrypted(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     for plain in padded.chunks_exact(BLOCK) {
         let before = &out[out.len() - BLOCK..];
         let mixed: Vec<u8> = plain.iter().zip(before).map(|(a, b)| a ^ b).collect();
-        let mut block = aes::Block::clone_from_slice(&mixed);
+        let mut block = aes::Block::default();
+        block.copy_from_slice(&mixed);
         cipher.encrypt_block(&mut block);
         out.extend_from_slice(&block);
     }
@@ -318,7 +376,8 @@ fn decrypted(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     }
     let mut out = Vec::with_capacity(bytes.len());
     for (secret, before) in bytes[BLOCK..].chunks_exact(BLOCK).zip(bytes.chunks_exact(BLOCK)) {
-        let mut block = aes::Block::clone_from_slice(secret);
+        let mut block = aes::Block::default();
+        block.copy_from_slice(secret);
         cipher.decrypt_block(&mut block);
         out.extend(block.iter().zip(before).map(|(a, b)| a ^ b));
     }

@@ -6,6 +6,7 @@ mod budgets;
 mod decoding;
 mod generated;
 mod go_cases;
+mod making;
 
 use std::sync::LazyLock;
 
