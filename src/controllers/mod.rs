@@ -150,6 +150,7 @@ fn instances(
         pipe_helper: context.pipe_helper,
         pool: context.pool,
         template_key: context.template_key,
+        made_keys: Arc::default(),
         metrics: context.metrics,
     }
 }

@@ -50,3 +50,41 @@ fn another_process_goes_on_with_the_same_passwords() {
     assert_eq!(key["immutable"], true);
     assert_eq!(key["data"]["key"].as_str().map(str::len), Some(44), "32 bytes in base 64");
 }
+
+const KEYS: &str = r#"
+apiVersion: kudo.dev/v1beta1
+kind: OperatorVersion
+metadata: {name: keys-0.1.0}
+spec:
+  operator: {kind: Operator, name: keys}
+  version: 0.1.0
+  tasks:
+  - {name: key, kind: Apply, spec: {resources: [key.yaml]}}
+  plans: {deploy: {phases: [{name: all, steps: [{name: key, tasks: [key]}]}]}}
+  templates:
+    key.yaml: |
+      apiVersion: v1
+      kind: Secret
+      metadata: {name: "{{ .Name }}-generated"}
+      data: {key: "{{ genPrivateKey "rsa" | b64enc }}"}
+"#;
+
+/// A run draws the same numbers at each try: only a search that goes on ends.
+#[test]
+fn a_plan_ends_whose_key_takes_longer_than_a_rendering_may() {
+    let cluster = Cluster::own(&[]);
+    let interlock = Interlock::install(&cluster, &["--render-limit=400ms"]);
+    let ground = Ground::new(&cluster, "keys", KEYS);
+    ground.create("one", "keys-0.1.0", &json!({}));
+    ground.await_that("one", "its search was interrupted", |found| {
+        let step = &found["status"]["planStatus"]["deploy"]["phases"][0]["steps"][0];
+        step["message"].as_str().is_some_and(|message| message.contains("--render-limit"))
+    });
+    ground.await_plan("one", "deploy", "COMPLETE");
+    let made = await_secret(&ground, "one");
+    drop(interlock);
+    assert!(
+        made["key"].as_str().is_some_and(|key| key.starts_with("LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt")),
+        "{made}"
+    );
+}

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use go_template::yaml;
@@ -92,8 +93,8 @@ fn rendered(flags: &RenderFlags, namespace: &str) -> Result<(String, Vec<CliErro
     let values: Values<'_> =
         given.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
     let (key, deadline) = (flags.generator.key()?, flags.generator.deadline());
-    let seed = Seed { key: &key, started: flags.generator.now() };
-    let cache = Rendered::default();
+    let (cache, keys) = (Rendered::default(), Arc::default());
+    let seed = Seed { key: &key, started: flags.generator.now(), keys: &keys };
     let mut all = Vec::new();
     for plan in plans {
         let run = Run {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use go_template::KeyStore;
 use interlock_core::api::interlock::Account;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
@@ -72,11 +73,18 @@ pub struct InstanceContext {
     pub pool: Arc<Pool>,
     /// The key of which what templates generate follows, once it is read.
     pub template_key: Arc<OnceLock<SeedKey>>,
+    /// Keys that templates have made.
+    pub made_keys: Arc<KeyStore>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }
 
 impl InstanceContext {
+    /// What templates draw from, and what they have made of it.
+    pub fn draws(&self) -> (Option<&SeedKey>, &Arc<KeyStore>) {
+        (self.template_key.get(), &self.made_keys)
+    }
+
     /// A package, as last seen.
     pub fn package(&self, version: &VersionRef<'_>) -> Option<Arc<Package>> {
         self.store.operator_version(&NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use go_template::KeyStore;
 use interlock_core::api::stamp::Applied;
 use interlock_core::engine::render_cache::Rendered;
 use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
@@ -23,6 +24,8 @@ pub struct Engine {
     /// When the run started; the time of its first pass until that is recorded.
     started: Timestamp,
     key: Option<SeedKey>,
+    /// Keys that templates of all runs have made.
+    keys: Arc<KeyStore>,
     rendered: Rendered,
 }
 
@@ -32,9 +35,9 @@ impl Engine {
         subject: &InstanceView,
         spec: &Applied<'static>,
         package: &Arc<Package>,
-        key: Option<&SeedKey>,
+        drawn: (Option<&SeedKey>, &Arc<KeyStore>),
     ) -> Self {
-        Self::of(subject, spec, package, (subject.plan(), subject.plan_uid()), key)
+        Self::of(subject, spec, package, (subject.plan(), subject.plan_uid()), drawn)
     }
 
     /// An execution of a plan, on this spec and package.
@@ -43,7 +46,7 @@ impl Engine {
         spec: &Applied<'static>,
         package: &Arc<Package>,
         (plan, uid): (&str, &str),
-        key: Option<&SeedKey>,
+        (key, keys): (Option<&SeedKey>, &Arc<KeyStore>),
     ) -> Self {
         let in_progress = subject.progress.as_ref().filter(|progress| progress.uid == uid);
         let carried_out = subject.basis.as_ref().and_then(|basis| basis.run.as_ref());
@@ -62,6 +65,7 @@ impl Engine {
             uid: uid.to_owned(),
             started: recorded.unwrap_or_else(Timestamp::now),
             key: key.cloned(),
+            keys: keys.clone(),
             rendered: Rendered::default(),
         }
     }
@@ -91,7 +95,7 @@ impl Engine {
             values: &self.spec.parameters,
             transient: kinds::transient_rules(),
             helper,
-            seed: self.key.as_ref().map(|key| Seed { key, started: self.started }),
+            seed: self.key.as_ref().map(|key| Seed { key, started: self.started, keys: &self.keys }),
             rendered: &self.rendered,
             interrupt: deadline,
         }

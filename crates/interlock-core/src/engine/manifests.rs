@@ -211,7 +211,8 @@ mod tests {
         let values: Values<'_> =
             given.iter().map(|(k, v)| ((*k).to_owned().into(), (*v).to_owned().into())).collect();
         let key = SeedKey([7; 32]);
-        let seed = Seed { key: &key, started: jiff::Timestamp::UNIX_EPOCH };
+        let keys = std::sync::Arc::default();
+        let seed = Seed { key: &key, started: jiff::Timestamp::UNIX_EPOCH, keys: &keys };
         let run = Run {
             package,
             instance: &instance,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use go_template::yaml::{Aliases, Reader};
-use go_template::{Given, RenderError, Root};
+use go_template::{Given, Keys, RenderError, Root};
 use serde_json::Value;
 
 use super::errors::{TaskError, reason};
@@ -42,6 +42,11 @@ impl TaskContext<'_> {
     /// `plan.phase.step.task`, as KUDO's texts name it.
     pub fn path(&self) -> String {
         format!("{}.{}.{}.{}", self.run.plan, self.phase, self.step, self.task)
+    }
+
+    /// The keys of the task, with their budget.
+    fn keys(&self) -> Keys {
+        self.run.seed.map(|seed| seed.keys(&self.run.instance.namespace)).unwrap_or_default()
     }
 
     /// Root value of the templates (KUDO `task/render.go`).
@@ -86,7 +91,8 @@ pub(super) fn unnamed(context: &TaskContext<'_>, file: &str) -> Result<Value, Ta
     interrupt.begin();
     let reader = Reader::new(Aliases::Counted, interrupt);
     let pipes = pipes_of(context)?;
-    let documents = documents(&reader, file, &render(context, file, &context.root(&pipes))?)?;
+    let keys = context.keys();
+    let documents = documents(&reader, file, &render(context, file, &context.root(&pipes), &keys)?)?;
     match <[Value; 1]>::try_from(documents) {
         Ok([object]) if object.is_object() => Ok(object),
         Ok(_) => Err(TaskError::fatal(reason::RENDERING, format!("{file} is no object"))),
@@ -101,9 +107,8 @@ fn pipes_of(context: &TaskContext<'_>) -> Result<BTreeMap<String, go_template::V
     pipes::of_plan(context.run).map_err(|why| TaskError::fatal(reason::INVALID_PLAN, why))
 }
 
-/// The objects with the file of each, and not cached. A task has one deadline, and one budget of decoded bytes;
-/// each file has its own budget of work
-/// and output.
+/// The objects with the file of each, and not cached. A task has one deadline, one budget of decoded bytes, and one
+/// of keys; each file has its own budget of work and output.
 pub(super) fn with_files<'f>(
     context: &TaskContext<'_>,
     resources: &'f [String],
@@ -112,11 +117,11 @@ pub(super) fn with_files<'f>(
     interrupt.begin();
     let reader = Reader::new(Aliases::Counted, interrupt);
     let pipes = pipes_of(context)?;
-    let root = context.root(&pipes);
+    let (root, keys) = (context.root(&pipes), context.keys());
     let mut objects: Vec<(&str, Value)> = Vec::new();
     let mut places = BTreeMap::new();
     for file in resources {
-        for object in decode(&reader, file, &render(context, file, &root)?)? {
+        for object in decode(&reader, file, &render(context, file, &root, &keys)?)? {
             let place =
                 *places.entry((Gvk::of(&object), name(&object).map(str::to_owned))).or_insert(objects.len());
             match objects.get_mut(place) {
@@ -132,7 +137,7 @@ fn name(object: &Value) -> Option<&str> {
     meta_str(object, "name")
 }
 
-fn render(context: &TaskContext<'_>, file: &str, root: &Root<'_>) -> Result<String, TaskError> {
+fn render(context: &TaskContext<'_>, file: &str, root: &Root<'_>, keys: &Keys) -> Result<String, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::RENDERING, cause);
     let template = context
         .run
@@ -145,7 +150,7 @@ fn render(context: &TaskContext<'_>, file: &str, root: &Root<'_>) -> Result<Stri
         Some(seed) => {
             let run = context.run;
             let names = [&run.instance.uid, run.uid, run.package.hash.as_str(), file];
-            template.render_with(root, &seed.generator(names), run.interrupt)
+            template.render_with(root, &seed.generator(names).with_keys(keys), run.interrupt)
         }
         None => template.render(root, context.run.interrupt),
     };
@@ -228,4 +233,103 @@ fn addressable(gvk: &Gvk, name: &str) -> Result<(), String> {
              characters without / and %"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use go_template::{Interrupt, Interrupted, KeyStore, Never};
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::advance::sim::Fixture;
+    use crate::engine::render_cache::Rendered;
+    use crate::engine::seed::{Seed, SeedKey};
+
+    /// A time limit that is over when it was asked so often, in each rendering anew.
+    #[derive(Debug)]
+    struct Limit {
+        asked: usize,
+        left: AtomicUsize,
+    }
+
+    impl Interrupt for Limit {
+        fn begin(&self) {
+            self.left.store(self.asked, Ordering::Relaxed);
+        }
+
+        fn interrupted(&self) -> Option<Interrupted> {
+            let left = self.left.load(Ordering::Relaxed);
+            self.left.store(left.saturating_sub(1), Ordering::Relaxed);
+            (left == 0).then_some(crate::package::functions::TIME_LIMIT)
+        }
+    }
+
+    /// A package of one task with so many files, each with one key.
+    fn keys(files: usize, kind: &str) -> (Fixture, Vec<String>) {
+        let names: Vec<String> = (0..files).map(|i| format!("key-{i}.yaml")).collect();
+        let template = |name: &String| {
+            let text = format!(
+                "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\n\
+                 stringData: {{key: {{{{ genPrivateKey \"{kind}\" | b64enc }}}}}}\n"
+            );
+            (name.clone(), json!(text))
+        };
+        let templates: serde_json::Map<_, _> = names.iter().map(template).collect();
+        let spec = json!({
+            "operator": {"name": "keys"}, "version": "1.0.0",
+            "tasks": [{"name": "all", "kind": "Apply", "spec": {"resources": names}}],
+            "plans": {"deploy": {"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["all"]}]}]}},
+            "templates": templates,
+        });
+        (Fixture::new(spec), names)
+    }
+
+    fn pass(
+        (fixture, names): &(Fixture, Vec<String>),
+        store: &Arc<KeyStore>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<Vec<Value>, TaskError> {
+        let key = SeedKey([3; 32]);
+        let seed = Some(Seed { key: &key, started: jiff::Timestamp::UNIX_EPOCH, keys: store });
+        let rendered = Rendered::default();
+        let run = Run { seed, interrupt, rendered: &rendered, ..fixture.run() };
+        let params = BTreeMap::new();
+        objects(&TaskContext { run: &run, params: &params, phase: "p", step: "s", task: "all" }, names)
+    }
+
+    /// Each pass of a run draws the same numbers, so a search that began anew each time would never end.
+    #[test]
+    fn keys_that_take_longer_than_the_limit_are_made_in_several_passes() {
+        let (package, store) = (keys(2, "rsa"), Arc::default());
+        let limit = Limit { asked: 20, left: AtomicUsize::new(0) };
+        let mut tries = 1;
+        let made = loop {
+            match pass(&package, &store, &limit) {
+                Ok(made) => break made,
+                Err(error) => assert!(matches!(error, TaskError::Transient(_)), "{error:?}"),
+            }
+            tries += 1;
+            assert!(tries < 1000, "the plan never ends");
+        };
+        assert!(tries > 1, "the limit was reached");
+        assert_eq!(pass(&package, &store, &limit).ok(), Some(made.clone()), "the next pass has them");
+        assert_ne!(made[0]["stringData"], made[1]["stringData"]);
+        let elsewhere = pass(&package, &Arc::default(), &Never);
+        assert_eq!(elsewhere.ok(), Some(made), "another process makes the same");
+    }
+
+    #[test]
+    fn a_task_of_a_thousand_keys_fails_for_good() {
+        let error = pass(&keys(1000, "ecdsa"), &Arc::default(), &Never).expect_err("too many");
+        let TaskError::Fatal { cause, .. } = &error else { panic!("{error:?}") };
+        let wanted =
+            "error expanding template key-192.yaml: error rendering template: template: key-192.yaml:4:";
+        assert!(cause.starts_with(wanted), "{cause}");
+        let wanted =
+            "error calling genPrivateKey: key number 193 of this task is over its budget, which is 8 keys";
+        assert!(cause.contains(wanted), "{cause}");
+    }
 }

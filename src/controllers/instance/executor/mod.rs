@@ -140,7 +140,7 @@ impl<'a> Pass<'a> {
             }
             _ => PlanState::start(package, &plan, &uid),
         };
-        let engine = Arc::new(Engine::new(&subject, spec, package, ctx.template_key.get()));
+        let engine = Arc::new(Engine::new(&subject, spec, package, ctx.draws()));
         let hold = ctx.pool.hold(&subject.key.namespace);
         let limits = limits(&subject, package, started);
         let observed = Observed { limits, adoption, ..Observed::default() };
