@@ -35,7 +35,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     fixed("decryptAES", &[Str, Str], decrypted),
 ];
 
-/// Costs of keys, of [`MAX_KEYS`]: about 40 ms of a processor each, whatever the luck of the search.
+/// Costs of keys, of [`MAX_KEYS`]: about 20 ms of a processor each, whatever the luck of the search.
 const RSA_4096: usize = 24;
 const RSA_2048: usize = 3;
 const DSA_2048: usize = 12;
