@@ -84,6 +84,11 @@ pub fn admin_name(data_plane: &str, state: SideState) -> String {
     bounded(&format!("dataplane-admin-{data_plane}"), suffix(state))
 }
 
+/// Name of the preview's Service beside a live one whose name the spec fixes.
+pub fn preview_of(service: &str) -> String {
+    bounded(service, suffix(SideState::Preview))
+}
+
 fn suffix(state: SideState) -> &'static str {
     match state {
         SideState::Live => "",
@@ -91,15 +96,16 @@ fn suffix(state: SideState) -> &'static str {
     }
 }
 
-/// A name that fits: a longer one is cut, and a hash of the whole keeps two of them apart.
+/// A name that fits: a longer one is cut, and a hash of the whole keeps two of them apart. So it does where a name
+/// has dots, which those of Services cannot have.
 fn bounded(name: &str, suffix: &str) -> String {
-    if name.len() + suffix.len() <= LONGEST {
+    if name.len() + suffix.len() <= LONGEST && !name.contains('.') {
         return format!("{name}{suffix}");
     }
     let hash = Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).simple().to_string();
     let kept = LONGEST - suffix.len() - HASH - 1;
-    let cut: String = name.chars().take(kept).collect();
-    format!("{}-{}{suffix}", cut.trim_end_matches(['-', '.']), &hash[..HASH])
+    let cut: String = name.replace('.', "-").chars().take(kept).collect();
+    format!("{}-{}{suffix}", cut.trim_end_matches('-'), &hash[..HASH])
 }
 
 #[cfg(test)]
@@ -127,8 +133,11 @@ mod tests {
             ingress_name(&long, SideState::Live),
             ingress_name(&long, SideState::Preview),
             admin_name(&long, SideState::Live),
+            preview_of(&long),
+            ingress_name("edge.v1", SideState::Live),
+            ingress_name("edge-v1", SideState::Live),
         ];
-        assert!(all.iter().all(|name| name.len() <= LONGEST), "{all:?}");
+        assert!(all.iter().all(|name| name.len() <= LONGEST && !name.contains('.')), "{all:?}");
         let apart: std::collections::BTreeSet<&String> = all.iter().collect();
         assert_eq!(apart.len(), all.len(), "{all:?}");
     }
