@@ -5,6 +5,7 @@
 //! is stored and carried out. `null` reads as absent, as in Go.
 
 pub mod definition;
+pub mod labels;
 pub mod stamp;
 
 use serde::Deserialize;

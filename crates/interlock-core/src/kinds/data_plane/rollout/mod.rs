@@ -1,4 +1,6 @@
 //! Rollouts of DataPlanes: the children of the live side from the last-applied spec, those of the preview from the
 //! spec, and the promotion between them.
 
+pub mod children;
+mod list_keys;
 pub mod side;
