@@ -2,5 +2,6 @@
 //! spec, and the promotion between them.
 
 pub mod children;
+pub mod drift;
 mod list_keys;
 pub mod side;
