@@ -21,6 +21,9 @@ pub const VERSION: &str = "v1beta1";
 pub const API_VERSION: &str = "gateway-operator.konghq.com/v1beta1";
 /// Name of the container that runs Kong; the others do not count, in any position.
 pub const PROXY: &str = "proxy";
+/// Ports that the generated container [`PROXY`] has, by name.
+pub const PROXY_PORTS: [(&str, u16); 4] =
+    [("proxy", 8000), ("proxy-ssl", 8443), ("metrics", 8100), ("admin-ssl", 8444)];
 
 /// Spec of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::api::kong::IngressPort;
+use crate::api::kong::{IngressPort, PROXY_PORTS};
 use crate::api::pod::Container;
 use crate::api::rule::Rule;
 use crate::kinds::data_plane::flavor::environment::{EnvVariable, Surroundings, Unknown, variables};
@@ -22,9 +22,6 @@ const STREAM_LISTEN: &str = "KONG_STREAM_LISTEN";
 const DEFAULT_TARGET: i64 = 8000;
 /// Ports on which Kong listens by default under Kong's operator.
 const DEFAULT_LISTEN: [i64; 2] = [8000, 8443];
-/// Ports that have a name in the generated container.
-const GENERATED: [(&str, i64); 4] =
-    [("proxy", 8000), ("proxy-ssl", 8443), ("metrics", 8100), ("admin-ssl", 8444)];
 
 /// Target of a port of the Service.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,7 +89,8 @@ fn unknown_port(findings: &mut Findings, (variable, why): (&str, &Unknown)) {
 fn target(port: Option<&Value>, proxy: &Container) -> Target {
     let named = |name: &str| {
         let own = proxy.ports.iter().find(|port| port.name == name).map(|port| port.container_port);
-        let generated = || GENERATED.iter().find(|(known, _)| *known == name).map(|(_, port)| *port);
+        let generated =
+            || PROXY_PORTS.iter().find(|(known, _)| *known == name).map(|(_, port)| i64::from(*port));
         own.or_else(generated).map_or(Target::Nowhere, Target::Port)
     };
     match port {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::kong::PROXY;
+use crate::api::kong::{PROXY, PROXY_PORTS};
 
 /// Name of the volume with the certificate of the admin API.
 pub(super) const CERTIFICATE: &str = "cluster-certificate";
@@ -51,10 +51,6 @@ const ADMIN_API: [(&str, &str); 8] = [
 ];
 /// Without one it would serve everybody, so it is off.
 const NO_ADMIN_API: [(&str, &str); 1] = [("KONG_ADMIN_LISTEN", "off")];
-
-/// Ports of the container, by name.
-pub(super) const PORTS: [(&str, u16); 4] =
-    [("proxy", 8000), ("proxy-ssl", 8443), ("metrics", 8100), ("admin-ssl", 8444)];
 
 /// What the generated template depends on.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +106,7 @@ fn proxy(facts: PodFacts<'_>) -> Value {
         mounts.push(json!({"name": "kong-prefix", "mountPath": PREFIX_PATH}));
         mounts.push(json!({"name": "kong-tmp", "mountPath": "/tmp"}));
     }
-    let ports: Vec<Value> = PORTS
+    let ports: Vec<Value> = PROXY_PORTS
         .iter()
         .map(|(name, port)| json!({"name": name, "containerPort": port, "protocol": "TCP"}))
         .collect();

@@ -165,8 +165,9 @@ impl<'a> ServicePort<'a> {
             None => Ok(None),
         };
         let target = match member("targetPort") {
-            Some(Value::String(name)) if !name.is_empty() => Value::from(name.as_str()),
-            Some(Value::String(_)) => Value::from(DEFAULT_TARGET),
+            Some(Value::String(name)) if name.is_empty() => Value::from(DEFAULT_TARGET),
+            // The API server takes no digits as a name.
+            Some(Value::String(name)) => name.parse::<u16>().map_or(Value::from(name.as_str()), Value::from),
             _ => Value::from(number("targetPort")?.unwrap_or(DEFAULT_TARGET)),
         };
         Ok(Self {

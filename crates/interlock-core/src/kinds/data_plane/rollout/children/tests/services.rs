@@ -95,6 +95,7 @@ fn traffic(#[case] ingress: Value, #[case] expected: Value) {
 )]
 #[case::no_target(json!([{"port": 80, "targetPort": null}]), json!([[80, "TCP", 8000, null]]))]
 #[case::zero_is_none(json!([{"port": 80, "targetPort": 0, "nodePort": 0}]), json!([[80, "TCP", 8000, null]]))]
+#[case::digits_are_a_number(json!([{"port": 80, "targetPort": "8080"}]), json!([[80, "TCP", 8080, null]]))]
 #[case::the_first_of_two(
     json!([{"port": 80, "targetPort": 1}, {"port": 80, "targetPort": 2}]), json!([[80, "TCP", 1, null]])
 )]
