@@ -59,6 +59,8 @@ const DROPPED: [&str; 10] = [
     "stdinOnce",
     "tty",
 ];
+/// The one source of a volume that says all by being there.
+const EMPTY_DIR: &str = "emptyDir";
 /// Lists with keys whose order counts: variables refer to earlier ones, and init containers run one after the other.
 const ORDERED: [&str; 2] = ["env", "initContainers"];
 
@@ -104,7 +106,7 @@ impl Field<'_> {
         if self.is_entry() {
             return value.is_null();
         }
-        is_empty(value) || DROPPED.contains(&self.name) && is_zero(value)
+        is_empty(value) && self.name != EMPTY_DIR || DROPPED.contains(&self.name) && is_zero(value)
     }
 
     /// As it stands in a path.

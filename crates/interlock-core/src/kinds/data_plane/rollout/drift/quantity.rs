@@ -37,11 +37,11 @@ impl Quantity {
             return Self { negative: false, odd: 0, twos: 0, fives: 0 };
         }
         let mut quantity = Self { negative, odd: number, twos, fives };
-        while quantity.odd % 2 == 0 {
+        while quantity.odd.is_multiple_of(2) {
             quantity.odd /= 2;
             quantity.twos += 1;
         }
-        while quantity.odd % 5 == 0 {
+        while quantity.odd.is_multiple_of(5) {
             quantity.odd /= 5;
             quantity.fives += 1;
         }
