@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use interlock_core::kinds;
+use interlock_core::kinds::data_plane::rollout::children::{DataPlaneOwner, DeploymentIdentity, deployment};
+use interlock_core::kinds::data_plane::rollout::drift::{differs, owns_more};
+use interlock_core::kinds::data_plane::rollout::side::{Colour, SideState};
 use interlock_core::kinds::static_lister::StaticLister;
 use serde_json::{Value, json};
 
@@ -159,4 +162,38 @@ fn a_creation_that_gets_many_defaults() {
     let spec = json!({"operatorVersion": {"name": "wide"}, "parameters": given});
     let answer = within("defaults", &[package], &body("Instance", spec, None));
     assert_eq!(answer["allowed"], true, "{answer:#}");
+}
+
+/// The Deployment of a DataPlane is made, and compared with the one that is there.
+#[test]
+fn a_pod_template_with_many_elements() {
+    let count = 40_000;
+    let list = |element: fn(usize) -> Value| (1..=count).map(element).collect::<Vec<Value>>();
+    let spec = json!({"deployment": {"podTemplateSpec": {"spec": {
+        "containers": [{
+            "name": "proxy", "image": "kong:3.9",
+            "env": list(|i| json!({"name": format!("V{i}"), "value": "$(V1)"})),
+            "ports": list(|i| json!({"name": format!("p{i}"), "containerPort": i})),
+            "volumeMounts": list(|i| json!({"name": "v", "mountPath": format!("/{i}")})),
+        }],
+        "volumes": list(|i| json!({"name": format!("v{i}"), "emptyDir": {}})),
+    }}}});
+    let object = json!({"metadata": {"namespace": "team", "name": "large", "uid": "u"}});
+    let start = Instant::now();
+    let owner = DataPlaneOwner::of(&object).unwrap();
+    let identity = DeploymentIdentity::of(&owner, Colour::Blue);
+    let body = deployment(&owner, &spec, &identity, SideState::Live, Some(1), None).unwrap();
+    let owned: serde_json::Map<String, Value> = (1..=count)
+        .map(|i| (format!("k:{{\"name\":\"v{i}\"}}"), json!({".": {}, "f:name": {}, "f:emptyDir": {}})))
+        .collect();
+    let mut found = body.clone();
+    found["metadata"]["managedFields"] = json!([{
+        "manager": "m", "operation": "Apply",
+        "fieldsV1": {"f:spec": {"f:template": {"f:spec": {"f:volumes": owned}}}},
+    }]);
+    assert_eq!(differs(&body, &found), None);
+    assert!(!owns_more(&found, &body, "m"));
+    let took = start.elapsed();
+    println!("pod template: {} bytes in {took:?}", body.to_string().len());
+    assert!(took < BOUND, "{} bytes took {took:?}", body.to_string().len());
 }
