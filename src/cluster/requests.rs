@@ -12,6 +12,9 @@ use super::write_limit::WriteLimit;
 /// Name under which fields are owned; merge patches record it in `managedFields`.
 pub const FIELD_MANAGER: &str = "interlock-plan";
 
+/// Name under which the fields of applied objects are owned.
+pub const APPLY_MANAGER: &str = "interlock";
+
 /// Field validation of writes. The API server drops unknown fields in any case; for warnings, which this
 /// process would not read, it checks each decoded object for them.
 const VALIDATION: &str = "Ignore";
@@ -54,12 +57,35 @@ impl ApiRequests {
         content_type: &str,
         body: Option<&Value>,
     ) -> Result<Value, ApiFailure> {
-        let uri = match method {
+        let query = match method {
             Method::POST | Method::PUT | Method::PATCH => {
-                format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation={VALIDATION}")
+                format!("?fieldManager={FIELD_MANAGER}&fieldValidation={VALIDATION}")
             }
-            _ => path.to_owned(),
+            _ => String::new(),
         };
+        self.request(user, method, (path, &query), content_type, body).await
+    }
+
+    /// Server-side apply of the fields that this process owns.
+    pub async fn apply(
+        &self,
+        user: Option<&str>,
+        path: &str,
+        object: &Value,
+        force: bool,
+    ) -> Result<Value, ApiFailure> {
+        let query = format!("?fieldManager={APPLY_MANAGER}&fieldValidation={VALIDATION}&force={force}");
+        self.request(user, Method::PATCH, (path, &query), APPLY_PATCH, Some(object)).await
+    }
+
+    async fn request(
+        &self,
+        user: Option<&str>,
+        method: Method,
+        (path, query): (&str, &str),
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ApiFailure> {
         let bytes = match body {
             Some(body) => serde_json::to_vec(body).map_err(|error| local(error.to_string()))?,
             None => Vec::new(),
@@ -68,7 +94,7 @@ impl ApiRequests {
             Some(writes) if method != Method::GET => writes.enter(path, bytes.len()).await,
             _ => None,
         };
-        let mut request = Request::builder().method(method).uri(uri);
+        let mut request = Request::builder().method(method).uri(format!("{path}{query}"));
         if !content_type.is_empty() {
             request = request.header(http::header::CONTENT_TYPE, content_type);
         }
@@ -85,7 +111,7 @@ pub const JSON: &str = "application/json";
 /// Content type of a JSON merge patch (RFC 7396).
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 /// Content type of a server-side apply; JSON is YAML.
-pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// A failure inside this process, before any request.
 pub fn local(message: String) -> ApiFailure {

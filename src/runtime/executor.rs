@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use http::Method;
-use interlock_core::api::object::{NamespacedName, ObjectKey};
+use interlock_core::api::object::{NamespacedName, ObjectKey, meta_str};
 use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
 use kube::Client;
 use serde_json::{Value, json};
@@ -15,10 +15,14 @@ use crate::cluster::discovery::{KindDiscovery, KindLookup, is_built_in};
 use crate::cluster::events::EventPublisher;
 use crate::cluster::exec;
 use crate::cluster::path;
-use crate::cluster::requests::{APPLY_PATCH, ApiRequests, JSON, MERGE_PATCH, failure, local};
+use crate::cluster::requests::{ApiRequests, JSON, MERGE_PATCH, failure, local};
 
 /// Concurrent writes of one decision.
 const CONCURRENT: usize = 8;
+
+/// A `resourceVersion` that no object has, as the first write to etcd makes revision 2. The API server takes an
+/// apply with it for a missing object alone, and answers 409 where there is one.
+const NEVER_A_VERSION: &str = "1";
 
 /// Reads and writes objects of any kind, as the user of the process or as a service account.
 #[derive(Clone)]
@@ -133,11 +137,7 @@ impl<I: WriteIdentity> Executor<I> {
                 let value = self.send(Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await?;
                 Ok(Written::Now(Arc::new(value)))
             }
-            Effect::Apply { object } => {
-                let path = self.must_path(&key_of(&object)?).await?;
-                let value = self.send(Method::PATCH, &path, APPLY_PATCH, Some(&object)).await?;
-                Ok(Written::Now(Arc::new(value)))
-            }
+            Effect::Apply { object, force } => self.apply(object, force).await,
             Effect::Status { key, resource_version, status } => {
                 let path = self.must_path(&key).await? + "/status";
                 let mut patch = json!({ "status": status });
@@ -149,12 +149,12 @@ impl<I: WriteIdentity> Executor<I> {
                 self.events.publish_on(&key, &uid, note).await;
                 Ok(Written::Published)
             }
-            Effect::Delete { key, uid, resource_version } => {
+            Effect::Delete { key, uid, resource_version, propagation } => {
                 let path = self.must_path(&key).await?;
                 let options = json!({
                     "apiVersion": "v1",
                     "kind": "DeleteOptions",
-                    "propagationPolicy": "Foreground",
+                    "propagationPolicy": propagation.as_str(),
                     "preconditions": { "uid": uid, "resourceVersion": resource_version },
                 });
                 match self.send(Method::DELETE, &path, JSON, Some(&options)).await {
@@ -175,6 +175,17 @@ impl<I: WriteIdentity> Executor<I> {
         let path = self.must_path(&key).await?;
         let collection = path.rsplit_once('/').map_or(path.as_str(), |(collection, _)| collection);
         let value = self.send(Method::POST, collection, JSON, Some(object)).await?;
+        Ok(Written::Now(Arc::new(value)))
+    }
+
+    /// Applies an object, on the condition that it names the present version, or that there is none yet.
+    async fn apply(&self, mut object: Value, force: bool) -> Result<Written, ApiFailure> {
+        let path = self.must_path(&key_of(&object)?).await?;
+        if meta_str(&object, "resourceVersion").is_none_or(str::is_empty) {
+            set_resource_version(&mut object, NEVER_A_VERSION);
+        }
+        let user = self.account.user();
+        let value = self.requests.apply(user.as_deref(), &path, &object, force).await?;
         Ok(Written::Now(Arc::new(value)))
     }
 

@@ -15,6 +15,7 @@ mod check;
 mod cli;
 mod conditions;
 mod drift;
+mod effects;
 mod existing;
 mod flavor;
 mod flavor_routes;

@@ -8,8 +8,8 @@ use crate::api::object::ObjectKey;
 
 /// A write that a decision wants.
 ///
-/// Every write but an Event is conditional: a first write is a POST, a later one carries the
-/// `resourceVersion` that it was decided on, a delete carries uid and `resourceVersion`.
+/// Every write but an Event is conditional: a first write fails where the object is there, a later one carries
+/// the `resourceVersion` that it was decided on, a delete carries uid and `resourceVersion`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// POST; fails when the object is there already.
@@ -26,13 +26,17 @@ pub enum Effect {
         /// The patch, without the version.
         patch: Value,
     },
-    /// Server-side apply of the fields that Interlock owns, under its field manager; a field that another
-    /// manager owns is a conflict. Creates a missing object.
+    /// Server-side apply of the fields that Interlock owns, under its field manager: a field that an earlier
+    /// apply set and this one leaves out is removed.
     Apply {
-        /// The object, with these fields only; a `metadata.resourceVersion` in it is a condition.
+        /// The object, with these fields only. A `metadata.resourceVersion` in it is the version that the apply
+        /// was decided on; without one the apply creates the object, and an object of that name is a conflict.
+        /// The API server creates an object that was deleted since, unless `metadata.uid` is in it as well.
         object: Value,
+        /// Takes over fields that other managers own; without, each is a conflict.
+        force: bool,
     },
-    /// DELETE with foreground propagation.
+    /// DELETE.
     Delete {
         /// The object.
         key: ObjectKey,
@@ -40,6 +44,8 @@ pub enum Effect {
         uid: String,
         /// Precondition.
         resource_version: String,
+        /// What becomes of what the object owns.
+        propagation: Propagation,
     },
     /// JSON merge patch of the subresource `status`, with `metadata.resourceVersion` in it.
     Status {
@@ -77,11 +83,30 @@ impl Effect {
     /// The object that is written, or that an Event is about.
     pub fn key(&self) -> Option<ObjectKey> {
         match self {
-            Self::Create { object } | Self::Apply { object } => ObjectKey::of(object),
+            Self::Create { object } | Self::Apply { object, .. } => ObjectKey::of(object),
             Self::Patch { key, .. }
             | Self::Delete { key, .. }
             | Self::Status { key, .. }
             | Self::Event { key, .. } => Some(key.clone()),
+        }
+    }
+}
+
+/// How the garbage collector deletes what a deleted object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// First what it owns: the object and its name are there until then.
+    Foreground,
+    /// The object at once, what it owns afterwards.
+    Background,
+}
+
+impl Propagation {
+    /// The value of `propagationPolicy`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Foreground => "Foreground",
+            Self::Background => "Background",
         }
     }
 }

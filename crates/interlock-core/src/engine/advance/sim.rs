@@ -171,7 +171,7 @@ impl Server {
             Effect::Apply { .. } | Effect::Status { .. } | Effect::Event { .. } => {
                 panic!("the engine wants none of these")
             }
-            Effect::Delete { key, uid, resource_version } => {
+            Effect::Delete { key, uid, resource_version, .. } => {
                 let mut object = self.current(&key, &resource_version)?;
                 assert_eq!(meta_str(&object, "uid"), Some(uid.as_str()));
                 self.ledger.push(Did::Delete(key.clone()));

@@ -8,7 +8,7 @@ use crate::api::interlock::Adoption;
 use crate::api::kudo::{Task, TaskSpec};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
-use crate::effect::{Effect, Note, Severity};
+use crate::effect::{Effect, Note, Propagation, Severity};
 use crate::engine::adoption;
 use crate::engine::adoption::{ForeignOwner, Ownership};
 use crate::engine::enhance;
@@ -150,6 +150,7 @@ fn delete(
                     key: key.clone(),
                     uid: field("uid"),
                     resource_version: field("resourceVersion"),
+                    propagation: Propagation::Foreground,
                 });
             }
         }

@@ -19,7 +19,7 @@ use crate::api::interlock::Adoption;
 use crate::api::kudo::{PipeSpec, Task, TaskSpec};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
-use crate::effect::{Effect, FileRead, MAX_FILE, PodFile};
+use crate::effect::{Effect, FileRead, MAX_FILE, PodFile, Propagation};
 use crate::engine::adoption;
 use crate::engine::adoption::Ownership;
 use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale};
@@ -240,6 +240,7 @@ impl Piping<'_> {
             key: self.key.clone(),
             uid: text("uid"),
             resource_version: text("resourceVersion"),
+            propagation: Propagation::Foreground,
         });
         Ok(progress)
     }

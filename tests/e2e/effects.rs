@@ -1,0 +1,194 @@
+//! The effects of a reconciler on a real API server: what an apply creates, drops, takes over and leaves alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use interlock::cluster::api_writer::Bookkeeping;
+use interlock::cluster::discovery::KindDiscovery;
+use interlock::runtime::executor::{Executor, OfProcess, Written};
+use interlock_core::api::object::{Gvk, ObjectKey};
+use interlock_core::effect::{ApiFailure, Effect, Propagation};
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, Namespace, block_on, wait_until};
+
+const CAP: Duration = Duration::from_secs(60);
+
+/// A namespace in which a reconciler writes a Service and a Deployment.
+struct Children<'c> {
+    ns: Namespace<'c>,
+    executor: Executor<OfProcess>,
+}
+
+impl Children<'static> {
+    fn new(name: &str) -> Self {
+        let cluster = Cluster::shared();
+        let client = cluster.admin().kube();
+        let kinds = Arc::new(KindDiscovery::default());
+        let executor = Executor::of_process(client.clone(), kinds, &Bookkeeping::new(client));
+        Self { ns: cluster.namespace(name), executor }
+    }
+}
+
+impl Children<'_> {
+    fn write(&self, effect: Effect) -> Result<Written, ApiFailure> {
+        let mut answers = block_on(self.executor.run(vec![vec![effect]]));
+        answers.pop().expect("an answer").1
+    }
+
+    /// The object as answered.
+    fn applied(&self, object: Value) -> Value {
+        match self.write(Effect::Apply { object, force: true }) {
+            Ok(Written::Now(object)) => Value::clone(&object),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Status and reason of the refusal.
+    fn refused(&self, object: Value, force: bool) -> (u16, String) {
+        let failure = self.write(Effect::Apply { object, force }).expect_err("a refusal");
+        (failure.code, failure.reason)
+    }
+
+    fn service(&self, labels: &Value) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "edge", "namespace": self.ns.name(), "labels": labels},
+            "spec": {"selector": {"app": "blue"}, "ports": [{"name": "proxy", "port": 80}]},
+        })
+    }
+
+    fn deployment(&self, env: &Value) -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "edge", "namespace": self.ns.name()},
+            "spec": {
+                "replicas": 0, "selector": {"matchLabels": {"app": "blue"}},
+                "template": {
+                    "metadata": {"labels": {"app": "blue"}},
+                    "spec": {"containers": [{"name": "proxy", "image": "kong:3.9", "env": env}]},
+                },
+            },
+        })
+    }
+
+    fn found(&self, api_version: &str, plural: &str) -> Value {
+        self.ns.admin().read(&self.ns.path(api_version, plural, "edge")).ok()
+    }
+}
+
+/// The object on the version of another.
+fn on(mut object: Value, read: &Value) -> Value {
+    for field in ["uid", "resourceVersion"] {
+        object["metadata"][field] = read["metadata"][field].clone();
+    }
+    object
+}
+
+const CONFLICT: (u16, &str) = (409, "Conflict");
+
+fn is_conflict((code, reason): (u16, String)) -> bool {
+    (code, reason.as_str()) == CONFLICT
+}
+
+#[test]
+fn an_apply_drops_the_fields_that_it_leaves_out() {
+    let children = Children::new("drops");
+    children.applied(children.deployment(&json!([
+        {"name": "KONG_DATABASE", "value": "off"}, {"name": "KONG_ROUTER_FLAVOR", "value": "traditional"},
+    ])));
+    let kept = json!([{"name": "KONG_DATABASE", "value": "off"}]);
+    // The controller of Deployments writes the status meanwhile.
+    wait_until("an apply meets the present version", CAP, || {
+        let object = on(children.deployment(&kept), &children.found("apps/v1", "deployments"));
+        children.write(Effect::Apply { object, force: true }).map_err(|failure| failure.message)
+    });
+    let found = children.found("apps/v1", "deployments");
+    assert_eq!(found["spec"]["template"]["spec"]["containers"][0]["env"], kept, "{found}");
+    let managers = found["metadata"]["managedFields"].as_array().expect("managers");
+    let ours = managers.iter().filter(|entry| entry["manager"] == "interlock");
+    let operations: Vec<&Value> = ours.map(|entry| &entry["operation"]).collect();
+    assert_eq!(operations, ["Apply"], "the API server remembers no other write of ours");
+}
+
+#[test]
+fn a_first_apply_leaves_the_object_of_another_alone() {
+    let children = Children::new("foreign");
+    let theirs = children.service(&json!({"team": "edge"}));
+    children.ns.admin().post(&children.ns.path("v1", "services", ""), &theirs).ok();
+    let before = children.found("v1", "services");
+    for force in [false, true] {
+        assert!(is_conflict(children.refused(children.service(&json!({"app": "ours"})), force)));
+    }
+    assert_eq!(children.found("v1", "services"), before);
+}
+
+#[test]
+fn an_apply_takes_back_what_was_edited_by_hand() {
+    let children = Children::new("edited");
+    let first = children.applied(children.service(&json!({"app": "edge"})));
+    let path = children.ns.path("v1", "services", "edge");
+    let edit = json!({
+        "metadata": {"labels": {"app": "other", "team": "a"}}, "spec": {"selector": {"app": "green"}},
+    });
+    children.ns.admin().merge_patch(&path, &edit).ok();
+    assert!(is_conflict(children.refused(on(children.service(&json!({"app": "edge"})), &first), true)));
+
+    let edited = children.found("v1", "services");
+    let ours = on(children.service(&json!({"app": "edge"})), &edited);
+    assert!(is_conflict(children.refused(ours.clone(), false)), "the fields have another manager");
+    let found = children.applied(ours);
+    assert_eq!(found["spec"]["selector"], json!({"app": "blue"}));
+    assert_eq!(found["metadata"]["labels"], json!({"app": "edge", "team": "a"}), "a further label stays");
+}
+
+#[test]
+fn one_of_two_first_applies_is_a_conflict() {
+    let children = Children::new("race");
+    let object = || vec![Effect::Apply { object: children.service(&json!({})), force: true }];
+    let answers = block_on(children.executor.run((0..8).map(|_| object()).collect()));
+    let (done, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(_, answer)| answer.is_ok());
+    assert_eq!((done.len(), lost.len()), (1, 7));
+    for (_, answer) in lost {
+        let failure = answer.expect_err("it lost");
+        assert_eq!(failure.code, 409, "{failure:?}");
+    }
+}
+
+#[test]
+fn an_apply_does_not_bring_back_what_was_deleted_since() {
+    let children = Children::new("deleted");
+    let first = children.applied(children.service(&json!({})));
+    children.ns.admin().delete(&children.ns.path("v1", "services", "edge")).ok();
+    assert!(is_conflict(children.refused(on(children.service(&json!({})), &first), true)));
+    children.applied(children.service(&json!({})));
+}
+
+#[test]
+fn a_deletion_in_the_background_frees_the_name_at_once() {
+    let children = Children::new("background");
+    let object = children.applied(children.deployment(&json!([])));
+    let text = |field: &str| object["metadata"][field].as_str().expect("text").to_owned();
+    let key = ObjectKey {
+        gvk: Gvk::new("apps/v1", "Deployment"),
+        namespace: Some(children.ns.name().to_owned()),
+        name: "edge".to_owned(),
+    };
+    let delete = |resource_version: String| Effect::Delete {
+        key: key.clone(),
+        uid: text("uid"),
+        resource_version,
+        propagation: Propagation::Background,
+    };
+    let stale = children.write(delete("2".to_owned())).expect_err("a condition");
+    assert_eq!(stale.code, 409, "{stale:?}");
+    // The controller writes the status meanwhile, so the present version is read until a deletion meets it.
+    let answer = wait_until("it is deleted", CAP, || {
+        let version = children.found("apps/v1", "deployments")["metadata"]["resourceVersion"].clone();
+        let answer = children.write(delete(version.as_str().expect("text").to_owned()));
+        answer.map_err(|failure| failure.message)
+    });
+    assert_eq!(answer, Written::Gone, "no finalizer holds it");
+    assert!(children.ns.admin().get("deployment", "edge").is_none());
+    children.applied(children.deployment(&json!([])));
+}
