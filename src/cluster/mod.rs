@@ -14,6 +14,7 @@ pub mod kubeconfig;
 pub mod lease;
 pub mod list;
 pub mod path;
+pub mod pods;
 pub mod read;
 pub mod requests;
 pub mod strip_managed_fields;

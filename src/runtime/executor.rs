@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use http::Method;
-use interlock_core::api::object::{NamespacedName, ObjectKey, meta_str};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
+use interlock_core::reconcile::ObjectList;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ use crate::cluster::discovery::{KindDiscovery, KindLookup, is_built_in};
 use crate::cluster::events::EventPublisher;
 use crate::cluster::exec;
 use crate::cluster::path;
+use crate::cluster::read::{self, BoundedList};
 use crate::cluster::requests::{ApiRequests, JSON, MERGE_PATCH, failure, local};
 
 /// Concurrent writes of one decision.
@@ -60,6 +62,21 @@ impl Executor<OfProcess> {
     pub fn of_process(client: Client, kinds: Arc<KindDiscovery>, bookkeeping: &Bookkeeping) -> Self {
         let events = EventPublisher::new(client).within(bookkeeping);
         Self { requests: bookkeeping.requests().clone(), kinds, events, account: OfProcess }
+    }
+
+    /// Reads the objects of a list, each with its kind; none where the kind is not defined.
+    pub async fn list(&self, list: &ObjectList) -> Result<BoundedList, ApiFailure> {
+        let path = self.path_below(&list.gvk, Some(&list.namespace), &[]).await?;
+        let Some(path) = path else { return Ok(BoundedList::Whole(Vec::new())) };
+        let labels: Vec<String> = list.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut read = read::list_bounded(self.requests.client(), &path, &labels.join(",")).await?;
+        if let BoundedList::Whole(objects) = &mut read {
+            for object in objects {
+                object["apiVersion"] = json!(list.gvk.api_version());
+                object["kind"] = json!(list.gvk.kind);
+            }
+        }
+        Ok(read)
     }
 }
 
@@ -199,19 +216,28 @@ impl<I: WriteIdentity> Executor<I> {
     }
 
     async fn path(&self, key: &ObjectKey) -> Result<Option<String>, ApiFailure> {
-        match self.kinds.get(self.requests.client(), &key.gvk).await.map_err(|error| failure(&error))? {
+        self.path_below(&key.gvk, key.namespace.as_deref(), &[&key.name]).await
+    }
+
+    /// The path of a collection, or of what is `below` it; `None` where the kind is not defined.
+    async fn path_below(
+        &self,
+        gvk: &Gvk,
+        namespace: Option<&str>,
+        below: &[&str],
+    ) -> Result<Option<String>, ApiFailure> {
+        match self.kinds.get(self.requests.client(), gvk).await.map_err(|error| failure(&error))? {
             KindLookup::Served(kind) => {
-                let (api_version, namespace) = (key.gvk.api_version(), key.namespace.as_deref());
-                path::of(&api_version, namespace, &kind.plural, &[&key.name]).map(Some)
+                path::of(&gvk.api_version(), namespace, &kind.plural, below).map(Some)
             }
             KindLookup::Undefined | KindLookup::NeverServed => Ok(None),
             KindLookup::NotServed(why) => Err(ApiFailure {
                 code: 404,
                 reason: String::new(),
-                message: format!("the CustomResourceDefinition of {} {why}", key.gvk),
+                message: format!("the CustomResourceDefinition of {gvk} {why}"),
                 namespace_terminating: false,
             }),
-            KindLookup::Unknown => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
+            KindLookup::Unknown => Err(local(format!("it is not known yet whether {gvk} is served"))),
         }
     }
 

@@ -8,5 +8,6 @@ pub mod gate;
 pub mod index;
 pub mod pool;
 pub mod queue;
+mod read_set;
 pub mod reconciler;
 mod workers;

@@ -2,14 +2,13 @@
 //! proves before each write that this process still leads, and writes what it wants on the versions that were
 //! read.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use interlock_core::api::object::{NamespacedName, ObjectKey, meta_str};
 use interlock_core::api::resource::Resource;
 use interlock_core::effect::{ApiFailure, Effect};
-use interlock_core::reconcile::{ReconcileInput, ReconcileStep, Reconciler};
+use interlock_core::reconcile::{ReconcileStep, Reconciler};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -20,6 +19,7 @@ use super::executor::{Executor, OfProcess};
 use super::gate::LeaderEpoch;
 use super::index::Store;
 use super::queue::FairnessGroup;
+use super::read_set::{ReadError, ReadSet};
 use crate::cluster::lease::Leadership;
 
 /// Objects of one kind that are reconciled at once.
@@ -28,8 +28,6 @@ const WORKERS: usize = 4;
 const NAMESPACE_SHARE: usize = 3;
 /// Steps of one reconcile; each ends in reads or writes, or ends the reconcile.
 const STEPS: usize = 16;
-/// Other objects that one reconcile may see.
-const READS: usize = 64;
 /// How long running reconciles may take to end.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -62,6 +60,15 @@ enum Interrupted {
 impl From<ApiFailure> for Interrupted {
     fn from(failure: ApiFailure) -> Self {
         Self::Failed(failure)
+    }
+}
+
+impl From<ReadError> for Interrupted {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Failed(failure) => Self::Failed(failure),
+            ReadError::TooMuch(what) => Self::TooMuch(what),
+        }
     }
 }
 
@@ -112,34 +119,17 @@ impl DescribedKind {
     /// Steps until the reconciler waits; returns after which time it wants to see the object again.
     async fn steps(&self, key: &ObjectKey, epoch: LeaderEpoch) -> Result<Option<Duration>, Interrupted> {
         let mut object = self.read(key).await?;
-        let mut found = BTreeMap::new();
+        let mut reads = ReadSet::default();
         for _ in 0..STEPS {
-            let (listed, answered) = (BTreeMap::new(), BTreeMap::new());
-            let input = ReconcileInput {
-                object: &object,
-                found: &found,
-                listed: &listed,
-                answered: &answered,
-                now: Timestamp::now(),
-            };
-            match (self.reconciler.reconcile)(&input) {
+            match (self.reconciler.reconcile)(&reads.input(&object, Timestamp::now())) {
                 ReconcileStep::Await(after) => return Ok(after),
-                ReconcileStep::Read(keys) => {
-                    if found.len() + keys.len() > READS {
-                        return Err(Interrupted::TooMuch("to read more than 64 objects"));
-                    }
-                    for key in keys {
-                        let read = self.executor.get(&key).await?;
-                        found.insert(key, read);
-                    }
-                }
-                ReconcileStep::List(_) | ReconcileStep::Ask(_) => {
-                    return Err(Interrupted::TooMuch("what nothing answers yet"));
-                }
+                ReconcileStep::Read(keys) => reads.read(&self.executor, keys).await?,
+                ReconcileStep::List(lists) => reads.list(&self.executor, lists).await?,
+                ReconcileStep::Ask(requests) => reads.ask(requests).await?,
                 ReconcileStep::Write(effects) => {
                     self.write(effects, epoch).await?;
                     // What was read may have changed with it.
-                    found.clear();
+                    reads = ReadSet::default();
                     object = self.read(key).await?;
                 }
             }

@@ -1,13 +1,16 @@
 //! The effects of a reconciler on a real API server: what an apply creates, drops, takes over and leaves alone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use interlock::cluster::api_writer::Bookkeeping;
 use interlock::cluster::discovery::KindDiscovery;
+use interlock::cluster::read::{self, BoundedList};
 use interlock::runtime::executor::{Executor, OfProcess, Written};
 use interlock_core::api::object::{Gvk, ObjectKey};
 use interlock_core::effect::{ApiFailure, Effect, Propagation};
+use interlock_core::reconcile::ObjectList;
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, Namespace, block_on, wait_until};
@@ -191,4 +194,48 @@ fn a_deletion_in_the_background_frees_the_name_at_once() {
     assert_eq!(answer, Written::Gone, "no finalizer holds it");
     assert!(children.ns.admin().get("deployment", "edge").is_none());
     children.applied(children.deployment(&json!([])));
+}
+
+#[test]
+fn a_list_has_the_labelled_objects_with_their_kind() {
+    let children = Children::new("listed");
+    let config_map = |name: String, labels: Value| {
+        let metadata = json!({"name": name, "namespace": children.ns.name(), "labels": labels});
+        Effect::Create { object: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}) }
+    };
+    let list = |side: &str| {
+        let labels =
+            BTreeMap::from([("app".to_owned(), "edge".to_owned()), ("side".to_owned(), side.to_owned())]);
+        let gvk = Gvk::new("v1", "ConfigMap");
+        let list = ObjectList { gvk, namespace: children.ns.name().to_owned(), labels };
+        block_on(children.executor.list(&list)).expect("a list")
+    };
+    children.write(config_map("blue".to_owned(), json!({"app": "edge", "side": "blue"}))).expect("it is new");
+    children.write(config_map("plain".to_owned(), json!({"side": "blue"}))).expect("it is new");
+    let BoundedList::Whole(objects) = list("blue") else { panic!("it is small") };
+    let keys: Vec<Option<ObjectKey>> = objects.iter().map(ObjectKey::of).collect();
+    let name = "blue".to_owned();
+    let namespace = Some(children.ns.name().to_owned());
+    assert_eq!(keys, [Some(ObjectKey { gvk: Gvk::new("v1", "ConfigMap"), namespace, name })]);
+    assert_eq!(list("green"), BoundedList::Whole(Vec::new()));
+
+    let labels = json!({"app": "edge", "side": "many"});
+    let many = (0..=read::MOST_OBJECTS).map(|n| vec![config_map(format!("many-{n}"), labels.clone())]);
+    let answers = block_on(children.executor.run(many.collect()));
+    assert!(answers.iter().all(|(_, answer)| answer.is_ok()));
+    assert_eq!(list("many"), BoundedList::TooLarge);
+}
+
+#[test]
+fn a_list_that_is_refused_fails_with_the_reason() {
+    let cluster = Cluster::shared();
+    let ns = cluster.namespace("list-refused");
+    let client = ns.stranger("mallory").kube();
+    let executor =
+        Executor::of_process(client.clone(), Arc::new(KindDiscovery::default()), &Bookkeeping::new(client));
+    let gvk = Gvk::new("v1", "ConfigMap");
+    let list = ObjectList { gvk, namespace: ns.name().to_owned(), labels: BTreeMap::new() };
+    let failure = block_on(executor.list(&list)).expect_err("a refusal");
+    assert_eq!((failure.code, failure.reason.as_str()), (403, "Forbidden"), "{failure:?}");
+    assert!(failure.message.contains("cannot list resource \"configmaps\""), "{}", failure.message);
 }
