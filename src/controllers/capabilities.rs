@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use interlock_core::kinds::{self, Kinds, capabilities};
+use interlock_core::kinds::descriptor::{Capability, Watch};
+use interlock_core::kinds::{self, Kind, Kinds, capabilities};
 
 use crate::cluster::supervisor::{CapabilityKind, CapabilityKinds};
 
@@ -26,20 +27,36 @@ pub static CAPABILITIES: LazyLock<Vec<CapabilityKinds>> = LazyLock::new(|| of(ki
 /// A capability without a controller fills the topology and does nothing else.
 pub fn of(kinds: Kinds) -> Vec<CapabilityKinds> {
     let mut all: Vec<CapabilityKinds> = Vec::new();
-    for (resource, watch) in kinds.iter().filter_map(|kind| Some((kind.resource, kind.watch?))) {
-        let known = all.iter().position(|known| known.declared.name == watch.capability.name);
-        let at = known.unwrap_or_else(|| {
-            all.push(CapabilityKinds {
-                declared: watch.capability,
-                required: Vec::new(),
-                optional: Vec::new(),
-            });
-            all.len() - 1
-        });
-        let of = if watch.required { &mut all[at].required } else { &mut all[at].optional };
-        of.push(CapabilityKind { resource, labelled: watch.labelled, status_fields: watch.status_fields });
+    for kind in kinds {
+        for watch in watches(kind) {
+            let of = kinds_of(&mut all, watch.capability);
+            let of = if watch.required { &mut of.required } else { &mut of.optional };
+            let (resource, labelled, status_fields) = (kind.resource, watch.labelled, watch.status_fields);
+            of.push(CapabilityKind { resource, labelled, status_fields });
+        }
     }
     all
+}
+
+/// The watch of a kind, and the same for the capability of its reconciler where that is another one.
+fn watches(kind: &Kind) -> impl Iterator<Item = Watch> {
+    let of_reconciler = kind.watch.zip(kind.reconciler).map(|(watch, reconciler)| Watch {
+        capability: reconciler.capability,
+        required: true,
+        ..watch
+    });
+    let declared = kind.watch.map(|watch| watch.capability.name);
+    let other = of_reconciler.filter(|watch| Some(watch.capability.name) != declared);
+    kind.watch.into_iter().chain(other)
+}
+
+fn kinds_of<'a>(all: &'a mut Vec<CapabilityKinds>, declared: &'static Capability) -> &'a mut CapabilityKinds {
+    let known = all.iter().position(|known| known.declared.name == declared.name);
+    let at = known.unwrap_or_else(|| {
+        all.push(CapabilityKinds { declared, required: Vec::new(), optional: Vec::new() });
+        all.len() - 1
+    });
+    &mut all[at]
 }
 
 /// Names of the capabilities that the settings configure.
@@ -49,9 +66,39 @@ pub fn settable(capabilities: &[CapabilityKinds]) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::api::resource::Resource;
+    use interlock_core::kinds::capabilities::{DATA_PLANES, FLAVORS};
+    use interlock_core::reconcile::{ReconcileStep, Reconciler};
     use interlock_core::topology::KindName;
+    use rstest::rstest;
 
     use super::*;
+
+    /// `CAPABILITY:required` or `CAPABILITY:optional` of each watch.
+    fn watched(watch: Watch, capability: &'static Capability) -> Vec<String> {
+        let reconciler = Reconciler { name: "gadget", capability, reconcile: |_| ReconcileStep::Await(None) };
+        let resource = Resource::custom("example.com", &["v1"], "Gadget", "gadgets");
+        let kind = Kind {
+            watch: Some(watch),
+            reconciler: Some(Box::leak(Box::new(reconciler))),
+            ..Kind::new(resource)
+        };
+        let all = of(Vec::leak(vec![Box::leak(Box::new(kind)) as &Kind]));
+        let required = |of: &CapabilityKinds| if of.required.is_empty() { "optional" } else { "required" };
+        all.iter().map(|of| format!("{}:{}", of.declared.name, required(of))).collect()
+    }
+
+    #[rstest]
+    #[case::same(Watch::optional(&FLAVORS), &FLAVORS, &["flavors:optional"])]
+    #[case::needed_by_the_same(Watch::required(&FLAVORS), &FLAVORS, &["flavors:required"])]
+    #[case::another(Watch::optional(&FLAVORS), &DATA_PLANES, &["flavors:optional", "dataplanes:required"])]
+    fn the_capability_of_a_reconciler_needs_its_kind(
+        #[case] watch: Watch,
+        #[case] capability: &'static Capability,
+        #[case] expected: &[&str],
+    ) {
+        assert_eq!(watched(watch, capability), expected);
+    }
 
     #[test]
     fn the_table_of_events_has_every_kind_that_is_watched() {

@@ -110,7 +110,7 @@ fn described(
 ) -> Vec<(Arc<DescribedKind>, Arc<Queue<NamespacedName>>, LeaderGate)> {
     let executor = Executor::of_process(context.client.clone(), kinds.clone(), bookkeeping);
     let described = context.watches.described().iter().filter_map(|(kind, queue)| {
-        let (reconciler, watch) = (kind.reconciler?, kind.watch?);
+        let reconciler = kind.reconciler?;
         let controller = DescribedKind {
             resource: kind.resource,
             reconciler,
@@ -119,7 +119,8 @@ fn described(
             leadership: context.leadership.clone(),
         };
         let gate = LeaderGate::new(context.leadership.clone());
-        let gate = gate.while_capability(watch.capability.name, context.supervisor.snapshot(), gate::runs);
+        let gate =
+            gate.while_capability(reconciler.capability.name, context.supervisor.snapshot(), gate::runs);
         Some((Arc::new(controller), queue.clone(), gate))
     });
     described.collect()

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::api::capability::Capability;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::effect::Effect;
 
@@ -16,6 +17,8 @@ use crate::effect::Effect;
 pub struct Reconciler {
     /// Name in metrics and logs; one word.
     pub name: &'static str,
+    /// The capability that switches it on and off. It needs the kind, whatever else the kind is watched for.
+    pub capability: &'static Capability,
     /// Decides the next step. It is called again with what it asked to see, and after its effects.
     pub reconcile: fn(&ReconcileInput<'_>) -> ReconcileStep,
 }

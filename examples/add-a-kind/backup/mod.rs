@@ -9,6 +9,7 @@ use interlock_core::admission::kind::{GuardedKind, allow};
 use interlock_core::admission::request::{Operation, Request};
 use interlock_core::admission::review::ReviewObject;
 use interlock_core::api::capability::Capability;
+use interlock_core::api::interlock::Mode;
 use interlock_core::api::meta::KUDO_API_VERSION;
 use interlock_core::api::object::{Gvk, ObjectKey, meta_str};
 use interlock_core::api::resource::Resource;
@@ -31,7 +32,13 @@ const GROUP: &str = "backup.example.com";
 const RESOURCE: Resource = Resource::custom(GROUP, &["v1"], "Backup", "backups");
 
 /// Settings switch the kind on and off by this name.
-const BACKUPS: Capability = Capability { name: "backups", finalizes: None, answers: true, can_be_set: true };
+const BACKUPS: Capability = Capability {
+    name: "backups",
+    finalizes: None,
+    answers: true,
+    can_be_set: true,
+    default_mode: Mode::Auto,
+};
 
 /// A Backup belongs to one Instance for good.
 const INSTANCE_KEPT: Rule =
@@ -60,7 +67,7 @@ pub static KIND: Kind = Kind {
     }],
     rights: &[Right::new(Role::Controller, GROUP, "backups/status", &["patch"])],
     rules: &[INSTANCE_KEPT],
-    reconciler: Some(&Reconciler { name: "backup", reconcile }),
+    reconciler: Some(&Reconciler { name: "backup", capability: &BACKUPS, reconcile }),
     ..Kind::new(RESOURCE)
 };
 

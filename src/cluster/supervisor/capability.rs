@@ -45,13 +45,37 @@ impl Deref for CapabilityKind {
     }
 }
 
-/// The mode of each capability by name, once it is known; the default is [`Mode::Auto`].
+/// The mode of each capability that the settings name, once they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modes(pub Option<BTreeMap<String, Mode>>);
 
 impl Modes {
     /// The mode of one; `None` until the settings are known.
-    pub fn of(&self, capability: &str) -> Option<Mode> {
-        self.0.as_ref().map(|modes| modes.get(capability).copied().unwrap_or_default())
+    pub fn of(&self, capability: &Capability) -> Option<Mode> {
+        self.0.as_ref().map(|modes| modes.get(capability.name).copied().unwrap_or(capability.default_mode))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interlock_core::kinds::capabilities::{DATA_PLANES, FLAVORS};
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::on_by_default(&FLAVORS, &[], Mode::Auto)]
+    #[case::off_by_default(&DATA_PLANES, &[], Mode::Off)]
+    #[case::switched_off(&FLAVORS, &[("flavors", Mode::Off)], Mode::Off)]
+    #[case::switched_on(&DATA_PLANES, &[("dataplanes", Mode::Auto)], Mode::Auto)]
+    #[case::another(&DATA_PLANES, &[("flavors", Mode::Auto)], Mode::Off)]
+    fn the_settings_decide_before_the_default(
+        #[case] capability: &Capability,
+        #[case] settings: &[(&str, Mode)],
+        #[case] expected: Mode,
+    ) {
+        let named = settings.iter().map(|(name, mode)| ((*name).to_owned(), *mode)).collect();
+        assert_eq!(Modes(Some(named)).of(capability), Some(expected));
+        assert_eq!(Modes(None).of(capability), None, "before the settings are known");
     }
 }

@@ -369,7 +369,7 @@ impl Supervisor {
 
 /// The mode of a capability, once it is known.
 fn mode(settings: &str, modes: &Modes, declared: &Capability) -> Option<Mode> {
-    if declared.name == settings { Some(Mode::Auto) } else { modes.of(declared.name) }
+    if declared.name == settings { Some(Mode::Auto) } else { modes.of(declared) }
 }
 
 async fn sleep_until(at: Option<Instant>) {

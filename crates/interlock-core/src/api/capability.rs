@@ -1,5 +1,7 @@
 //! A capability of Interlock: kinds that are read together, and switched on and off together.
 
+use super::interlock::Mode;
+
 /// A named set of kinds that is started and stopped as one, with its CustomResourceDefinitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability {
@@ -10,6 +12,8 @@ pub struct Capability {
     pub finalizes: Option<&'static str>,
     /// Whether admission needs its data; then every replica runs it, else only those with controllers.
     pub answers: bool,
-    /// Whether the settings can switch it off.
+    /// Whether the settings can switch it on and off.
     pub can_be_set: bool,
+    /// Its mode where the settings name none.
+    pub default_mode: Mode,
 }
