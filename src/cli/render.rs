@@ -92,6 +92,10 @@ pub struct RenderArguments {
     /// patch of all Secrets.
     #[arg(long)]
     flavor_secrets: bool,
+    /// Grant what carrying DataPlanes out takes: writing Deployments, Services,
+    /// HorizontalPodAutoscalers and PodDisruptionBudgets in every namespace.
+    #[arg(long)]
+    dataplanes: bool,
     /// How the roles are spread over Deployments.
     #[arg(long, value_enum, default_value = "together")]
     layout: Layout,
@@ -182,6 +186,7 @@ fn options(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<InstallOp
         freeze: a.freeze.into(),
         docs: a.docs.get(),
         flavor_secrets: a.flavor_secrets,
+        data_planes: a.dataplanes,
         watch_namespaces: Namespaces::union(a.watch_namespaces),
         layout: a.layout,
         certificates: a.certificates,

@@ -195,6 +195,7 @@ fn rbac_templates() -> Rendered<String> {
         template(&rbac::all(&options))?,
         when(".Values.packages.clusterAdmin", &documents(&[admin])),
         when(".Values.flavorSecrets", &documents(&[template(&rbac::flavor_secrets(&options))?])),
+        when(".Values.dataplanes", &documents(&[template(&rbac::data_planes(&options))?])),
     ]
     .concat())
 }
@@ -280,6 +281,7 @@ fn schema() -> Value {
         "docsUrl": {"type": "string", "pattern": "^(https?://[A-Za-z0-9._~:/@%+,=\\[\\]-]{1,120})?$"},
         "certificates": one_of(&["builtin", "cert-manager"]),
         "flavorSecrets": flag,
+        "dataplanes": flag,
         "packages": closed(json!({"clusterAdmin": flag})),
         "crds": closed(json!({"install": flag})),
         "webhooks": closed(json!({"install": flag})),

@@ -53,6 +53,10 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
         &[kustomization(&["../../base", "rbac.yaml"], &["patches.yaml"])],
     )?;
 
+    let data_planes = "overlays/dataplanes";
+    put(&format!("{data_planes}/rbac.yaml"), &rbac::data_planes(&options))?;
+    put(&format!("{data_planes}/kustomization.yaml"), &[kustomization(&["../../base", "rbac.yaml"], &[])])?;
+
     let egress = "overlays/strict-egress";
     put(&format!("{egress}/network-policy.yaml"), &[json!(network::egress(&options))])?;
     put(

@@ -81,6 +81,8 @@ pub struct InstallOptions {
     /// Whether Secrets that are sources of flavors are labelled, which needs rights to read and patch all
     /// Secrets.
     pub flavor_secrets: bool,
+    /// Whether the process gets the rights to carry DataPlanes out.
+    pub data_planes: bool,
     /// The only watched namespaces; empty means all.
     pub watch_namespaces: Vec<String>,
     /// How the roles are spread.
@@ -108,6 +110,7 @@ impl Default for InstallOptions {
             freeze: Freeze::Strict,
             docs: build::docs(),
             flavor_secrets: false,
+            data_planes: false,
             watch_namespaces: Vec::new(),
             layout: Layout::default(),
             certificates: CertificateIssuer::default(),

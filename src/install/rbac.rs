@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use interlock_core::api::interlock::Mode;
 use interlock_core::api::meta::install;
 use interlock_core::api::watched::BUILT_IN;
 use interlock_core::kinds::Kinds;
@@ -56,6 +57,9 @@ pub fn all(options: &InstallOptions) -> Vec<Value> {
     ];
     if options.flavor_secrets {
         all.extend(flavor_secrets(options));
+    }
+    if options.data_planes {
+        all.extend(data_planes(options));
     }
     if options.layout == Layout::Split {
         all.extend(webhook(options));
@@ -123,6 +127,19 @@ pub fn flavor_secrets(options: &InstallOptions) -> Vec<Value> {
     granted(FLAVOR_SECRETS, rules, FLAVOR_SECRETS_WHY, options)
 }
 
+/// The rights to carry DataPlanes out. Opt-in: the right to write Deployments is the right to run pods as any
+/// service account.
+pub fn data_planes(options: &InstallOptions) -> Vec<Value> {
+    let mut rules = kind_rights::of_watches(options.kinds, |watch| !is_on_by_default(watch));
+    rules.extend(kind_rights::of(options.kinds, Grantee::DataPlanes));
+    granted(DATA_PLANES, rules, DATA_PLANES_WHY, options)
+}
+
+/// Whether the base lets the process read what is watched, or an overlay does.
+fn is_on_by_default(watch: &Watch) -> bool {
+    watch.capability.default_mode != Mode::Off
+}
+
 /// The rights to move specs out of the Secrets of Interlock 0.1. An overlay of its own, for the time of an
 /// upgrade.
 pub fn migrate_spec_secrets(options: &InstallOptions) -> Vec<Value> {
@@ -141,7 +158,7 @@ fn granted(name: &str, rules: Vec<PolicyRule>, why: &str, options: &InstallOptio
 /// What the process does: it reads the kinds that it watches (of Deployments, Services and ConfigMaps it
 /// lists only labelled ones, which a role cannot express), and has the rights that the kinds name.
 fn controller_rules(kinds: Kinds) -> Vec<PolicyRule> {
-    let mut rules = kind_rights::of_watches(kinds, |_| true);
+    let mut rules = kind_rights::of_watches(kinds, is_on_by_default);
     rules.extend(kind_rights::of(kinds, Grantee::Controller));
     rules.extend(kind_rights::of(kinds, Grantee::Webhook));
     rules.extend([
@@ -205,6 +222,12 @@ const FLAVOR_SECRETS: &str = "interlock-flavor-secrets";
 const FLAVOR_SECRETS_WHY: &str = "Secrets that the router flavor of a gateway comes from are labelled, so that changes of \
      them are judged (--flavor-secrets). Their names are not known beforehand; their metadata is read and patched by name, \
      and nothing lists or watches Secrets.";
+
+/// ClusterRole and binding of `--dataplanes`.
+const DATA_PLANES: &str = "interlock-dataplanes";
+const DATA_PLANES_WHY: &str = "The process makes what belongs to DataPlanes, and changes and deletes it (--dataplanes), \
+     while spec.capabilities.dataplanes.mode of Interlock default is auto or manual. With the right to write Deployments \
+     it can run pods in every namespace.";
 
 const METRICS_READER_WHY: &str = "The port of the metrics asks the API server whether a caller may get /metrics: bind this \
      to the service account of Prometheus.";
@@ -337,6 +360,44 @@ mod tests {
                 .iter()
                 .any(|object| object["metadata"]["name"] == FLAVOR_SECRETS)
         );
+    }
+
+    /// The rights on what belongs to DataPlanes are opt-in, and each is written down once.
+    #[test]
+    fn rights_on_what_belongs_to_data_planes_are_a_binding_of_their_own() {
+        let options = InstallOptions { data_planes: true, ..InstallOptions::default() };
+        let of_role: Vec<String> = rules(&data_planes(&options))
+            .map(|(_, rule)| {
+                let words = |field: &str| {
+                    let all = rule[field].as_array().into_iter().flatten();
+                    all.filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+                };
+                format!("{}/{}: {}", words("apiGroups"), words("resources"), words("verbs"))
+            })
+            .collect();
+        assert_eq!(
+            of_role,
+            [
+                "apps/deployments: get,list,watch",
+                "/services: get,list,watch",
+                "autoscaling/horizontalpodautoscalers: get,list,watch",
+                "policy/poddisruptionbudgets: get,list,watch",
+                "apps/deployments: create,patch,delete",
+                "gateway-operator.konghq.com/dataplanes,dataplanes/status: patch",
+                "gateway-operator.konghq.com/dataplanes/finalizers: update",
+                "/pods: list",
+                "discovery.k8s.io/endpointslices: list",
+                "/services: create,patch,delete",
+                "autoscaling/horizontalpodautoscalers: create,patch,delete",
+                "policy/poddisruptionbudgets: create,patch,delete",
+            ]
+        );
+        let writes_deployments = |options: &InstallOptions| {
+            rules(&all(options))
+                .any(|(_, rule)| has(rule, "resources", "deployments") && has(rule, "verbs", "create"))
+        };
+        assert!(writes_deployments(&options));
+        assert!(!writes_deployments(&InstallOptions::default()));
     }
 
     #[test]

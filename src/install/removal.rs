@@ -101,6 +101,7 @@ mod tests {
             layout: Layout::Split,
             certificates: CertificateIssuer::CertManager,
             flavor_secrets: true,
+            data_planes: true,
             packages: NamespacedName::new("packages", "deployer"),
             ..InstallOptions::default()
         };

@@ -45,6 +45,9 @@ fn overlays_are_what_is_rendered() {
     let mut admins = install::objects(Part::All, &plain);
     admins.push(install::rbac::packages_cluster_admin(&plain));
     assert_eq!(by_name(kustomize(&admin, "overlays/packages-cluster-admin")), by_name(admins));
+    let carrying_out = InstallOptions { data_planes: true, ..plain.clone() };
+    let carrying_out = install::objects(Part::All, &carrying_out);
+    assert_eq!(by_name(kustomize(&admin, "overlays/dataplanes")), by_name(carrying_out));
     let mut strict = install::objects(Part::All, &plain);
     strict.push(json!(install::network::egress(&plain)));
     assert_eq!(by_name(kustomize(&admin, "overlays/strict-egress")), by_name(strict));
@@ -67,6 +70,7 @@ fn the_api_server_takes_everything_strictly() {
         "base",
         "overlays/split",
         "overlays/packages-cluster-admin",
+        "overlays/dataplanes",
         "overlays/strict-egress",
         "overlays/kong-crds",
         "overlays/cert-manager",

@@ -2,7 +2,10 @@
 
 use interlock_core::api::kong;
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::api::watched::{FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, LABELLED};
+use interlock_core::api::watched::{
+    DATA_PLANE_AUTOSCALERS, DATA_PLANE_DEPLOYMENTS, DATA_PLANE_DISRUPTION_BUDGETS, DATA_PLANE_SERVICES,
+    FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, LABELLED,
+};
 use interlock_core::topology::KindName;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -11,7 +14,7 @@ use super::reference::Key;
 
 /// `apiVersion`, kind, and whether it lives in namespaces: every declared kind, and two that are
 /// declared by nobody.
-pub const KINDS: [(&str, &str, bool); 19] = [
+pub const KINDS: [(&str, &str, bool); 23] = [
     ("kudo.dev/v1beta1", "Instance", true),
     ("kudo.dev/v1beta1", "OperatorVersion", true),
     ("kudo.dev/v1beta1", "Operator", true),
@@ -29,13 +32,23 @@ pub const KINDS: [(&str, &str, bool); 19] = [
     ("apps/v1", GUARDED_DEPLOYMENTS.name, true),
     ("v1", GUARDED_SERVICES.name, true),
     ("v1", FLAVOR_SOURCES.name, true),
+    ("apps/v1", DATA_PLANE_DEPLOYMENTS.name, true),
+    ("v1", DATA_PLANE_SERVICES.name, true),
+    ("autoscaling/v2", DATA_PLANE_AUTOSCALERS.name, true),
+    ("policy/v1", DATA_PLANE_DISRUPTION_BUDGETS.name, true),
     ("v1", "ConfigMap", true),
     ("rbac.authorization.k8s.io/v1", "ClusterRole", false),
 ];
 
 /// Those of gateways that run Kong, which refer to each other and to nobody else.
-const KONG: [&str; 5] =
-    ["DataPlane", "ControlPlane", GUARDED_DEPLOYMENTS.name, GUARDED_SERVICES.name, FLAVOR_SOURCES.name];
+const KONG: [&str; 6] = [
+    "DataPlane",
+    "ControlPlane",
+    GUARDED_DEPLOYMENTS.name,
+    GUARDED_SERVICES.name,
+    FLAVOR_SOURCES.name,
+    DATA_PLANE_DEPLOYMENTS.name,
+];
 
 /// What happens.
 #[derive(Clone, Debug)]
@@ -216,6 +229,18 @@ fn content(kind: &str, refers: u8, value: u8) -> Value {
             0 => json!({"spec": {"dataplane": name}}),
             _ => json!({"spec": {"dataplane": {"ref": {"name": name}}, "extensions": [value]}}),
         },
+        "DataPlaneDeployment" | "DataPlaneService" | "DataPlaneAutoscaler" | "DataPlaneDisruptionBudget" => {
+            json!({
+                // Others may own it as well, and who controls it need not be a DataPlane.
+                "metadata": {"ownerReferences": [
+                    {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "any", "controller": refers == 3},
+                    {"apiVersion": kong::API_VERSION, "kind": "DataPlane", "name": name, "uid": "any",
+                     "controller": refers != 3},
+                ]},
+                "spec": {"replicas": value, "selector": {"app": "a"}},
+                "status": {"readyReplicas": value},
+            })
+        }
         "GuardedService" => json!({"spec": {"selector": {"app": value.to_string()}}}),
         "FlavorSource" => json!({"data": {"flavor": value.to_string()}}),
         "HTTPRoute" | "GRPCRoute" | "TLSRoute" => json!({"spec": {

@@ -78,7 +78,7 @@ pub(super) struct Ids {
     pub namespace: KindId,
     /// Kinds that affect the flavors of gateways.
     pub flavored: Vec<KindId>,
-    /// Of these, the labelled parts of other kinds, which packages may make too.
+    /// Labelled parts of other kinds, which packages may make too.
     labelled: Vec<KindId>,
 }
 
@@ -90,12 +90,19 @@ impl Ids {
 }
 
 /// Names of the kinds that affect the flavors of gateways, in the topology.
-fn flavored(kinds: Kinds, which: fn(&Watch) -> bool) -> impl Iterator<Item = topology::KindName> {
+fn flavored(kinds: Kinds) -> impl Iterator<Item = topology::KindName> {
     let inventory = [capabilities::FLAVORS.name, capabilities::ROUTES.name];
+    watched(kinds, move |watch| inventory.contains(&watch.capability.name))
+}
+
+/// Names of the kinds of which only labelled objects are watched, in the topology.
+fn labelled(kinds: Kinds) -> impl Iterator<Item = topology::KindName> {
+    watched(kinds, |watch| watch.labelled.is_some())
+}
+
+fn watched(kinds: Kinds, which: impl Fn(&Watch) -> bool) -> impl Iterator<Item = topology::KindName> {
     let watched = kinds.iter().filter_map(|kind| Some((kind.watch.as_ref()?, kind.schema?)));
-    watched
-        .filter(move |(watch, _)| inventory.contains(&watch.capability.name) && which(watch))
-        .map(|(_, schema)| schema.name)
+    watched.filter(move |(watch, _)| which(watch)).map(|(_, schema)| schema.name)
 }
 
 impl Tables {
@@ -107,8 +114,8 @@ impl Tables {
             instance: id(INSTANCE),
             operator_version: id(OPERATOR_VERSION),
             namespace: id(NAMESPACE),
-            flavored: flavored(all, |_| true).map(&mut id).collect(),
-            labelled: flavored(all, |watch| watch.labelled.is_some()).map(&mut id).collect(),
+            flavored: flavored(all).map(&mut id).collect(),
+            labelled: labelled(all).map(&mut id).collect(),
         };
         Self {
             graph,

@@ -14,6 +14,7 @@ mod chaos;
 mod deletion;
 mod idle;
 mod missing;
+mod off;
 mod one_watch;
 mod pitfalls;
 mod world;

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::meta;
+use super::{kong, meta};
 
 /// A kind that is built into the API server.
 #[derive(Clone, Copy, Debug)]
@@ -91,11 +91,34 @@ pub const GUARDED_SERVICES: Labelled = guarded("", "Service", "GuardedService");
 pub const FLAVOR_SOURCES: Labelled =
     Labelled { group: "", kind: "ConfigMap", label: meta::FLAVOR_SOURCE, value: None, name: "FlavorSource" };
 
+/// Deployments that belong to DataPlanes.
+pub const DATA_PLANE_DEPLOYMENTS: Labelled = of_data_planes("apps", "Deployment", "DataPlaneDeployment");
+/// Services that belong to DataPlanes.
+pub const DATA_PLANE_SERVICES: Labelled = of_data_planes("", "Service", "DataPlaneService");
+/// HorizontalPodAutoscalers that belong to DataPlanes.
+pub const DATA_PLANE_AUTOSCALERS: Labelled =
+    of_data_planes("autoscaling", "HorizontalPodAutoscaler", "DataPlaneAutoscaler");
+/// PodDisruptionBudgets that belong to DataPlanes.
+pub const DATA_PLANE_DISRUPTION_BUDGETS: Labelled =
+    of_data_planes("policy", "PodDisruptionBudget", "DataPlaneDisruptionBudget");
+
 /// All of them.
-pub const LABELLED: [Labelled; 3] = [GUARDED_DEPLOYMENTS, GUARDED_SERVICES, FLAVOR_SOURCES];
+pub const LABELLED: [Labelled; 7] = [
+    GUARDED_DEPLOYMENTS,
+    GUARDED_SERVICES,
+    FLAVOR_SOURCES,
+    DATA_PLANE_DEPLOYMENTS,
+    DATA_PLANE_SERVICES,
+    DATA_PLANE_AUTOSCALERS,
+    DATA_PLANE_DISRUPTION_BUDGETS,
+];
 
 const fn guarded(group: &'static str, kind: &'static str, name: &'static str) -> Labelled {
     Labelled { group, kind, label: meta::GUARD, value: Some(meta::GUARD_FLAVOR), name }
+}
+
+const fn of_data_planes(group: &'static str, kind: &'static str, name: &'static str) -> Labelled {
+    Labelled { group, kind, label: kong::MANAGED_BY, value: Some(kong::MANAGED_BY_DATA_PLANE), name }
 }
 
 impl Labelled {

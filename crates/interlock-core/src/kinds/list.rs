@@ -32,6 +32,10 @@ pub static ALL: Kinds = &[
     &data_plane::CONTROL_PLANE,
     &data_plane::DEPLOYMENT,
     &data_plane::SERVICE,
+    &data_plane::rollout::watched::DEPLOYMENT,
+    &data_plane::rollout::watched::SERVICE,
+    &data_plane::rollout::watched::AUTOSCALER,
+    &data_plane::rollout::watched::DISRUPTION_BUDGET,
     &flavor_source::CONFIG_MAP,
     &flavor_source::SECRET,
 ];

@@ -61,6 +61,8 @@ pub mod link {
     pub const NAMESPACE: &str = "namespace";
     /// A gateway and a ConfigMap that its flavor may come from.
     pub const FLAVOR_SOURCE: &str = "flavorSource";
+    /// What belongs to a DataPlane, and the DataPlane.
+    pub const DATA_PLANE: &str = "dataPlane";
     /// An object and its owner.
     pub const MADE_BY: &str = "madeBy";
 }

@@ -2,7 +2,8 @@
 
 use interlock_core::api::{kong, meta};
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayKind;
-use interlock_core::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT};
+use interlock_core::kinds::{ALL, DATA_PLANE, GUARDED_DEPLOYMENT, Kinds, capabilities, data_plane};
+use interlock_core::reconcile::{ReconcileStep, Reconciler};
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::Instant;
@@ -232,6 +233,76 @@ async fn a_gateway_that_a_plan_writes_is_looked_at_once() {
     gateways.tell(WatchChange::Applied(Arc::new(gateways.object.clone())));
     assert!(!changes.has_changed().unwrap(), "the watch tells nothing new");
     assert_eq!(gateways.looks().await, 1);
+}
+
+/// The kinds of Interlock, where DataPlanes have a reconciler.
+fn with_a_reconciler_of_data_planes() -> Kinds {
+    static RECONCILER: Reconciler = Reconciler {
+        name: "test",
+        capability: &capabilities::DATA_PLANES,
+        reconcile: |_| ReconcileStep::Await(None),
+    };
+    let known = &data_plane::DATA_PLANE;
+    let kind = Kind {
+        watch: known.watch,
+        schema: known.schema,
+        reconciler: Some(&RECONCILER),
+        ..Kind::new(known.resource)
+    };
+    let kind: &Kind = Box::leak(Box::new(kind));
+    let is_data_plane = |other: &Kind| other.resource.kind == known.resource.kind;
+    Vec::leak(ALL.iter().map(|other| if is_data_plane(other) { kind } else { other }).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_belongs_to_a_data_plane_wakes_its_reconciler() {
+    let store = Store::new(with_a_reconciler_of_data_planes(), true);
+    let observer = Observer::new(store, Arc::default(), None, Arc::new(Metrics::new()));
+    let (_, queue) = &observer.described()[0];
+    let tell = |group: &str, version: &str, kind: &str, change: WatchChange| {
+        let kind = Gvk { group: group.into(), version: version.into(), kind: kind.into() };
+        observer.observe(&kind, Epoch(1), change);
+    };
+    let woken = async || {
+        let key = tokio::time::timeout(Duration::from_secs(60), queue.next()).await.ok();
+        key.iter().for_each(|key| queue.done(key));
+        key.map(|key| key.to_string())
+    };
+    let mut child = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "namespace": "kong", "name": "dataplane-edge-blue", "uid": "d", "resourceVersion": "1",
+            "ownerReferences": [{
+                "apiVersion": kong::API_VERSION, "kind": "DataPlane", "name": "edge", "uid": "e", "controller": true,
+            }],
+        },
+    });
+    let metadata = json!({"namespace": "kong", "name": "edge", "uid": "e", "resourceVersion": "1"});
+    let mut edge = json!({"apiVersion": kong::API_VERSION, "kind": "DataPlane", "metadata": metadata});
+    tell(kong::GROUP, kong::VERSION, "DataPlane", WatchChange::Applied(Arc::new(edge.clone())));
+    assert_eq!(woken().await.as_deref(), Some("kong/edge"), "it is there");
+
+    let deployment = |change: WatchChange| tell("apps", "v1", "DataPlaneDeployment", change);
+    deployment(WatchChange::Applied(Arc::new(child.clone())));
+    assert_eq!(woken().await.as_deref(), Some("kong/edge"), "a Deployment of it appears");
+
+    child["metadata"]["resourceVersion"] = json!("2");
+    child["metadata"]["managedFields"] = json!([{"manager": "x"}]);
+    deployment(WatchChange::Applied(Arc::new(child.clone())));
+    assert_eq!(woken().await, None, "nothing else changes");
+
+    edge["metadata"]["resourceVersion"] = json!("3");
+    edge["metadata"]["annotations"] = json!({"team": "edge"});
+    tell(kong::GROUP, kong::VERSION, "DataPlane", WatchChange::Applied(Arc::new(edge.clone())));
+    assert_eq!(woken().await, None, "an annotation of others");
+
+    edge["metadata"]["resourceVersion"] = json!("4");
+    edge["metadata"]["annotations"] = json!({"gateway-operator.konghq.com/promote-when-ready": "true"});
+    tell(kong::GROUP, kong::VERSION, "DataPlane", WatchChange::Applied(Arc::new(edge)));
+    assert_eq!(woken().await.as_deref(), Some("kong/edge"), "its promotion is requested");
+
+    deployment(WatchChange::Deleted(Arc::new(child)));
+    assert_eq!(woken().await.as_deref(), Some("kong/edge"), "the Deployment is deleted");
 }
 
 /// The Instance of the other tests, as another that was created under its name.

@@ -65,10 +65,10 @@ pub struct InterlockSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CapabilitySetting {
-    /// `auto`, the default: it runs while its kinds are served. `manual`: it runs if its kinds are
-    /// served when the mode is set or the process starts, and until one goes; a
-    /// CustomResourceDefinition that is installed later starts nothing. `off`, in quotes: it does
-    /// not run.
+    /// `auto`, the default except for `dataplanes`: it runs while its kinds are served. `manual`: it
+    /// runs if its kinds are served when the mode is set or the process starts, and until one goes;
+    /// a CustomResourceDefinition that is installed later starts nothing. `off`, in quotes, the
+    /// default of `dataplanes`: it does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = Mode::ALL.map(Mode::as_str)))]
     pub mode: Option<String>,

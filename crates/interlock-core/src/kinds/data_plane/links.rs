@@ -11,8 +11,8 @@ use super::flavor::gateway::{Gateway, sources_of};
 use super::flavor::group::{admin_service, controlled};
 use super::flavor::rolled_out::is_rolled_out;
 use super::flavor::sources::{Nothing, SourceKind};
-use crate::api::meta;
-use crate::api::object::annotation;
+use crate::api::object::{annotation, meta_str};
+use crate::api::{kong, meta};
 use crate::kinds::{
     CONTROL_PLANE, DATA_PLANE, FLAVOR_SOURCE, GUARDED_DEPLOYMENT, GUARDED_SERVICE, SECRET, link,
 };
@@ -28,7 +28,13 @@ pub(crate) static DATA_PLANE_KIND: DeclaredKind = DeclaredKind {
     facts: &[FLAVOR],
     links: &[CONFIG_MAPS, SECRETS, PRODUCER],
     sections: None,
-    events: OF_A_GATEWAY,
+    events: EventRow {
+        update: EventScope::When(&[When {
+            differs: &[SPEC, MARKS, STATUS, REQUESTS],
+            concerns: &[LinkPath::Itself],
+        }]),
+        ..OF_A_GATEWAY
+    },
 };
 
 pub(crate) static DEPLOYMENT_KIND: DeclaredKind = DeclaredKind {
@@ -106,6 +112,7 @@ const SPEC: Fact = Fact { name: "spec", read: ReadDepth::Mark(fingerprint::spec)
 const CONTENT: Fact = Fact { name: "content", read: ReadDepth::Mark(fingerprint::content) };
 const MARKS: Fact = Fact { name: "marks", read: ReadDepth::Mark(marks) };
 const STATUS: Fact = Fact { name: "status", read: ReadDepth::Mark(status) };
+const REQUESTS: Fact = Fact { name: "requests", read: ReadDepth::Mark(requests) };
 const ROLLED_OUT: Fact = Fact { name: "rolledOut", read: ReadDepth::Mark(rolled_out) };
 
 const CONFIG_MAPS: Link = Link {
@@ -168,6 +175,16 @@ fn status(object: &Value) -> u64 {
     let others =
         conditions.filter(|condition| condition["type"] != meta::condition::ROUTER_FLAVOR_CONSISTENT);
     fingerprint::of((members.collect::<Vec<_>>(), others.collect::<Vec<_>>()))
+}
+
+/// Fingerprint of what people and other operators ask of a rollout beside the spec: Kong's annotations, such as
+/// that of a promotion, who owns the DataPlane, and its deletion.
+fn requests(object: &Value) -> u64 {
+    let metadata = &object["metadata"];
+    let annotations = metadata["annotations"].as_object().into_iter().flatten();
+    let of_kong = |name: &str| name.strip_prefix(kong::GROUP).is_some_and(|rest| rest.starts_with('/'));
+    let annotations: Vec<_> = annotations.filter(|(name, _)| of_kong(name)).collect();
+    fingerprint::of((annotations, &metadata["ownerReferences"], meta_str(object, "deletionTimestamp")))
 }
 
 fn rolled_out(object: &Value) -> u64 {

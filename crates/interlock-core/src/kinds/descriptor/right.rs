@@ -25,6 +25,8 @@ pub enum Role {
     FlavorSources,
     /// The same for Secrets, where the administrator asked for it.
     FlavorSecrets,
+    /// The process, where the administrator asked for rollouts of DataPlanes.
+    DataPlanes,
     /// People with `view`.
     Viewer,
     /// People with `edit`, and with `admin`.

@@ -5,3 +5,4 @@ pub mod children;
 pub mod drift;
 mod list_keys;
 pub mod side;
+pub mod watched;
