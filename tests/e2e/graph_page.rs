@@ -178,6 +178,7 @@ fn capabilities_are_one_row(browser: &mut Browser) {
     browser.await_true("document.getElementById('capabilities').innerText.includes('4 of 4 run')");
     let row = text(browser, "capabilities");
     assert!(row.contains("kinds are not installed"), "{row}");
+    assert!(row.contains("dataplanes: disabled"), "{row}");
     assert_eq!(browser.ask("document.getElementById('capabilities').open"), false);
     assert!(
         browser.ask("document.getElementById('capabilities').offsetHeight").as_f64().unwrap() < 64.0,

@@ -98,7 +98,8 @@ const unwatched = ({ kinds }) => kinds.filter((kind) => kind.watch_state !== "sy
 
 function capabilityLine(capabilities) {
   const runs = capabilities.filter(({ state }) => state === "Running");
-  const line = element("span", "", element("span", "state " + (runs.length ? "good" : "quiet"), runs.length + " of " + capabilities.length + " run"));
+  const wanted = capabilities.filter(({ state }) => state !== "Disabled");
+  const line = element("span", "", element("span", "state " + (runs.length ? "good" : "quiet"), runs.length + " of " + wanted.length + " run"));
   for (const { name, state, message } of capabilities) {
     if (state === "Running") continue;
     const colour = { Starting: "busy", Draining: "busy", Waiting: "quiet", Disabled: "quiet" }[state] || "bad";
