@@ -6,12 +6,20 @@ use std::time::Duration;
 
 use interlock::cluster::api_writer::Bookkeeping;
 use interlock::cluster::discovery::KindDiscovery;
+use interlock::cluster::lease::Leadership;
 use interlock::cluster::read::{self, BoundedList};
+use interlock::runtime::controller::{Action, Controller as _};
 use interlock::runtime::executor::{Executor, OfProcess, Written};
-use interlock_core::api::object::{Gvk, ObjectKey};
+use interlock::runtime::index::Store;
+use interlock::runtime::reconciler::DescribedKind;
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
+use interlock_core::api::resource::Resource;
 use interlock_core::effect::{ApiFailure, Effect, Propagation};
-use interlock_core::reconcile::ObjectList;
+use interlock_core::kinds::capabilities::DATA_PLANES;
+use interlock_core::reconcile::{ObjectList, PodRequest, ReconcileInput, ReconcileStep, Reconciler};
 use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::support::{Cluster, Namespace, block_on, wait_until};
 
@@ -224,6 +232,62 @@ fn a_list_has_the_labelled_objects_with_their_kind() {
     let answers = block_on(children.executor.run(many.collect()));
     assert!(answers.iter().all(|(_, answer)| answer.is_ok()));
     assert_eq!(list("many"), BoundedList::TooLarge);
+}
+
+/// Makes the Service of a ConfigMap where it lists none, once the pod of the ConfigMap has been asked.
+fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
+    let Some(parent) = ObjectKey::of(input.object) else { return ReconcileStep::Await(None) };
+    let namespace = parent.namespace.unwrap_or_default();
+    let labels = BTreeMap::from([("parent".to_owned(), parent.name.clone())]);
+    let list =
+        ObjectList { gvk: Gvk::new("v1", "Service"), namespace: namespace.clone(), labels: labels.clone() };
+    let Some(services) = input.listed.get(&list) else { return ReconcileStep::List(vec![list]) };
+    let pod = PodRequest { address: "127.0.0.1".to_owned(), port: 1, path: "/status/ready" };
+    let Some(answer) = input.answered.get(&pod) else { return ReconcileStep::Ask(vec![pod]) };
+    // No pod has the address, and the answer says so.
+    if answer.is_ok() || !services.is_empty() {
+        return ReconcileStep::Await(Some(Duration::from_secs(services.len() as u64)));
+    }
+    let object = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": parent.name, "namespace": namespace, "labels": labels},
+        "spec": {"ports": [{"port": 80}]},
+    });
+    ReconcileStep::Write(vec![Effect::Apply { object, force: true }])
+}
+
+#[test]
+fn a_reconciler_lists_asks_and_applies() {
+    let children = Children::new("reconciled");
+    let kind = Resource::built_in("", &["v1"], "ConfigMap", "configmaps");
+    let until = Instant::now() + CAP;
+    let leadership = watch::channel(Leadership::Leader { leader_epoch: 1, until });
+    let controller = DescribedKind {
+        resource: kind,
+        reconciler: &Reconciler { name: "test", capability: &DATA_PLANES, reconcile },
+        executor: children.executor.clone(),
+        store: Store::new(interlock_core::kinds::ALL, false),
+        leadership: leadership.1,
+    };
+    let (admin, name) = (children.ns.admin(), NamespacedName::new(children.ns.name(), "edge"));
+    let metadata = json!({"name": "edge"});
+    let parent = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+    admin.post(&children.ns.path("v1", "configmaps", ""), &parent).ok();
+    let reconciled = |epoch| block_on(controller.reconcile(&name, epoch));
+
+    // It is the Service of another: each try finds none with the label, and changes nothing.
+    admin.post(&children.ns.path("v1", "services", ""), &children.service(&json!({"team": "a"}))).ok();
+    let theirs = children.found("v1", "services");
+    assert_eq!(reconciled(1), Action::Retry);
+    assert_eq!(children.found("v1", "services"), theirs);
+    admin.delete(&children.ns.path("v1", "services", "edge")).ok();
+
+    assert_eq!(reconciled(2), Action::AwaitChange, "it does not write in another leader epoch");
+    assert!(admin.get("service", "edge").is_none());
+    assert_eq!(reconciled(1), Action::Requeue(Duration::from_secs(1)), "it lists again what it has made");
+    let made = children.found("v1", "services");
+    assert_eq!(reconciled(1), Action::Requeue(Duration::from_secs(1)));
+    assert_eq!(children.found("v1", "services"), made);
 }
 
 #[test]
