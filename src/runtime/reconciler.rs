@@ -28,6 +28,8 @@ const WORKERS: usize = 4;
 const NAMESPACE_SHARE: usize = 3;
 /// Steps of one reconcile; each ends in reads or writes, or ends the reconcile.
 const STEPS: usize = 16;
+/// Writes of one reconcile that meet another version than that which was read, or an object of that name.
+const CONFLICTS: usize = 4;
 /// How long running reconciles may take to end.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -119,7 +121,7 @@ impl DescribedKind {
     /// Steps until the reconciler waits; returns after which time it wants to see the object again.
     async fn steps(&self, key: &ObjectKey, epoch: LeaderEpoch) -> Result<Option<Duration>, Interrupted> {
         let mut object = self.read(key).await?;
-        let mut reads = ReadSet::default();
+        let (mut reads, mut conflicts) = (ReadSet::default(), 0);
         for _ in 0..STEPS {
             match (self.reconciler.reconcile)(&reads.input(&object, Timestamp::now())) {
                 ReconcileStep::Await(after) => return Ok(after),
@@ -127,7 +129,12 @@ impl DescribedKind {
                 ReconcileStep::List(lists) => reads.list(&self.executor, lists).await?,
                 ReconcileStep::Ask(requests) => reads.ask(requests).await?,
                 ReconcileStep::Write(effects) => {
-                    self.write(effects, epoch).await?;
+                    if let Some(conflict) = self.write(effects, epoch).await? {
+                        conflicts += 1;
+                        if conflicts == CONFLICTS {
+                            return Err(conflict.into());
+                        }
+                    }
                     // What was read may have changed with it.
                     reads = ReadSet::default();
                     object = self.read(key).await?;
@@ -154,8 +161,12 @@ impl DescribedKind {
     }
 
     /// Writes one effect after the other, while this process leads. A write that was decided on an older
-    /// version ends the list: everything is read again.
-    async fn write(&self, effects: Vec<Effect>, epoch: LeaderEpoch) -> Result<(), Interrupted> {
+    /// version ends the list, as everything is read again then; returns that conflict.
+    async fn write(
+        &self,
+        effects: Vec<Effect>,
+        epoch: LeaderEpoch,
+    ) -> Result<Option<ApiFailure>, Interrupted> {
         for effect in effects {
             self.prove(epoch)?;
             for (key, answer) in self.executor.run(vec![vec![effect]]).await {
@@ -163,12 +174,12 @@ impl DescribedKind {
                     Ok(_) => {}
                     Err(failure) if failure.code == 409 => {
                         debug!(object = %key, message = failure.message, "a write was decided on an older version");
-                        return Ok(());
+                        return Ok(Some(failure));
                     }
                     Err(failure) => return Err(failure.into()),
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 }

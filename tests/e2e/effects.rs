@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use interlock::cluster::api_writer::Bookkeeping;
@@ -234,6 +235,9 @@ fn a_list_has_the_labelled_objects_with_their_kind() {
     assert_eq!(list("many"), BoundedList::TooLarge);
 }
 
+/// How often [`reconcile`] wanted to write.
+static WRITES: AtomicUsize = AtomicUsize::new(0);
+
 /// Makes the Service of a ConfigMap where it lists none, once the pod of the ConfigMap has been asked.
 fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
     let Some(parent) = ObjectKey::of(input.object) else { return ReconcileStep::Await(None) };
@@ -253,6 +257,7 @@ fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
         "metadata": {"name": parent.name, "namespace": namespace, "labels": labels},
         "spec": {"ports": [{"port": 80}]},
     });
+    WRITES.fetch_add(1, Ordering::SeqCst);
     ReconcileStep::Write(vec![Effect::Apply { object, force: true }])
 }
 
@@ -279,6 +284,7 @@ fn a_reconciler_lists_asks_and_applies() {
     admin.post(&children.ns.path("v1", "services", ""), &children.service(&json!({"team": "a"}))).ok();
     let theirs = children.found("v1", "services");
     assert_eq!(reconciled(1), Action::Retry);
+    assert_eq!(WRITES.load(Ordering::SeqCst), 4, "it is not tried for ever");
     assert_eq!(children.found("v1", "services"), theirs);
     admin.delete(&children.ns.path("v1", "services", "edge")).ok();
 
