@@ -93,6 +93,11 @@ pub const FLAVOR_SOURCE_OURS: &str = "in-use";
 pub const CONFIG_PRODUCER: &str = "interlock.dev/config-producer";
 /// Annotation: the one change of router flavor allowed against the rules, `FROM->TO@CHANGE`.
 pub const ALLOW_FLAVOR: &str = "interlock.dev/allow-router-flavor-change";
+/// Annotation on DataPlanes, Kong's: what is staged is promoted when it is ready. `true`, or the hash of
+/// the spec that is meant.
+pub const PROMOTE_WHEN_READY: &str = "gateway-operator.konghq.com/promote-when-ready";
+/// Annotation on DataPlanes, Kong's: the selector of all its Services, as `k=v,k2=v2`.
+pub const SERVICE_SELECTOR_OVERRIDE: &str = "gateway-operator.konghq.com/service-selector-override";
 /// Verb that a user who writes [`ALLOW_FLAVOR`] on an object needs there.
 pub const ALLOW_FLAVOR_VERB: &str = "override-router-flavor";
 

@@ -13,6 +13,9 @@ use super::flavor::rolled_out::is_rolled_out;
 use super::flavor::sources::{Nothing, SourceKind};
 use crate::api::object::{annotation, meta_str};
 use crate::api::{kong, meta};
+use crate::api::kong::stamp::StatusSelectors;
+use crate::api::meta;
+use crate::api::object::annotation;
 use crate::kinds::{
     CONTROL_PLANE, DATA_PLANE, FLAVOR_SOURCE, GUARDED_DEPLOYMENT, GUARDED_SERVICE, SECRET, link,
 };
@@ -158,11 +161,11 @@ fn flavor(object: &Value) -> Cow<'_, str> {
         .into()
 }
 
-/// Fingerprint of producer, last-applied spec and selector, which each promotion changes.
+/// Fingerprint of producer, last-applied spec and selectors, which each promotion changes.
 fn marks(object: &Value) -> u64 {
-    let selector = object["status"]["selector"].as_str();
+    let StatusSelectors { live, preview } = StatusSelectors::of(&object["status"]);
     let (producer, stamp) = (meta::CONFIG_PRODUCER, meta::LAST_APPLIED_SPEC);
-    fingerprint::of((annotation(object, producer), annotation(object, stamp), selector))
+    fingerprint::of((annotation(object, producer), annotation(object, stamp), live, preview))
 }
 
 /// Fingerprint of the status that others write: it shows pods starting, stopping and turning ready.

@@ -28,10 +28,25 @@ pub fn is_staged(spec: &Value) -> bool {
 /// The live spec after a write: `live` is the one before it, `None` if there is none yet.
 /// `deployment.rollout` describes the rollout of changes, and is not part of the pods.
 pub fn after(live: Option<Value>, written: &Value) -> Value {
-    let mut spec = match live {
+    without_rollout(match live {
         Some(live) if is_staged(written) => merged(live, written),
         _ => written.clone(),
-    };
+    })
+}
+
+/// Whether a written spec changes a live one in more than the fields that take effect at once.
+pub fn is_changed(live: &Value, written: &Value) -> bool {
+    without_rollout(merged(live.clone(), written)) != after(None, written)
+}
+
+/// The written spec with everything but its rollout and its immediate fields as it is live.
+pub fn restored(live: &Value, written: &Value) -> Value {
+    let mut spec = without_rollout(merged(live.clone(), written));
+    put(&mut spec, &["deployment", "rollout"], written.pointer("/deployment/rollout"));
+    spec
+}
+
+fn without_rollout(mut spec: Value) -> Value {
     if let Some(deployment) = spec.get_mut("deployment").and_then(Value::as_object_mut) {
         deployment.remove("rollout");
     }
@@ -43,7 +58,25 @@ fn merged(mut live: Value, written: &Value) -> Value {
         let value = path.iter().try_fold(written, |value, member| value.get(member));
         put(&mut live, path, value.filter(|value| !value.is_null()));
     }
+    // The innermost first: one that is empty then may leave the next one empty.
+    for depth in (1..4).rev() {
+        for path in IMMEDIATE.iter().filter(|path| path.len() > depth) {
+            align_empty(&mut live, written, &path[..depth]);
+        }
+    }
     live
+}
+
+/// An object that has nothing else than immediate fields is there where it is written.
+fn align_empty(live: &mut Value, written: &Value, path: &[&str]) {
+    let at = |value: &Value| path.iter().try_fold(value, |value, member| value.get(member)).cloned();
+    let is_empty =
+        |value: &Option<Value>| value.as_ref().and_then(Value::as_object).is_some_and(Map::is_empty);
+    match (at(live), at(written)) {
+        (found, None) if is_empty(&found) => put(live, path, None),
+        (None, wanted) if is_empty(&wanted) => put(live, path, wanted.as_ref()),
+        _ => {}
+    }
 }
 
 /// Sets or removes the member at a path.
@@ -127,5 +160,25 @@ mod tests {
         let written = spec("b", with(blue_green(), json!({"scaling": {"horizontal": {}}})), json!({}));
         let after = super::after(Some(live), &written);
         assert_eq!(after, spec("a", json!({"scaling": {"horizontal": {}}}), json!({})));
+    }
+
+    fn with_budget(image: &str, resources: Value) -> Value {
+        spec(image, json!({}), json!({ "resources": resources }))
+    }
+
+    #[rstest]
+    #[case::same(spec("a", json!({}), json!({})), spec("a", blue_green(), json!({})), false)]
+    #[case::another_image(spec("a", json!({}), json!({})), spec("b", blue_green(), json!({})), true)]
+    #[case::scaled(spec("a", json!({"replicas": 3}), json!({})), spec("a", with(blue_green(), json!({"replicas": 5})), json!({})), false)]
+    #[case::budget_added(spec("a", json!({}), json!({})), with_budget("a", json!({"podDisruptionBudget": {"spec": {}}})), false)]
+    #[case::budget_removed(with_budget("a", json!({"podDisruptionBudget": {"spec": {}}})), spec("a", json!({}), json!({})), false)]
+    #[case::an_empty_parent(spec("a", json!({}), json!({})), json!({"deployment": {"podTemplateSpec": {"image": "a"}}, "network": {"services": {}}}), false)]
+    #[case::without_blue_green(spec("a", json!({}), json!({})), spec("b", json!({}), json!({})), true)]
+    fn what_is_staged(#[case] live: Value, #[case] written: Value, #[case] changed: bool) {
+        assert_eq!(is_changed(&live, &written), changed);
+        let restored = restored(&live, &written);
+        assert!(!is_changed(&live, &restored), "{restored}");
+        assert_eq!(restored.pointer("/deployment/rollout"), written.pointer("/deployment/rollout"));
+        assert_eq!(restored.pointer("/deployment/replicas"), written.pointer("/deployment/replicas"));
     }
 }

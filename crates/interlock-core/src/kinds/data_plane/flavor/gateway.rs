@@ -15,7 +15,7 @@ use super::sources::{FlavorSource, KeyLookup, Sources};
 use crate::api::kong::stamp::LiveStamp;
 use crate::api::kong::{self, DataPlaneSpec};
 use crate::api::meta;
-use crate::api::object::{NamespacedName, annotation, meta_str};
+use crate::api::object::{NamespacedName, meta_str};
 use crate::api::pod::{DeploymentSpec, PodTemplate, ReplicaStatus};
 use crate::api::revision;
 use crate::api::stamp::SpecHash;
@@ -184,9 +184,7 @@ fn stamp_of(object: &Value) -> Option<LiveStamp<'_>> {
     if kind_of(object) != Some(GatewayKind::DataPlane) {
         return None;
     }
-    let stamp = LiveStamp::parse(annotation(object, meta::LAST_APPLIED_SPEC)?)?;
-    let selector = object["status"]["selector"].as_str().filter(|selector| !selector.is_empty());
-    stamp.tells_of(meta_str(object, "uid"), selector).then_some(stamp)
+    LiveStamp::of_object(object).ok()
 }
 
 fn stamped_flavor(object: &Value) -> Option<Flavor> {

@@ -8,6 +8,7 @@ use super::overview;
 use super::reading::{FILE_VARIABLE, VARIABLE};
 use super::sources::LONGEST;
 use crate::api::kong::PROXY;
+use crate::api::kong::stamp::StatusSelectors;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 
@@ -40,6 +41,9 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
     });
     kept["spec"] = spec;
     kept["status"] = some(&object["status"], &["replicas", "readyReplicas", "selector"]);
+    if let Some(preview) = StatusSelectors::of(&object["status"]).preview {
+        kept["status"]["rollout"] = json!({"deployment": {"selector": preview}});
+    }
     kept["status"]["conditions"] = conditions(&object["status"]);
     kept
 }

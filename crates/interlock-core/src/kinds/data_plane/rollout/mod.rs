@@ -6,3 +6,12 @@ pub mod drift;
 mod list_keys;
 pub mod side;
 pub mod watched;
+pub mod changes;
+pub mod follow;
+pub mod promotion;
+pub mod service_selector;
+pub mod side;
+pub mod summary;
+pub mod verbs;
+
+pub use promotion::staged_hash;

@@ -14,7 +14,7 @@ use crate::admission::request::Request;
 use crate::admission::review::ReviewObject;
 use crate::admission::size_budget::SizeBudget;
 use crate::api::canonical;
-use crate::api::kong::stamp::{FLAVOR, FLAVOR_SPEC, LiveStamp, SELECTOR};
+use crate::api::kong::stamp::{FLAVOR, FLAVOR_SPEC, LiveStamp, SELECTOR, StatusSelectors};
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::stamp::SpecHash;
@@ -24,6 +24,7 @@ use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::kinds::data_plane::flavor::projection::excerpt;
 use crate::kinds::data_plane::flavor::reading::FlavorReading;
 use crate::kinds::data_plane::live_spec;
+use crate::kinds::data_plane::rollout::changes::StagedChanges;
 use crate::kinds::instance::last_applied;
 use crate::kinds::instance::last_applied::LastAppliedDraft;
 
@@ -34,7 +35,22 @@ pub struct Live<'a> {
     /// The same, as received in the review.
     json: Option<&'a str>,
     uid: Option<&'a str>,
+    /// `status.selector`.
+    selector: Option<String>,
+    /// Whether the stored spec is the one that the annotation refers to.
+    is_stored: bool,
     known: KnownSpec<'a>,
+}
+
+/// Whether a written spec stages something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staging {
+    /// It does not.
+    Nothing,
+    /// It does.
+    Something,
+    /// Too little of the live spec is known.
+    Unknown,
 }
 
 /// How much of the live spec is known.
@@ -55,16 +71,17 @@ impl<'a> Live<'a> {
         stamp: Option<&'a str>,
         kept: impl FnOnce(&str, &SpecHash) -> Option<String>,
     ) -> Self {
-        let (uid, selector) = (old.metadata.uid.as_deref(), selector(old));
-        let stamp = stamp.and_then(LiveStamp::parse);
-        let stamp = stamp.filter(|stamp| stamp.tells_of(uid, selector.as_deref()));
+        let (uid, selectors) = (old.metadata.uid.as_deref(), selectors(old));
+        let stamp = stamp.and_then(LiveStamp::parse).filter(|stamp| stamp.tells_of(uid, &selectors));
         let stored = text_of(old);
+        let mut is_stored = false;
         let known = match &stamp {
             None => KnownSpec::Whole(Cow::Borrowed(stored)),
             Some(stamp) => match (stamp.spec(), stamp.flavor_spec()) {
                 (Some(spec), _) => KnownSpec::Whole(Cow::Borrowed(spec)),
                 // Nothing is staged.
                 (None, _) if is_live(&serde_json::from_str(stored).unwrap_or_default(), stamp) => {
+                    is_stored = true;
                     KnownSpec::Whole(Cow::Borrowed(stored))
                 }
                 (None, excerpt) => match (kept(uid.unwrap_or_default(), &stamp.hash), excerpt) {
@@ -74,7 +91,8 @@ impl<'a> Live<'a> {
                 },
             },
         };
-        Self { stamp, json: old.metadata.annotations.stamp_json(), uid, known }
+        let json = old.metadata.annotations.stamp_json();
+        Self { stamp, json, uid, selector: selectors.live, is_stored, known }
     }
 
     /// The live spec, or an excerpt with the same flavor, as JSON; `None` if it is unknown.
@@ -101,6 +119,45 @@ impl<'a> Live<'a> {
         matches!(&self.known, KnownSpec::Whole(live) if canonical::canonical(live) == spec)
     }
 
+    /// Whether a written spec stages something: it differs from the live one in more than its immediate
+    /// fields.
+    pub fn staging(&self, written: &Value) -> Staging {
+        let live = match (&self.known, &self.stamp) {
+            (KnownSpec::Whole(live), _) => {
+                let live = serde_json::from_str(live).unwrap_or_default();
+                return match live_spec::is_changed(&live, written) {
+                    true => Staging::Something,
+                    false => Staging::Nothing,
+                };
+            }
+            (KnownSpec::Excerpt(_) | KnownSpec::Hash, Some(stamp)) if is_live(written, stamp) => {
+                return Staging::Nothing;
+            }
+            (KnownSpec::Excerpt(live), _) => *live,
+            (KnownSpec::Hash, _) => return Staging::Unknown,
+        };
+        match excerpt(&live_spec::after(None, written)).is_some_and(|written| written == live) {
+            true => Staging::Unknown,
+            false => Staging::Something,
+        }
+    }
+
+    /// The fields that a written spec stages, if the live one is known.
+    pub fn staged_fields(&self, written: &Value) -> Option<StagedChanges> {
+        match &self.known {
+            KnownSpec::Whole(live) => {
+                Some(StagedChanges::between(&serde_json::from_str(live).ok()?, written))
+            }
+            KnownSpec::Excerpt(_) | KnownSpec::Hash => None,
+        }
+    }
+
+    /// Value of the label that selects live pods: a valid annotation knows of a promotion before the status.
+    fn selector(&self) -> Option<&str> {
+        let stamped = self.stamp.as_ref().and_then(|stamp| stamp.selector.as_deref());
+        stamped.or(self.selector.as_deref())
+    }
+
     /// The annotation, if it only refers to the live spec.
     fn reference(&self) -> Option<&LiveStamp<'a>> {
         self.stamp.as_ref().filter(|stamp| stamp.spec().is_none())
@@ -121,21 +178,10 @@ pub fn text_of<'a>(object: &ReviewObject<'a>) -> &'a str {
     object.spec.map_or("{}", |raw| raw.get())
 }
 
-/// The value of the label that selects live pods.
-fn selector<'a>(object: &ReviewObject<'a>) -> Option<Cow<'a, str>> {
-    let mut found = None;
-    object
-        .status
-        .as_ref()?
-        .members(|name, value| {
-            if name.as_str() == "selector" {
-                found = value.optional_text()?;
-                return Ok(());
-            }
-            value.value().map(drop)
-        })
-        .ok()?;
-    found.map(|text| text.0).filter(|text| !text.is_empty())
+/// The selectors in the status of an object.
+fn selectors(object: &ReviewObject<'_>) -> StatusSelectors {
+    let status = object.status.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    status.as_ref().map(StatusSelectors::of).unwrap_or_default()
 }
 
 /// The last-applied annotation that an object must carry; `None` if not even a hash fits or is known.
@@ -146,7 +192,7 @@ struct Made<'a> {
     text: String,
     hash: SpecHash,
     uid: Option<&'a str>,
-    selector: Option<Cow<'a, str>>,
+    selector: Option<&'a str>,
     excerpt: Option<String>,
 }
 
@@ -157,7 +203,7 @@ impl Made<'_> {
         let excerpt = found.flavor_spec();
         found.hash == self.hash
             && found.uid.as_deref() == self.uid
-            && found.selector == self.selector
+            && found.selector.as_deref() == self.selector
             && (excerpt.is_none() || excerpt == self.excerpt.as_deref())
     }
 }
@@ -175,12 +221,13 @@ impl<'a> WantedStamp<'a> {
         let room = annotations.room(request.size);
         let room = SizeBudget { annotations: room.annotations + annotations.history, ..room };
         let uid = old.and_then(|(old, _)| old.metadata.uid.as_deref());
-        let selector = old.and_then(|(old, live)| {
-            let before = || live.stamp.as_ref()?.selector.as_deref().map(Cow::Borrowed);
-            self::selector(old).or_else(before)
-        });
+        let selector = old.and_then(|(_, live)| live.selector());
         let staged = old.map(|(_, live)| live).filter(|_| live_spec::is_staged(&written));
-        let (hash, spec, excerpt, known) = match staged.and_then(|live| Some((live, live.reference()?))) {
+        let reference = staged.and_then(|live| Some((live, live.reference()?)));
+        // Where nothing is staged before and after, the object itself holds what becomes live.
+        let reference =
+            reference.filter(|(live, _)| !(live.is_stored && live.staging(&written) == Staging::Nothing));
+        let (hash, spec, excerpt, known) = match reference {
             // No staged change has reached the pods since.
             Some((live, reference)) => (reference.hash.clone(), None, live.excerpt(), live.flavor()),
             None => {
@@ -193,7 +240,7 @@ impl<'a> WantedStamp<'a> {
             }
         };
         let mut more: Vec<(&str, &str)> = Vec::new();
-        more.extend(selector.as_deref().map(|selector| (SELECTOR, selector)));
+        more.extend(selector.map(|selector| (SELECTOR, selector)));
         more.extend(known.map(|flavor| (FLAVOR, flavor.as_str())));
         let draft = LastAppliedDraft {
             hash: &hash,

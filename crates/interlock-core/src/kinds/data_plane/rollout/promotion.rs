@@ -1,0 +1,88 @@
+//! Requests for a promotion: the annotation `gateway-operator.konghq.com/promote-when-ready`.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::stamp::SpecHash;
+use crate::kinds::data_plane::live_spec;
+
+/// Hexadecimal digits of a hash.
+const DIGITS: usize = 64;
+
+/// What the annotation requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PromotionRequest {
+    /// `true`, as Kong has it: the promotion of what is staged, whatever it is.
+    True,
+    /// The promotion of the spec that is written.
+    ThisSpec,
+    /// The promotion of a spec that is not written any more.
+    AnotherSpec,
+    /// Nothing: the value is neither `true` nor a hash.
+    Nonsense,
+}
+
+impl PromotionRequest {
+    /// Whether it requests the promotion of the spec that is written.
+    pub fn is_for_this(self) -> bool {
+        matches!(self, Self::True | Self::ThisSpec)
+    }
+}
+
+/// The hash of the live spec that a promotion of the written one leads to.
+pub fn staged_hash(spec: &Value) -> SpecHash {
+    SpecHash::of(&live_spec::after(None, spec).to_string())
+}
+
+/// What a value of the annotation requests, for a written spec.
+pub fn requested(annotation: &str, spec: &Value) -> PromotionRequest {
+    if annotation == "true" {
+        return PromotionRequest::True;
+    }
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    match annotation.strip_prefix("sha256:") {
+        Some(hex) if hex.len() == DIGITS && hex.bytes().all(digit) => {
+            match staged_hash(spec).as_str() == annotation {
+                true => PromotionRequest::ThisSpec,
+                false => PromotionRequest::AnotherSpec,
+            }
+        }
+        _ => PromotionRequest::Nonsense,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec() -> Value {
+        json!({"deployment": {"replicas": 2, "rollout": {"strategy": {"blueGreen": {}}}}})
+    }
+
+    fn upper(hash: &SpecHash) -> String {
+        hash.as_str().replace("sha256:", "SHA256:")
+    }
+
+    #[rstest]
+    #[case::kong("true".to_owned(), PromotionRequest::True)]
+    #[case::this(staged_hash(&spec()).to_string(), PromotionRequest::ThisSpec)]
+    #[case::another(staged_hash(&json!({})).to_string(), PromotionRequest::AnotherSpec)]
+    #[case::empty(String::new(), PromotionRequest::Nonsense)]
+    #[case::yes("True".to_owned(), PromotionRequest::Nonsense)]
+    #[case::short("sha256:0".to_owned(), PromotionRequest::Nonsense)]
+    #[case::no_digits(format!("sha256:{}", "z".repeat(64)), PromotionRequest::Nonsense)]
+    #[case::upper_case(upper(&staged_hash(&spec())), PromotionRequest::Nonsense)]
+    fn values_of_the_annotation(#[case] annotation: String, #[case] request: PromotionRequest) {
+        assert_eq!(requested(&annotation, &spec()), request);
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_stamp_after_the_promotion() {
+        let live = json!({"deployment": {"replicas": 2}});
+        assert_eq!(staged_hash(&spec()), SpecHash::of(&live.to_string()));
+    }
+}

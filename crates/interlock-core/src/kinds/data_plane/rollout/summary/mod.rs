@@ -1,0 +1,433 @@
+//! The state of a DataPlane's rollout, for people and programs: what is live, what is staged, what it waits
+//! for, and the next command.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::changes::StagedChanges;
+use super::promotion::{PromotionRequest, requested, staged_hash};
+use crate::api::kong::PROXY;
+use crate::api::kong::stamp::{LiveStamp, NoStamp, StatusSelectors};
+use crate::api::meta;
+use crate::api::object::{annotation, meta_str};
+use crate::api::stamp::SpecHash;
+use crate::kinds::data_plane::flavor::gateway::Gateway;
+use crate::kinds::data_plane::flavor::sources::Nothing;
+use crate::kinds::data_plane::live_spec;
+
+/// The phase of a rollout, as the condition `RolledOut` reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ReportedPhase {
+    /// The spec has no strategy that stages changes.
+    InPlace,
+    /// No controller has reported a phase.
+    Unreported,
+    /// Nothing is staged.
+    Idle,
+    /// The preview's pods start.
+    Staging,
+    /// The preview is ready.
+    AwaitingPromotion,
+    /// The preview becomes live.
+    Promoting,
+    /// A promotion failed.
+    PromotionFailed,
+    /// The preview cannot be made.
+    Failed,
+    /// The condition has a reason that is not known here.
+    Unknown,
+}
+
+impl ReportedPhase {
+    fn of_reason(reason: &str) -> Self {
+        match reason {
+            "Progressing" => Self::Staging,
+            "WaitingForChange" | "PromotionDone" => Self::Idle,
+            "AwaitingPromotion" => Self::AwaitingPromotion,
+            "PromotionInProgress" => Self::Promoting,
+            "PromotionFailed" => Self::PromotionFailed,
+            "Failed" => Self::Failed,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Whether the rollout does not go on by itself.
+    pub fn has_failed(self) -> bool {
+        matches!(self, Self::Failed | Self::PromotionFailed)
+    }
+}
+
+impl fmt::Display for ReportedPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The names are those of the variants, as in JSON.
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// The condition `RolledOut` of a DataPlane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolledOut<'a> {
+    /// Its reason.
+    pub reason: &'a str,
+    /// Its message.
+    pub message: &'a str,
+    /// Since when it has this status.
+    pub since: Option<&'a str>,
+    /// Whether it was written for the spec that is stored.
+    pub is_current: bool,
+}
+
+impl<'a> RolledOut<'a> {
+    /// The condition of an object.
+    pub fn of(object: &'a Value) -> Option<Self> {
+        let all = object["status"]["rollout"]["conditions"].as_array()?;
+        let found = all.iter().find(|condition| condition["type"] == "RolledOut")?;
+        let text = |member: &str| found[member].as_str();
+        let (observed, generation) = (&found["observedGeneration"], &object["metadata"]["generation"]);
+        Some(Self {
+            reason: text("reason").unwrap_or_default(),
+            message: text("message").unwrap_or_default(),
+            since: text("lastTransitionTime"),
+            is_current: observed.as_i64().unwrap_or_default() >= generation.as_i64().unwrap_or_default(),
+        })
+    }
+}
+
+/// The live spec of a DataPlane, as far as it is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LiveSpec {
+    /// The whole spec.
+    Known(Value),
+    /// Its hash: the ControllerRevision that keeps it was not read.
+    Referenced(SpecHash),
+    /// It is not recorded.
+    Unrecorded(NoStamp),
+}
+
+impl LiveSpec {
+    /// That of an object; `kept` is the spec of its ControllerRevision, where that was read.
+    pub fn of(object: &Value, kept: Option<&Value>) -> Self {
+        let stamp = match LiveStamp::of_object(object) {
+            Ok(stamp) => stamp,
+            Err(why) => return Self::Unrecorded(why),
+        };
+        if let Some(spec) = stamp.spec().and_then(|text| serde_json::from_str(text).ok()) {
+            return Self::Known(spec);
+        }
+        let stored = live_spec::after(None, &object["spec"]);
+        match kept {
+            _ if SpecHash::of(&stored.to_string()) == stamp.hash => Self::Known(stored),
+            Some(kept) if SpecHash::of(&kept.to_string()) == stamp.hash => Self::Known(kept.clone()),
+            _ => Self::Referenced(stamp.hash),
+        }
+    }
+}
+
+/// What is staged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Staged {
+    /// Nothing.
+    Nothing,
+    /// These fields.
+    Fields(StagedChanges),
+    /// Something; the live spec was not read.
+    Something,
+    /// What is live is not recorded.
+    Unknown(NoStamp),
+}
+
+impl Staged {
+    /// What a written spec stages.
+    pub fn of(live: &LiveSpec, written: &Value) -> Self {
+        if !live_spec::is_staged(written) {
+            return Self::Nothing;
+        }
+        match live {
+            LiveSpec::Known(live) if !live_spec::is_changed(live, written) => Self::Nothing,
+            LiveSpec::Known(live) => Self::Fields(StagedChanges::between(live, written)),
+            LiveSpec::Referenced(hash) if staged_hash(written) == *hash => Self::Nothing,
+            LiveSpec::Referenced(_) => Self::Something,
+            LiveSpec::Unrecorded(why) => Self::Unknown(*why),
+        }
+    }
+
+    /// Whether something is known to be staged.
+    pub fn is_something(&self) -> bool {
+        matches!(self, Self::Fields(_) | Self::Something)
+    }
+}
+
+/// The state of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutSummary {
+    /// Namespace of the DataPlane.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The phase.
+    pub phase: ReportedPhase,
+    /// Since when the phase is reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// What is live.
+    pub live: LiveSide,
+    /// What is staged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staged: Option<StagedSide>,
+    /// The requested promotion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promotion: Option<PromotionRequest>,
+    /// What the rollout waits for, or why it has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
+    /// The next command, or a remedy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// The live side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveSide {
+    /// Value of the label that selects its pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
+    /// Image of the container `proxy`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Router flavor of its pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub router_flavor: Option<String>,
+    /// How many pods there are.
+    pub replicas: i64,
+    /// How many of them are ready.
+    pub ready_replicas: i64,
+    /// Why its spec is not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+}
+
+/// The staged side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StagedSide {
+    /// Hash of the spec that a promotion makes live.
+    pub hash: SpecHash,
+    /// The fields that it changes.
+    #[serde(flatten)]
+    pub changes: StagedChanges,
+}
+
+impl RolloutSummary {
+    /// The state of an object; `kept` is the live spec of its ControllerRevision, where that was read.
+    pub fn of(object: &Value, kept: Option<&Value>) -> Self {
+        let text = |field: &str| meta_str(object, field).unwrap_or_default().to_owned();
+        let spec = &object["spec"];
+        let live = LiveSpec::of(object, kept);
+        let staged = Staged::of(&live, spec);
+        let condition = RolledOut::of(object);
+        let phase = phase(spec, condition.as_ref(), &staged);
+        let promotion = annotation(object, meta::PROMOTE_WHEN_READY).map(|value| requested(value, spec));
+        let (namespace, name) = (text("namespace"), text("name"));
+        let next = next(phase, &staged, promotion, &format!("{name} -n {namespace}"));
+        Self {
+            phase,
+            since: condition.as_ref().and_then(|found| found.since).map(str::to_owned),
+            live: LiveSide::of(object, &live),
+            waits_for: waits_for(phase, condition.as_ref(), &staged),
+            staged: match staged {
+                Staged::Fields(changes) => Some(StagedSide { hash: staged_hash(spec), changes }),
+                Staged::Something => {
+                    Some(StagedSide { hash: staged_hash(spec), changes: StagedChanges::default() })
+                }
+                Staged::Nothing | Staged::Unknown(_) => None,
+            },
+            promotion,
+            next,
+            namespace,
+            name,
+        }
+    }
+}
+
+impl LiveSide {
+    fn of(object: &Value, live: &LiveSpec) -> Self {
+        let status = &object["status"];
+        let stamp = LiveStamp::of_object(object).ok();
+        let stamped = stamp.and_then(|stamp| stamp.selector.map(|selector| selector.into_owned()));
+        let spec = match live {
+            LiveSpec::Known(spec) => Some(spec),
+            LiveSpec::Referenced(_) | LiveSpec::Unrecorded(_) => None,
+        };
+        let flavor = Gateway::runs(object, "", &Nothing).ok().flatten().filter(|_| stamped_or(spec, object));
+        Self {
+            selector: stamped.or(StatusSelectors::of(status).live),
+            image: spec.and_then(image),
+            router_flavor: flavor.map(|flavor| flavor.to_string()),
+            replicas: status["replicas"].as_i64().unwrap_or_default(),
+            ready_replicas: status["readyReplicas"].as_i64().unwrap_or_default(),
+            unknown: match live {
+                LiveSpec::Known(_) => None,
+                LiveSpec::Referenced(hash) => {
+                    Some(format!("the ControllerRevision that keeps spec {} was not read", hash.short()))
+                }
+                LiveSpec::Unrecorded(why) => Some(why.to_string()),
+            },
+        }
+    }
+}
+
+/// Whether the flavor of live pods is known: from their spec, or from a stamp that only refers to it.
+fn stamped_or(spec: Option<&Value>, object: &Value) -> bool {
+    spec.is_some() || LiveStamp::of_object(object).is_ok()
+}
+
+fn image(spec: &Value) -> Option<String> {
+    let containers = spec.pointer("/deployment/podTemplateSpec/spec/containers")?.as_array()?;
+    let proxy = containers.iter().find(|container| container["name"] == PROXY)?;
+    Some(proxy["image"].as_str()?.to_owned())
+}
+
+fn phase(spec: &Value, condition: Option<&RolledOut<'_>>, staged: &Staged) -> ReportedPhase {
+    if !live_spec::is_staged(spec) {
+        return ReportedPhase::InPlace;
+    }
+    let Some(condition) = condition else { return ReportedPhase::Unreported };
+    match ReportedPhase::of_reason(condition.reason) {
+        // The controller has not seen this spec yet.
+        ReportedPhase::Idle | ReportedPhase::AwaitingPromotion
+            if !condition.is_current && staged.is_something() =>
+        {
+            ReportedPhase::Staging
+        }
+        phase => phase,
+    }
+}
+
+fn waits_for(phase: ReportedPhase, condition: Option<&RolledOut<'_>>, staged: &Staged) -> Option<String> {
+    let message = condition.filter(|condition| condition.is_current && !condition.message.is_empty());
+    let message = message.map(|condition| condition.message.to_owned());
+    let own = match phase {
+        ReportedPhase::InPlace => return None,
+        ReportedPhase::Idle if !staged.is_something() => return None,
+        ReportedPhase::Unreported => "a controller that carries out rollouts",
+        ReportedPhase::Idle | ReportedPhase::Staging => "the pods of the preview",
+        ReportedPhase::AwaitingPromotion => "a promotion",
+        ReportedPhase::Promoting => "the live Services to select the promoted pods",
+        ReportedPhase::PromotionFailed => "another attempt of the promotion",
+        ReportedPhase::Failed | ReportedPhase::Unknown => "the cause to be corrected",
+    };
+    Some(message.unwrap_or_else(|| own.to_owned()))
+}
+
+fn next(
+    phase: ReportedPhase,
+    staged: &Staged,
+    promotion: Option<PromotionRequest>,
+    arguments: &str,
+) -> Option<String> {
+    let requested = promotion.is_some_and(PromotionRequest::is_for_this);
+    let look = format!("`kubectl describe dataplane {arguments}`");
+    let abort = format!("`interlock rollout abort {arguments}`");
+    let promote = format!("`interlock rollout promote {arguments}`");
+    match (phase, staged) {
+        (ReportedPhase::InPlace, _) => None,
+        (ReportedPhase::Unreported, _) => Some(
+            "set spec.capabilities.dataplanes.mode of the Interlock object to auto, unless Kong's operator carries \
+             DataPlanes out here"
+                .to_owned(),
+        ),
+        (_, Staged::Unknown(_)) => Some(format!(
+            "compare the spec with what the pods run ({look}): the next write of it records the stored spec as live"
+        )),
+        (ReportedPhase::Promoting, _) => None,
+        (phase, _) if phase.has_failed() => Some(format!("correct the cause ({look}), or take it back with {abort}")),
+        (_, Staged::Nothing) => None,
+        (ReportedPhase::AwaitingPromotion, _) if !requested => Some(format!("{promote}, or {abort}")),
+        _ if requested => Some(abort),
+        _ => Some(format!("{promote}, which takes effect when the preview is ready, or {abort}")),
+    }
+}
+
+impl fmt::Display for RolloutSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since = self.since.as_ref().map_or_else(String::new, |since| format!(", last change {since}"));
+        writeln!(f, "DataPlane {}/{}: {}{since}", self.namespace, self.name, self.phase)?;
+        writeln!(f, "live: {}", self.live)?;
+        if self.phase == ReportedPhase::InPlace {
+            writeln!(
+                f,
+                "staged: nothing; without spec.deployment.rollout.strategy.blueGreen changes are live at once"
+            )?;
+        } else {
+            self.staged_lines(f)?;
+        }
+        match self.promotion {
+            None => {}
+            Some(PromotionRequest::True) => writeln!(f, "promotion: requested, of whatever is staged")?,
+            Some(PromotionRequest::ThisSpec) => writeln!(f, "promotion: requested")?,
+            Some(PromotionRequest::AnotherSpec) => {
+                writeln!(f, "promotion: requested of another spec than what is staged now")?;
+            }
+            Some(PromotionRequest::Nonsense) => {
+                writeln!(
+                    f,
+                    "promotion: not requested; annotation {} is neither true nor a hash",
+                    meta::PROMOTE_WHEN_READY
+                )?;
+            }
+        }
+        if let Some(waits_for) = &self.waits_for {
+            writeln!(f, "waits for: {waits_for}")?;
+        }
+        if let Some(next) = &self.next {
+            writeln!(f, "next: {next}")?;
+        }
+        Ok(())
+    }
+}
+
+impl RolloutSummary {
+    fn staged_lines(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.staged, &self.live.unknown) {
+            (None, None) => writeln!(f, "staged: nothing"),
+            (None, Some(why)) => writeln!(f, "staged: unknown, as {why}"),
+            (Some(staged), _) if staged.changes.is_empty() => {
+                writeln!(f, "staged: spec {}", staged.hash.short())
+            }
+            (Some(staged), _) => {
+                writeln!(f, "staged: spec {}", staged.hash.short())?;
+                staged.changes.fields.iter().try_for_each(|field| writeln!(f, "  {field}"))?;
+                match staged.changes.more {
+                    0 => Ok(()),
+                    more => writeln!(f, "  and {more} more"),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for LiveSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(image) = &self.image {
+            write!(f, "{image}, ")?;
+        }
+        if let Some(flavor) = &self.router_flavor {
+            write!(f, "router flavor {flavor}, ")?;
+        }
+        write!(f, "{} of {} replicas ready", self.ready_replicas, self.replicas)?;
+        if let Some(selector) = &self.selector {
+            write!(f, ", selector {selector}")?;
+        }
+        match &self.unknown {
+            Some(why) => write!(f, "; its spec is unknown: {why}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
