@@ -15,9 +15,9 @@ use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::gateway::sources_of;
 use crate::kinds::static_lister::StaticLister;
 
-const T: &str = "traditional";
-const TC: &str = "traditional_compatible";
-const EX: &str = "expressions";
+pub(super) const T: &str = "traditional";
+pub(super) const TC: &str = "traditional_compatible";
+pub(super) const EX: &str = "expressions";
 
 pub(super) fn plane(flavor: &str, staged: bool) -> Value {
     let mut plane = json!({
@@ -52,7 +52,7 @@ fn ask_with(view: StaticLister, door: WebhookEndpoint, object: &Value, old: &Val
 }
 
 /// The stored object after a write, as the API server carries it out; or the denial.
-fn write(object: &Value, old: &Value) -> Result<Value, String> {
+pub(super) fn write(object: &Value, old: &Value) -> Result<Value, String> {
     let mutated = ask(WebhookEndpoint::Mutate, object, old);
     assert!(mutated.allowed(), "{mutated:?}");
     let again = ask(WebhookEndpoint::Mutate, &mutated.object, old);
@@ -65,25 +65,25 @@ fn write(object: &Value, old: &Value) -> Result<Value, String> {
     if said.allowed() { Ok(stored) } else { Err(said.message().to_owned()) }
 }
 
-fn stamp(object: &Value) -> Value {
+pub(super) fn stamp(object: &Value) -> Value {
     let text = object["metadata"]["annotations"][meta::LAST_APPLIED_SPEC].as_str().expect("a stamp");
     serde_json::from_str(text).expect("a stamp is JSON")
 }
 
 /// A stored object after an edit by a client that sends all of it.
-fn edit(stored: &Value, edit: impl FnOnce(&mut Value)) -> Result<Value, String> {
+pub(super) fn edit(stored: &Value, edit: impl FnOnce(&mut Value)) -> Result<Value, String> {
     let mut object = stored.clone();
     edit(&mut object);
     write(&object, stored)
 }
 
-fn set_flavor(object: &mut Value, flavor: &str) {
+pub(super) fn set_flavor(object: &mut Value, flavor: &str) {
     object["spec"]["deployment"]["podTemplateSpec"]["spec"]["containers"][1]["env"][0]["value"] =
         json!(flavor);
 }
 
 #[track_caller]
-fn refused(written: Result<Value, String>, rule: &str) {
+pub(super) fn refused(written: Result<Value, String>, rule: &str) {
     let said = written.expect_err("this had to be refused");
     assert!(said.contains(&format!("[{rule}]")), "{said}");
 }
@@ -257,6 +257,39 @@ fn a_promotion_makes_what_is_stored_live() {
     assert_eq!((&stamp(&next)["flavor"], &stamp(&next)["selector"]), (&json!(TC), &json!("green-2")));
 }
 
+/// Interlock writes the stamp with the preview's selector first, and the status follows: a user's write
+/// between any two of these writes keeps what is live.
+#[test]
+fn a_promotion_of_interlocks_is_kept_between_its_writes() {
+    let status = |selector: &str, preview: &str| json!({"selector": selector, "rollout": {"deployment": {"selector": preview}}});
+    let mut stored = write(&plane(T, true), &Value::Null).unwrap();
+    stored["status"] = status("blue-111", "green-22");
+    let staged = edit(&stored, |object| set_flavor(object, TC)).unwrap();
+    assert_eq!(stamp(&staged)["selector"], "blue-111");
+    // The commit.
+    let mut committed = staged;
+    let mut text = stamp(&committed);
+    text["selector"] = json!("green-22");
+    text["flavor"] = json!(TC);
+    text["spec"] = plane(TC, false)["spec"].clone();
+    text["hash"] = json!(SpecHash::of(&text["spec"].to_string()));
+    committed["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(text.to_string());
+    for (selector, preview) in [("blue-111", "green-22"), ("green-22", "green-22"), ("green-22", "blue-111")]
+    {
+        committed["status"] = status(selector, preview);
+        let labelled =
+            edit(&committed, |object| object["metadata"]["annotations"]["a"] = json!("b")).unwrap();
+        assert_eq!(stamp(&labelled), text, "{selector}");
+        let next = edit(&committed, |object| set_flavor(object, EX)).unwrap();
+        assert_eq!((&stamp(&next)["selector"], &stamp(&next)["flavor"]), (&json!("green-22"), &json!(TC)));
+        refused(edit(&next, |object| set_flavor(object, T)), "RF06");
+    }
+    // Another operator has promoted since.
+    committed["status"] = status("another-1", "green-33");
+    let next = edit(&committed, |object| object["metadata"]["annotations"]["a"] = json!("b")).unwrap();
+    assert_eq!(stamp(&next)["selector"], "another-1");
+}
+
 #[rstest]
 #[case::forged(Some(json!({"v": 1, "hash": SpecHash::of("{}"), "spec": {}, "flavor": EX}).to_string()), 1)]
 #[case::nonsense(Some("x".to_owned()), 1)]
@@ -337,15 +370,16 @@ fn an_override_holds_for_one_change_and_once() {
 
 fn specs() -> impl Strategy<Value = Value> {
     let flavor = prop::sample::select(vec![T, TC, EX, "atc", ""]);
-    let selector = prop::option::of(prop::sample::select(vec!["blue-1", "green-2"]));
+    let selector = || prop::option::of(prop::sample::select(vec!["blue-1", "green-2"]));
     let large = prop::sample::select(vec![0_usize, 0, 40_000]);
-    (flavor, any::<bool>(), 0..3_i32, selector, large, any::<bool>()).prop_map(
-        |(flavor, staged, replicas, selector, large, annotated)| {
+    (flavor, any::<bool>(), 0..3_i32, selector(), selector(), large, any::<bool>()).prop_map(
+        |(flavor, staged, replicas, selector, preview, large, annotated)| {
             let mut object = plane(flavor, staged);
             object["spec"]["deployment"]["replicas"] = json!(replicas);
             object["spec"]["deployment"]["podTemplateSpec"]["metadata"] =
                 json!({"annotations": {"filler": "x".repeat(large)}});
-            object["status"] = json!({"selector": selector});
+            object["status"] =
+                json!({"selector": selector, "rollout": {"deployment": {"selector": preview}}});
             if annotated {
                 object["metadata"]["annotations"] = json!({"a": "b"});
             }

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    RUN, Said, World, data_plane, deleted, idle, kafka, manifest, review, running, stamp, unsupported,
+    RUN, Said, World, data_plane, deleted, idle, kafka, manifest, review, rollout, running, stamp,
+    unsupported,
 };
 use crate::admission::WebhookEndpoint;
 use crate::admission::WebhookEndpoint::Validate;
@@ -135,6 +136,8 @@ fn about_data_planes() -> Vec<Said> {
         plane(json!({"deployment": {"podTemplateSpec": {"spec": {"containers": [{"name": "proxy"}]}}}})),
         proxy(json!([{"name": "KONG_DATABASE", "value": "postgres"}])),
         written(&listens, &Value::Null),
+        rollout::beside_an_override(),
+        rollout::unstaged(),
     ]
 }
 
@@ -150,6 +153,8 @@ fn one_refusal_of_each_rule_reads_like_this() {
     }
     // Only policies refuse by these.
     named.extend(["verb-rights", "version-namespace"]);
+    // These only warn.
+    named.extend(["dataplane-promotion", "dataplane-service-name"]);
     let missing: Vec<&str> = crate::kinds::rules(crate::kinds::ALL)
         .filter(|rule| rule.group() != RuleGroup::Flavors)
         .map(|rule| rule.id())

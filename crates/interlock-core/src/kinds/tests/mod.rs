@@ -12,6 +12,7 @@ mod locked;
 mod properties;
 mod refusals;
 mod review;
+mod rollout;
 mod settings;
 mod softened;
 mod stamp;

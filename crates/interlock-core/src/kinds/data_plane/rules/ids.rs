@@ -1,4 +1,4 @@
-//! The rules about gateways: router flavors (RF01 to RF21) and DataPlane validation.
+//! The rules about gateways: router flavors (RF01 to RF21), DataPlane validation and rollouts.
 
 use crate::api::rule::rules;
 
@@ -9,6 +9,14 @@ rules! {
     DATA_PLANE_DATABASE = "dataplane-database" in Requests;
     /// Kong listens on the ports that a DataPlane's Service leads to.
     DATA_PLANE_PORTS = "dataplane-ports" in Requests;
+    /// The override of Service selectors is a list of labels, and not beside `blueGreen`.
+    DATA_PLANE_SELECTOR = "dataplane-selector" in Requests;
+    /// What is staged must not reach live pods directly.
+    DATA_PLANE_STAGED = "dataplane-staged" in Requests;
+    /// A promotion is requested of what is staged.
+    DATA_PLANE_PROMOTION = "dataplane-promotion" in Requests;
+    /// A fixed name of the ingress Service, beside `blueGreen`.
+    DATA_PLANE_SERVICE_NAME = "dataplane-service-name" in Requests;
     /// The value is a router flavor.
     FLAVOR_INVALID = "RF01" in Flavors;
     /// A rolling change of flavor must not deadlock or lose routes.

@@ -6,8 +6,10 @@
 
 pub mod ids;
 mod last_applied;
+mod rollout;
 
 use self::last_applied::{Live, WantedStamp, text_of};
+use self::rollout::RolloutChange;
 use super::flavor::Flavor;
 use super::flavor::change::FlavorChange;
 use super::flavor::compatibility::ProducerConfiguration;
@@ -22,7 +24,7 @@ use super::flavor::reading::{Effective, FILE_VARIABLE, FlavorReading, VARIABLE};
 use super::flavor::validate::judge as judge_change;
 use super::validation;
 use crate::admission::RuleContext;
-use crate::admission::decision::Decision;
+use crate::admission::decision::{Decision, Outcome};
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::endpoint::WebhookEndpoint;
 use crate::admission::request::{Operation, Request};
@@ -85,7 +87,15 @@ fn decide(kind: GatewayKind, request: &Request<'_>, context: &RuleContext<'_>) -
         Some(refusal) => refusal.into(),
         None => evaluation.flavors(object, old, live.as_ref()),
     };
-    problems.warned.iter().for_each(|finding| verdict.warn_in_full(finding.rule, &finding.text));
+    let mut rollout =
+        RolloutChange { subject: &evaluation.subject, object, old, live: live.as_ref() }.findings();
+    if verdict.refusal().is_none()
+        && let Some(denial) = evaluation.rollout(&mut rollout, live.as_ref(), old)
+    {
+        verdict.outcome = Outcome::Refuse(Box::new(denial));
+    }
+    let warned = problems.warned.iter().chain(&rollout.warned);
+    warned.for_each(|finding| verdict.warn_in_full(finding.rule, &finding.text));
     verdict
 }
 
@@ -247,6 +257,38 @@ impl Evaluation {
         Some(if more.is_empty() { refusal } else { refusal.why(more.join("; ")) })
     }
 
+    /// A denial for the first of the findings about a rollout, if there is one.
+    fn rollout(
+        &self,
+        findings: &mut Findings,
+        live: Option<&Live<'_>>,
+        old: Option<&ReviewObject<'_>>,
+    ) -> Option<Denial> {
+        let first = (!findings.denied.is_empty()).then(|| findings.denied.remove(0))?;
+        let (path, detail, next) = match first.rule {
+            Rule::DATA_PLANE_STAGED => {
+                ("spec.deployment.rollout", "something is staged".to_owned(), rollout::settle(&self.subject))
+            }
+            _ => (
+                "metadata.annotations",
+                meta::SERVICE_SELECTOR_OVERRIDE.to_owned(),
+                rollout::without_override(&self.subject),
+            ),
+        };
+        let staged = live.zip(old).filter(|_| first.rule == Rule::DATA_PLANE_STAGED);
+        let staged = staged.and_then(|(live, old)| rollout::staged_fields(live, old));
+        let refusal = Denial::invalid(
+            first.rule,
+            first.text,
+            vec![ViolationField::new(path, FieldReason::Forbidden, detail)],
+        )
+        .next(next);
+        Some(match staged {
+            Some(fields) => refusal.why(format!("staged: {fields}")),
+            None => refusal,
+        })
+    }
+
     /// The command that prints the fields of this kind.
     fn explain(&self) -> String {
         let kind = match self.subject.kind {
@@ -273,6 +315,16 @@ impl Evaluation {
         }
     }
 
+    /// The remedy where another flavor is staged.
+    fn settle_flavor(&self) -> String {
+        let arguments = rollout::arguments(&self.subject);
+        format!(
+            "look at both flavors ({}), then promote the staged one (`interlock rollout promote {arguments}`) or take \
+             it back (`interlock rollout abort {arguments}`), and send the change again",
+            plan::show(&self.subject)
+        )
+    }
+
     fn verdict(&self, findings: Findings, runs: Option<&FlavorReading>, new: &Gateway) -> Decision {
         let mut verdict = Decision::allow();
         let mut denied = findings.denied.into_iter();
@@ -293,7 +345,9 @@ impl Evaluation {
             if !others.is_empty() {
                 refusal = refusal.why(others.join("; "));
             }
-            verdict = refusal.next(self.remedy(to)).into();
+            let is_staged = [Rule::FLAVOR_STAGED, Rule::FLAVOR_UNSTAGED].contains(&refusal.rule);
+            let next = if is_staged { self.settle_flavor() } else { self.remedy(to) };
+            verdict = refusal.next(next).into();
         } else {
             for finding in denied {
                 verdict.admit(finding.rule, &finding.text);

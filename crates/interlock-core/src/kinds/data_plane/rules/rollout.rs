@@ -1,0 +1,232 @@
+//! The rules about rollouts of DataPlanes: what could never be promoted, what would reach live pods without
+//! a promotion, and requests for promotions that do not do what they look like.
+//!
+//! What stands already is not said again, so that an object stays editable in its other fields.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::last_applied::{Live, Staging, text_of};
+use crate::admission::review::ReviewObject;
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::kinds::data_plane::flavor::finding::Findings;
+use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
+use crate::kinds::data_plane::live_spec;
+use crate::kinds::data_plane::rollout::promotion::{PromotionRequest, requested};
+use crate::kinds::data_plane::rollout::service_selector;
+
+/// Longest part of a value that is repeated to its author.
+const REPEATED: usize = 40;
+/// How many staged fields a denial names.
+const NAMED: usize = 3;
+
+/// A write of a DataPlane.
+pub struct RolloutChange<'c, 'a> {
+    /// The DataPlane.
+    pub subject: &'c GatewayRef,
+    /// The new object.
+    pub object: &'c ReviewObject<'a>,
+    /// The stored one.
+    pub old: Option<&'c ReviewObject<'a>>,
+    /// What is live before the write.
+    pub live: Option<&'c Live<'c>>,
+}
+
+/// The parts of an object that these rules read.
+struct PlaneParts<'a> {
+    spec: Value,
+    promote: Option<Cow<'a, str>>,
+    selector: Option<Cow<'a, str>>,
+}
+
+impl<'a> PlaneParts<'a> {
+    fn of(object: &ReviewObject<'a>) -> Self {
+        let annotations = &object.metadata.annotations;
+        Self {
+            // Another rule reports a spec that cannot be read.
+            spec: serde_json::from_str(text_of(object)).unwrap_or_default(),
+            promote: annotations.own_text(meta::PROMOTE_WHEN_READY),
+            selector: annotations.own_text(meta::SERVICE_SELECTOR_OVERRIDE),
+        }
+    }
+
+    fn stages(&self) -> bool {
+        live_spec::is_staged(&self.spec)
+    }
+}
+
+impl RolloutChange<'_, '_> {
+    /// The findings about the write.
+    pub fn findings(&self) -> Findings {
+        let (new, old) = (PlaneParts::of(self.object), self.old.map(PlaneParts::of));
+        let mut findings = Findings::default();
+        selector(&new, old.as_ref(), &mut findings);
+        service_name(&new, old.as_ref(), &mut findings);
+        if let (Some(old), Some(live)) = (&old, self.live) {
+            staged(&new, old, live, &mut findings);
+        }
+        self.promotion(&new, old.as_ref(), &mut findings);
+        findings
+    }
+
+    fn promotion(&self, new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut Findings) {
+        let Some(said) = self.promotion_of(new) else {
+            return;
+        };
+        let stands = old.is_some_and(|old| old.promote == new.promote);
+        let same = stands && old.and_then(|old| self.promotion_of(old)).as_ref() == Some(&said);
+        let edited =
+            old.is_some_and(|old| live_spec::after(None, &old.spec) != live_spec::after(None, &new.spec));
+        match said {
+            PromotionWarning::Any if !(stands && edited) => {}
+            said if same && !matches!(said, PromotionWarning::Any) => {}
+            said => findings.warn(Rule::DATA_PLANE_PROMOTION, said.text(self.subject)),
+        }
+    }
+
+    /// What is to be said about the annotation of an object.
+    fn promotion_of(&self, parts: &PlaneParts<'_>) -> Option<PromotionWarning> {
+        let value = parts.promote.as_deref()?;
+        let request = requested(value, &parts.spec);
+        let nothing =
+            !parts.stages() || self.live.is_none_or(|live| live.staging(&parts.spec) == Staging::Nothing);
+        Some(match request {
+            PromotionRequest::Nonsense => PromotionWarning::Nonsense,
+            _ if nothing => PromotionWarning::NothingStaged,
+            PromotionRequest::AnotherSpec => PromotionWarning::AnotherSpec,
+            PromotionRequest::True => PromotionWarning::Any,
+            PromotionRequest::ThisSpec => return None,
+        })
+    }
+}
+
+/// What is wrong with a request for a promotion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PromotionWarning {
+    /// It is neither `true` nor a hash.
+    Nonsense,
+    /// Nothing is staged.
+    NothingStaged,
+    /// Its hash is that of another spec.
+    AnotherSpec,
+    /// It is `true`, and counts for a spec that is changed under it.
+    Any,
+}
+
+impl PromotionWarning {
+    fn text(self, subject: &GatewayRef) -> String {
+        let (key, arguments) = (meta::PROMOTE_WHEN_READY, arguments(subject));
+        match self {
+            Self::Nonsense => {
+                format!(
+                    "annotation {key} is neither true nor a hash, and promotes nothing; run `interlock rollout promote {arguments}`"
+                )
+            }
+            Self::NothingStaged => {
+                format!(
+                    "annotation {key}: nothing is staged; remove it, as it may promote the next change without a stop"
+                )
+            }
+            Self::AnotherSpec => format!(
+                "annotation {key} is for another spec, and does not promote this one; run `interlock rollout promote {arguments}`"
+            ),
+            Self::Any => {
+                format!(
+                    "annotation {key} is true: this change is promoted as soon as it is ready; remove it for a stop"
+                )
+            }
+        }
+    }
+}
+
+/// An override of the selectors of all Services.
+fn selector(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut Findings) {
+    let Some(value) = new.selector.as_deref() else { return };
+    let key = meta::SERVICE_SELECTOR_OVERRIDE;
+    let stands = old.is_some_and(|old| old.selector == new.selector);
+    if !stands && !service_selector::is_well_formed(value) {
+        let shown: String = value.chars().take(REPEATED).collect();
+        findings.deny(
+            Rule::DATA_PLANE_SELECTOR,
+            format!("annotation {key} is \"{shown}\", and takes labels as k=v,k2=v2"),
+        );
+    }
+    let stood = old.is_some_and(|old| old.selector.is_some() && old.stages());
+    if !stood && new.stages() {
+        findings.deny(
+            Rule::DATA_PLANE_SELECTOR,
+            format!(
+                "annotation {key} gives live and preview Services one selector, so that no promotion could end beside \
+                 spec.deployment.rollout.strategy.blueGreen"
+            ),
+        );
+    }
+}
+
+/// A fixed name of the ingress Service.
+fn service_name(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut Findings) {
+    let name = |parts: &PlaneParts<'_>| {
+        let found = parts.spec.pointer("/network/services/ingress/name").and_then(Value::as_str);
+        found.filter(|name| !name.is_empty() && parts.stages()).map(str::to_owned)
+    };
+    let found = name(new);
+    if found.is_some() && found != old.and_then(name) {
+        findings.warn(
+            Rule::DATA_PLANE_SERVICE_NAME,
+            "spec.network.services.ingress.name beside blueGreen: Kong's operator gives the preview's Service the same \
+             name, and its rollouts fail; leave the name out",
+        );
+    }
+}
+
+/// The end of staging while something is staged.
+fn staged(new: &PlaneParts<'_>, old: &PlaneParts<'_>, live: &Live<'_>, findings: &mut Findings) {
+    if !old.stages() || new.stages() {
+        return;
+    }
+    let (before, after) = (live.staging(&old.spec), live.staging(&new.spec));
+    let what = "removing spec.deployment.rollout.strategy.blueGreen now";
+    match (before, after) {
+        (Staging::Nothing, _) | (_, Staging::Nothing) => {}
+        (Staging::Something, Staging::Something) => findings.deny(
+            Rule::DATA_PLANE_STAGED,
+            format!("{what} would apply what is staged to the live pods at once"),
+        ),
+        (Staging::Unknown, _) | (_, Staging::Unknown) => findings.warn(
+            Rule::DATA_PLANE_STAGED,
+            format!("{what} applies the spec to the live pods at once; whether that changes them is not known here, as the live \
+                 spec is kept in a ControllerRevision"),
+        ),
+    }
+}
+
+/// The first fields that are staged in a stored object.
+pub fn staged_fields(live: &Live<'_>, old: &ReviewObject<'_>) -> Option<String> {
+    let fields = live.staged_fields(&PlaneParts::of(old).spec)?;
+    Some(fields.paths(NAMED))
+}
+
+/// `NAME -n NAMESPACE`, as commands name a DataPlane.
+pub fn arguments(subject: &GatewayRef) -> String {
+    format!("{} -n {}", subject.name.name, subject.name.namespace)
+}
+
+/// How to end what is staged.
+pub fn settle(subject: &GatewayRef) -> String {
+    let (key, arguments) = (meta::PROMOTE_WHEN_READY, arguments(subject));
+    format!(
+        "promote it (`kubectl annotate dataplane {arguments} --overwrite {key}=true` or `interlock rollout promote \
+         {arguments}`), or take it back (`interlock rollout abort {arguments}`); then send the change again"
+    )
+}
+
+/// How to remove the override of selectors.
+pub fn without_override(subject: &GatewayRef) -> String {
+    let key = meta::SERVICE_SELECTOR_OVERRIDE;
+    format!(
+        "correct the annotation, or leave it out (`kubectl annotate dataplane {} {key}-`)",
+        arguments(subject)
+    )
+}
