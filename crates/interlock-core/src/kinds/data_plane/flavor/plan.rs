@@ -16,6 +16,7 @@ use super::reading::{Effective, FlavorReading};
 use super::routes::Inventory;
 use super::validate::judge;
 use super::version::KongVersion;
+use crate::api::object::NamespacedName;
 
 /// The input of a plan.
 pub struct Question<'a> {
@@ -280,13 +281,15 @@ fn steps(question: &Question<'_>, from: Flavor, to: Flavor, way: Way) -> Vec<Str
     let ready = |pods: &str| format!("check: GET /status/ready answers 200 on every {pods} pod");
     let same = "check: the preview has as many routes as the live pods, of the same names".to_owned();
     let switches = from.dialect() != to.dialect();
+    let NamespacedName { namespace, name } = &question.subject.name;
+    let promote = format!("interlock rollout promote {name} -n {namespace} --wait");
     match (way, switches) {
         (Way::Staged, false) => vec![
             set,
             reports("preview"),
             ready("preview"),
             same,
-            "promote; the configuration producer stays as it is".to_owned(),
+            format!("promote (`{promote}`); the configuration producer stays as it is"),
         ],
         (Way::Staged, true) => vec![
             set,
@@ -296,7 +299,10 @@ fn steps(question: &Question<'_>, from: Flavor, to: Flavor, way: Way) -> Vec<Str
                 .to_owned(),
             ready("preview"),
             same,
-            "stop the live ingress controller, promote, start it again, so that it takes up the new flavor".to_owned(),
+            format!(
+                "stop the live ingress controller, promote (`{promote}`), start it again, so that it takes up the new \
+                 flavor"
+            ),
             "check: its first push succeeded; then stop the second one".to_owned(),
         ],
         (Way::Rolling, switches) => {
@@ -339,7 +345,8 @@ impl fmt::Display for FlavorPlan {
         match self.subject.kind {
             GatewayKind::DataPlane => writeln!(
                 f,
-                "\nthe way back: before a promotion set the flavor back; after it, the hops in reverse"
+                "\nthe way back: before a promotion `interlock rollout abort {} -n {}`; after it, the hops in reverse",
+                self.subject.name.name, self.subject.name.namespace
             ),
             GatewayKind::Deployment => writeln!(f, "\nthe way back: the hops in reverse"),
         }

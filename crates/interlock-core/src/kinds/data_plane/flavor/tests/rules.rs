@@ -23,6 +23,7 @@ const RF03: &str = "denied [RF03] router flavor change traditional -> expression
 const RF09: &str = "warned [RF09] traditional_compatible uses Rust regular expressions: look-around and backreferences are not supported and path_handling v1 is ignored; check the preview before promoting";
 const RF13: &str = "warned [RF13] router flavor traditional is deprecated and will be removed in the next major release of Kong";
 const RF17: &str = "warned [RF17] after all pods run expressions, restart the ingress controller so that it starts producing expression routes";
+const RF04_UNTOLD: &str = "warned [RF04] router flavor expressions needs Kong >= 3.4, and the image does not tell its version; name it in the tag, such as kong:3.9";
 const RF20_EX: &str = "warned [RF20] staged: promote to expressions only when every preview pod reports router_flavor=expressions and has received a configuration; run a separate ingress controller against the preview's admin Service";
 const RF20_TC: &str = "warned [RF20] staged: promote to traditional_compatible only when every preview pod reports router_flavor=traditional_compatible and has received a configuration; run a separate ingress controller against the preview's admin Service";
 
@@ -40,7 +41,8 @@ const RF20_TC: &str = "warned [RF20] staged: promote to traditional_compatible o
 #[case::ex_tc_staged(NEW, "expressions", "traditional_compatible", true, &[RF20_TC])]
 #[case::t_ex(NEW, "traditional", "expressions", false, &[RF03, RF09])]
 #[case::t_ex_staged(NEW, "traditional", "expressions", true, &[RF03, RF09])]
-#[case::no_version("kong:latest", "traditional_compatible", "expressions", false, &["denied [RF02] router flavor change traditional_compatible -> expressions cannot be applied in place on a Kong whose version its image does not tell: new pods reject the routes that running pods use (\"paths: unknown field\") and the rollout deadlocks; set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan, or upgrade to Kong >= 3.7 first"])]
+#[case::no_version("kong:latest", "traditional_compatible", "expressions", false, &["denied [RF02] router flavor change traditional_compatible -> expressions cannot be applied in place on a Kong whose version its image does not tell: new pods reject the routes that running pods use (\"paths: unknown field\") and the rollout deadlocks; set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan, or upgrade to Kong >= 3.7 first", RF04_UNTOLD])]
+#[case::no_version_staged("kong@sha256:0123", "traditional_compatible", "expressions", true, &[RF04_UNTOLD, RF20_EX])]
 #[case::same(NEW, "expressions", "expressions", false, &[])]
 #[case::not_a_flavor(NEW, "traditional", "expression", false, &["denied [RF01] spec.deployment.podTemplateSpec: container \"proxy\": KONG_ROUTER_FLAVOR=\"expression\" is not a Kong router flavor (traditional, traditional_compatible, expressions); Kong would not start"])]
 #[case::bad_stays_editable(NEW, "expression", "expression", false, &[])]
@@ -79,6 +81,7 @@ fn the_classic_accident() {
 #[case::path_priority("kong:3.2", None, NEW, None, &["warned [RF12] from Kong 3.3 on, each path of a route has its own priority under traditional_compatible; check routes with several paths"])]
 #[case::both_versions_must_be_able(OLD, Some("traditional_compatible"), NEW, Some("expressions"), &["denied [RF02] router flavor change traditional_compatible -> expressions cannot be applied in place on Kong 3.6: new pods reject the routes that running pods use (\"paths: unknown field\") and the rollout deadlocks; set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan, or upgrade to Kong >= 3.7 first"])]
 #[case::default_said(NEW, None, NEW, Some("traditional_compatible"), &[])]
+#[case::to_latest(NEW, Some("expressions"), "kong:latest", Some("expressions"), &[RF04_UNTOLD])]
 #[case::to_2_x(NEW, Some("expressions"), "kong:2.8.4", Some("expressions"), &["denied [RF03] router flavor change expressions -> traditional skips a step; change to traditional_compatible first, promote it, then change to traditional (this isolates regex-engine failures from route-format failures)"])]
 fn versions(
     #[case] before: &str,

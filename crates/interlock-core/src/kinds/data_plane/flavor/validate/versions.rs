@@ -11,6 +11,7 @@ use crate::kinds::data_plane::flavor::version::KongVersion;
 /// RF04.
 pub(super) fn too_low(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     let lowest = KongVersion::new(3, 4, 0);
+    untold(change, to, findings);
     if let Some(version) = change.new.reading.version.filter(|version| *version < lowest)
         && to == Flavor::Expressions
     {
@@ -20,6 +21,17 @@ pub(super) fn too_low(change: &FlavorChange<'_>, to: Flavor, findings: &mut Find
                 "router flavor expressions on Kong {version} cannot route TCP, UDP, TLS or gRPC and has no HTTPS \
                  redirect; use Kong >= 3.4"
             ),
+        );
+    }
+}
+
+/// RF04: the image does not tell the version.
+fn untold(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
+    if to == Flavor::Expressions && change.new.reading.version.is_none() {
+        findings.warn(
+            Rule::FLAVOR_VERSION,
+            "router flavor expressions needs Kong >= 3.4, and the image does not tell its version; name it in the tag, \
+             such as kong:3.9",
         );
     }
 }
@@ -40,10 +52,13 @@ pub(super) fn crossings(change: &FlavorChange<'_>, to: Flavor, findings: &mut Fi
             ),
         );
     }
-    let (Some(before), Some(after)) = (live.version, new.version) else { return };
     if live.effective.known() != Some(to) {
         return;
     }
+    if live.version.is_some() {
+        untold(change, to, findings);
+    }
+    let (Some(before), Some(after)) = (live.version, new.version) else { return };
     let across = |line: KongVersion| (before < line) != (after < line);
     let mixed = KongVersion::new(3, 7, 0);
     match to {
