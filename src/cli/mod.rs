@@ -27,6 +27,7 @@ pub mod plan;
 mod progress;
 mod reader;
 pub mod render;
+pub mod rollout;
 pub mod run;
 mod target;
 pub mod template;
@@ -80,6 +81,8 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Plans changes of a gateway's router flavor.
     Flavor(Box<flavor::FlavorArguments>),
+    /// Shows, promotes and aborts what is staged in a DataPlane.
+    Rollout(Box<rollout::RolloutCommand>),
     /// Prints the version of this program, of the API server, and of what runs in the cluster.
     Version(Box<version::VersionArguments>),
     /// Prints a script that completes commands and flags in a shell.
@@ -110,6 +113,7 @@ pub fn main(kinds: Kinds) -> ExitCode {
         Command::Why(arguments) => why::main(*arguments),
         Command::Explain(arguments) => explain::main(&arguments),
         Command::Flavor(arguments) => flavor::main(*arguments),
+        Command::Rollout(arguments) => rollout::main(*arguments),
         Command::Version(arguments) => version::main(*arguments),
         Command::Completion(arguments) => completion::main(&arguments, Cli::command()),
         Command::Man(arguments) => man::main(&arguments, Cli::command()),

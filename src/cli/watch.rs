@@ -1,33 +1,48 @@
-//! Waits for a condition on an Instance, with the caller's rights.
+//! Waits for a condition on an object, with the caller's rights.
 
+use std::fmt::Debug;
 use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use http::StatusCode;
-use kube::Api;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Error};
-
-use interlock_core::api::kudo::Instance;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
 
 use super::error::{CliError, of_watch};
 
-/// Watches an Instance until a condition is met, which may be its deletion; `None` after a timeout. A
+/// What errors call the objects of a kind.
+pub(super) struct WatchedKind {
+    /// The kind.
+    pub(super) kind: &'static str,
+    /// The resource, as rights name it.
+    pub(super) resource: &'static str,
+}
+
+/// Instances.
+pub(super) const INSTANCE: WatchedKind = WatchedKind { kind: "Instance", resource: "instances.kudo.dev" };
+
+/// Watches an object until a condition is met, which may be its deletion; `None` after a timeout. A
 /// broken watch is restarted.
 ///
 /// # Errors
 /// Where the caller may not watch it, and where the watch was broken at the timeout: earlier events prove
 /// nothing then.
-pub(super) async fn until<T>(
-    instances: Api<Instance>,
+pub(super) async fn until<K, T>(
+    objects: Api<K>,
+    kind: &WatchedKind,
     name: &str,
     limit: Duration,
-    mut look: impl FnMut(Option<Instance>) -> Option<T>,
-) -> Result<Option<T>, CliError> {
+    mut look: impl FnMut(Option<K>) -> Option<T>,
+) -> Result<Option<T>, CliError>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
     let mut unseen = None;
     let found = async {
-        let mut events = pin!(watcher::watch_object(instances, name).default_backoff());
+        let mut events = pin!(watcher::watch_object(objects, name).default_backoff());
         while let Some(event) = events.next().await {
             match event {
                 Ok(seen) => {
@@ -36,7 +51,7 @@ pub(super) async fn until<T>(
                         return Ok(Some(found));
                     }
                 }
-                Err(error) if is_refusal(&error) => return Err(unwatchable(name, &error)),
+                Err(error) if is_refusal(&error) => return Err(unwatchable(kind, name, &error)),
                 Err(error) => {
                     tracing::debug!(%error, "the watch starts again");
                     unseen = Some(error);
@@ -49,17 +64,17 @@ pub(super) async fn until<T>(
         (Ok(ended), _) => ended,
         (Err(_), None) => Ok(None),
         (Err(_), Some(error)) => {
-            Err(of_watch(&format!("Instance {name} could not be watched within {limit:?}"), &error))
+            Err(of_watch(&format!("{} {name} could not be watched within {limit:?}", kind.kind), &error))
         }
     }
 }
 
-/// The error of who may not watch an Instance.
-pub(super) fn unwatchable(name: &str, error: &Error) -> CliError {
-    of_watch(&format!("Instance {name} cannot be waited for"), error).next(
-        "ask an administrator for the verbs list and watch on instances.kudo.dev; what was asked for goes on all \
-         the same",
-    )
+/// The error of who may not watch an object.
+pub(super) fn unwatchable(kind: &WatchedKind, name: &str, error: &Error) -> CliError {
+    of_watch(&format!("{} {name} cannot be waited for", kind.kind), error).next(format!(
+        "ask an administrator for the verbs list and watch on {}; what was asked for goes on all the same",
+        kind.resource
+    ))
 }
 
 /// Whether a retry would not help.

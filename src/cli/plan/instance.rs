@@ -82,7 +82,7 @@ impl InstanceRef {
         limit: Duration,
         look: impl FnMut(Option<Instance>) -> Option<T>,
     ) -> Result<Option<T>, CliError> {
-        watch::until(self.instances.clone(), &self.name, limit, look).await
+        watch::until(self.instances.clone(), &watch::INSTANCE, &self.name, limit, look).await
     }
 }
 

@@ -62,7 +62,7 @@ async fn draw(subject: &InstanceRef, mut instance: Instance) -> Result<PlanEnd, 
                     Some(Ok(Some(seen))) => { instance = seen; break }
                     Some(Ok(None)) => return Err(wait::gone(subject)),
                     Some(Err(error)) if watch::is_refusal(&error) => {
-                        return Err(watch::unwatchable(&subject.key(), &error));
+                        return Err(watch::unwatchable(&watch::INSTANCE, &subject.key(), &error));
                     }
                     // The watch starts again by itself.
                     Some(Err(_)) => {}

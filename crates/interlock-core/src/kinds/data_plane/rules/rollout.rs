@@ -226,7 +226,7 @@ pub fn settle(subject: &GatewayRef) -> String {
 pub fn without_override(subject: &GatewayRef) -> String {
     let key = meta::SERVICE_SELECTOR_OVERRIDE;
     format!(
-        "correct the annotation, or leave it out (`kubectl annotate dataplane {} {key}-`)",
+        "leave the annotation out (`kubectl annotate dataplane {} {key}-`), or write it as k=v,k2=v2 without blueGreen",
         arguments(subject)
     )
 }

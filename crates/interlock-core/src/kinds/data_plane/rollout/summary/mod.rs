@@ -111,6 +111,8 @@ impl LiveSpec {
     pub fn of(object: &Value, kept: Option<&Value>) -> Self {
         let stamp = match LiveStamp::of_object(object) {
             Ok(stamp) => stamp,
+            // Another operator has made the stored spec live.
+            Err(NoStamp::Superseded) => return Self::Known(live_spec::after(None, &object["spec"])),
             Err(why) => return Self::Unrecorded(why),
         };
         if let Some(spec) = stamp.spec().and_then(|text| serde_json::from_str(text).ok()) {

@@ -158,7 +158,6 @@ fn requests(#[case] value: &str, #[case] request: PromotionRequest) {
 #[rstest]
 #[case::missing(|object: &mut Value| drop(object["metadata"].as_object_mut().unwrap().remove("annotations")), "is missing")]
 #[case::copied(|object: &mut Value| object["metadata"]["uid"] = json!("u-2"), "was copied from another object")]
-#[case::promoted(|object: &mut Value| object["status"]["selector"] = json!("33333333"), "another operator has promoted")]
 fn an_unrecorded_live_spec_is_said(#[case] spoil: fn(&mut Value), #[case] why: &str) {
     let mut object = staged("AwaitingPromotion");
     spoil(&mut object);
@@ -166,6 +165,19 @@ fn an_unrecorded_live_spec_is_said(#[case] spoil: fn(&mut Value), #[case] why: &
     assert!(text.contains("; its spec is unknown: ") && text.contains(why), "{text}");
     assert!(text.contains("staged: unknown, as "), "{text}");
     assert!(text.contains("next: compare the spec with what the pods run"), "{text}");
+}
+
+/// As Kong's operator promotes.
+#[test]
+fn a_promotion_by_another_operator_makes_what_is_stored_live() {
+    let mut object = staged("WaitingForChange");
+    object["status"]["selector"] = json!("33333333");
+    let found = RolloutSummary::of(&object, None);
+    assert_eq!(
+        (found.live.image.as_deref(), found.live.selector.as_deref()),
+        (Some("kong:3.9"), Some("33333333"))
+    );
+    assert_eq!((found.staged, found.live.unknown), (None, None));
 }
 
 /// The stamp of a large spec only refers to it.

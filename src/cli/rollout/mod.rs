@@ -1,0 +1,77 @@
+//! `interlock rollout`: shows, promotes and aborts what is staged in a DataPlane.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use self::data_plane::DataPlaneRef;
+use super::flags::Limit;
+use super::target::{TargetFlags, block_on};
+
+mod abort;
+mod data_plane;
+mod promote;
+mod status;
+mod wait;
+
+/// Flags of `interlock rollout`.
+#[derive(Args, Debug)]
+pub struct RolloutCommand {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    target: TargetFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Shows the phase of a rollout, what is live, what is staged, and what it waits for.
+    Status(status::StatusFlags),
+    /// Promotes what is staged, when its pods are ready: 0 requested or live, 1 nothing is staged.
+    Promote(VerbFlags),
+    /// Sets the spec back to what is live: 0 set back, 1 nothing is staged.
+    Abort(VerbFlags),
+}
+
+/// Which DataPlane, as kubectl prints it or by its name.
+#[derive(Args, Debug)]
+struct DataPlaneName {
+    /// The DataPlane: NAME or dataplane/NAME.
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+impl DataPlaneName {
+    fn get(&self) -> &str {
+        self.name.rsplit_once('/').map_or(&self.name, |(_, name)| name)
+    }
+}
+
+/// Flags of a verb.
+#[derive(Args, Debug)]
+#[group(skip)]
+struct VerbFlags {
+    #[command(flatten)]
+    name: DataPlaneName,
+    /// Wait until it is done: 1 where it fails, 3 where it is not done in time.
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    limit: Limit,
+}
+
+/// Runs the command.
+pub fn main(arguments: RolloutCommand) -> ExitCode {
+    block_on(run(arguments))
+}
+
+async fn run(arguments: RolloutCommand) -> anyhow::Result<()> {
+    let RolloutCommand { verb, target } = arguments;
+    let plane = |name: &DataPlaneName| DataPlaneRef::connect(&target, name.get().to_owned());
+    match verb {
+        Verb::Status(flags) => status::run(&plane(&flags.name).await?, &flags).await?,
+        Verb::Promote(flags) => promote::run(&plane(&flags.name).await?, &flags).await?,
+        Verb::Abort(flags) => abort::run(&plane(&flags.name).await?, &flags).await?,
+    }
+    Ok(())
+}
