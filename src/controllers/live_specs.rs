@@ -143,7 +143,8 @@ impl Archive {
         let name = revision::name(&owner.key.name, owner.uid, hash, 0);
         let message = format!(
             "the spec that the live pods are made from was replaced before it was kept in ControllerRevision \
-             {name}: promote what is staged, or write the spec of the live pods back"
+             {name}: promote what is staged (`interlock rollout promote {} -n {}`), or write the spec of the live pods back",
+            owner.key.name, owner.key.namespace
         );
         tracing::warn!(dataplane = %owner.key, message);
         let reason = meta::event::LIVE_SPEC_LOST.to_owned();

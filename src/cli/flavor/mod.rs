@@ -11,9 +11,10 @@ use interlock_core::kinds::data_plane::flavor::Flavor;
 use interlock_core::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
 use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
 use interlock_core::kinds::data_plane::flavor::group::ProducerGroup;
+use interlock_core::kinds::data_plane::flavor::plan;
 use interlock_core::kinds::data_plane::flavor::plan::{FlavorPlan, Question};
 use interlock_core::kinds::data_plane::flavor::routes::Inventory;
-use interlock_core::kinds::data_plane::flavor::sources::GivenSources;
+use interlock_core::kinds::data_plane::flavor::sources::{GivenSources, Sources};
 use serde_json::Value;
 
 use super::exit;
@@ -106,7 +107,7 @@ pub fn main(arguments: FlavorArguments) -> ExitCode {
         Command::Plan(arguments) => arguments,
         Command::Diagnose(arguments) => return exit::decided(finish(diagnose::run(&arguments))),
     };
-    let planned = plan(&arguments).and_then(|plan| {
+    let planned = planned(&arguments).and_then(|plan| {
         arguments.form.output.print(&plan.json(), || plan.to_string())?;
         Ok(plan.works())
     });
@@ -114,7 +115,7 @@ pub fn main(arguments: FlavorArguments) -> ExitCode {
 }
 
 /// From the cluster, or from files.
-fn plan(arguments: &PlanArguments) -> anyhow::Result<FlavorPlan> {
+fn planned(arguments: &PlanArguments) -> anyhow::Result<FlavorPlan> {
     match (&arguments.name, &arguments.gateway) {
         (Some(name), _) => finish(of_cluster(arguments, name)),
         (None, Some(file)) => of_files(arguments, file),
@@ -125,7 +126,8 @@ fn plan(arguments: &PlanArguments) -> anyhow::Result<FlavorPlan> {
 async fn of_cluster(arguments: &PlanArguments, name: &str) -> anyhow::Result<FlavorPlan> {
     let inputs = cluster::read_gateway(&arguments.target, name).await?;
     let unreadable = || format!("{name} is served in a version that is not known here");
-    let gateway = Gateway::read(&inputs.gateway, "", &inputs.sources)?.with_context(unreadable)?;
+    let gateway = Gateway::running(&inputs.gateway, "", &inputs.sources)?.with_context(unreadable)?;
+    let notes = noted(&inputs.gateway, "", &inputs.sources, &gateway, inputs.notes)?;
     let group = ProducerGroup::of(&inputs.gateway, &inputs.objects, "", &inputs.sources)?;
     Ok(FlavorPlan::make(&Question {
         subject: &gateway.subject,
@@ -135,8 +137,22 @@ async fn of_cluster(arguments: &PlanArguments, name: &str) -> anyhow::Result<Fla
         configuration: arguments.configuration(),
         group: group.as_ref(),
         outage: arguments.outage,
-        notes: &inputs.notes,
+        notes: &notes,
     })?)
+}
+
+/// The notes, and that another flavor is staged.
+fn noted(
+    object: &Value,
+    namespace: &str,
+    sources: &dyn Sources,
+    running: &Gateway,
+    mut notes: Vec<String>,
+) -> anyhow::Result<Vec<String>> {
+    if let Some(stored) = Gateway::read(object, namespace, sources)? {
+        notes.extend(plan::staged(&stored.spec.reading, running));
+    }
+    Ok(notes)
 }
 
 fn of_files(arguments: &PlanArguments, file: &Path) -> anyhow::Result<FlavorPlan> {
@@ -145,7 +161,7 @@ fn of_files(arguments: &PlanArguments, file: &Path) -> anyhow::Result<FlavorPlan
     let objects: Vec<Value> = objects.into_iter().flatten().collect();
     let namespace = meta_str(&object, "namespace").filter(|own| !own.is_empty()).unwrap_or("default");
     let sources = GivenSources::of(&objects, namespace);
-    let gateway = Gateway::read(&object, namespace, &sources)?.with_context(|| {
+    let gateway = Gateway::running(&object, namespace, &sources)?.with_context(|| {
         format!(
             "{} holds neither a DataPlane of gateway-operator.konghq.com/v1beta1 nor a Deployment of apps/v1",
             file.display()
@@ -156,6 +172,7 @@ fn of_files(arguments: &PlanArguments, file: &Path) -> anyhow::Result<FlavorPlan
         false => Inventory::of(&objects, namespace),
     };
     let group = ProducerGroup::of(&object, &objects, namespace, &sources)?;
+    let notes = noted(&object, namespace, &sources, &gateway, Vec::new())?;
     Ok(FlavorPlan::make(&Question {
         subject: &gateway.subject,
         live: &gateway.spec,
@@ -164,7 +181,7 @@ fn of_files(arguments: &PlanArguments, file: &Path) -> anyhow::Result<FlavorPlan
         configuration: arguments.configuration(),
         group: group.as_ref(),
         outage: arguments.outage,
-        notes: &[],
+        notes: &notes,
     })?)
 }
 
@@ -173,7 +190,10 @@ mod tests {
     use std::fs;
 
     use clap::Parser;
+    use interlock_core::api::meta;
+    use interlock_core::api::stamp::SpecHash;
     use rstest::rstest;
+    use serde_json::json;
 
     use super::*;
 
@@ -224,21 +244,21 @@ spec:
         folder
     }
 
-    fn planned(folder: &Path, line: &str) -> anyhow::Result<FlavorPlan> {
+    fn planned_by(folder: &Path, line: &str) -> anyhow::Result<FlavorPlan> {
         let at = |word: &str| match word.strip_prefix("./") {
             Some(path) => folder.join(path).display().to_string(),
             None => word.to_owned(),
         };
         let command = Cli::try_parse_from(line.split_whitespace().map(at))?.command;
         let Command::Plan(arguments) = command else { anyhow::bail!("not a plan: {line}") };
-        plan(&arguments)
+        planned(&arguments)
     }
 
     #[test]
     fn sources_and_the_producers_other_gateways_are_found_among_the_objects() {
         let folder = folder();
         let line = "flavor plan -f ./gateway.yaml --to expressions --objects ./objects";
-        let plan = planned(folder.path(), line).unwrap();
+        let plan = planned_by(folder.path(), line).unwrap();
         let text = plan.to_string();
         assert!(plan.works(), "{text}");
         assert!(
@@ -252,6 +272,34 @@ spec:
         assert!(!text.contains("not seen: routes"), "{text}");
     }
 
+    /// A plan begins with what runs, also while another flavor is staged.
+    #[test]
+    fn a_plan_begins_with_what_is_live() {
+        let folder = folder();
+        let live = json!({"deployment": {"podTemplateSpec": {"spec": {"containers": [{"name": "proxy", "image": "kong:3.9",
+            "env": [{"name": "KONG_ROUTER_FLAVOR", "value": "traditional"}]}]}}}});
+        let stamp = json!({"v": 1, "hash": SpecHash::of(&live.to_string()), "spec": live});
+        let mut staged = live;
+        staged["deployment"]["rollout"] = json!({"strategy": {"blueGreen": {}}});
+        staged["deployment"]["podTemplateSpec"]["spec"]["containers"][0]["env"][0]["value"] =
+            json!("traditional_compatible");
+        let object = json!({
+            "apiVersion": "gateway-operator.konghq.com/v1beta1", "kind": "DataPlane",
+            "metadata": {"name": "edge", "namespace": "kong", "annotations": {meta::LAST_APPLIED_SPEC: stamp.to_string()}},
+            "spec": staged,
+        });
+        fs::write(folder.path().join("staged.yaml"), object.to_string()).unwrap();
+        let plan = planned_by(folder.path(), "flavor plan -f ./staged.yaml --to expressions").unwrap();
+        let text = plan.to_string();
+        assert!(text.starts_with("DataPlane kong/edge: traditional -> expressions, Kong 3.9\n"), "{text}");
+        assert!(
+            text.contains("hop 1 of 2: traditional -> traditional_compatible, staged: allowed"),
+            "{text}"
+        );
+        let note = "  - router flavor traditional_compatible is staged: first promote it (`interlock rollout promote edge -n kong`)";
+        assert!(text.contains(note), "{text}");
+    }
+
     #[rstest]
     #[case::no_source(
         "./gateway.yaml",
@@ -260,7 +308,8 @@ spec:
     #[case::other_kind("./none.yaml", "holds neither a DataPlane")]
     fn errors(#[case] file: &str, #[case] text: &str) {
         let folder = folder();
-        let error = planned(folder.path(), &format!("flavor plan -f {file} --to expressions")).err().unwrap();
+        let error =
+            planned_by(folder.path(), &format!("flavor plan -f {file} --to expressions")).err().unwrap();
         assert!(format!("{error:#}").contains(text), "{error:#}");
     }
 }

@@ -81,6 +81,21 @@ impl Gateway {
         Ok(Some(live.unwrap_or_else(|_| stored.clone())))
     }
 
+    /// The gateway with what its live pods run, which a plan begins with, and whether its stored spec stages
+    /// changes.
+    pub fn running(
+        object: &Value,
+        namespace: &str,
+        sources: &dyn Sources,
+    ) -> Result<Option<Self>, UnreadableGateway> {
+        let stored = Self::read(object, namespace, sources)?;
+        let live = Self::live(object, namespace, sources)?;
+        Ok(stored.zip(live).map(|(stored, live)| Self {
+            spec: FlavorSpec { reading: live.spec.reading, staged: stored.spec.staged },
+            ..stored
+        }))
+    }
+
     /// The flavor of its live pods; if unreadable now, the one recorded when it became live, if any.
     pub fn runs(
         object: &Value,

@@ -10,6 +10,7 @@ use super::change::FlavorChange;
 use super::compatibility::ProducerConfiguration;
 use super::environment::Unknown;
 use super::finding::{Finding, Findings};
+use super::gateway::Gateway;
 use super::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
 use super::group::ProducerGroup;
 use super::reading::{Effective, FlavorReading};
@@ -192,6 +193,19 @@ fn remedy(effective: &Effective) -> String {
         Effective::Unknown(Unknown::Command) => format!("take it out there, and {set}"),
         _ => set.to_owned(),
     }
+}
+
+/// What comes before any hop, where a stored spec has another flavor than the pods run.
+pub fn staged(stored: &FlavorReading, running: &Gateway) -> Option<String> {
+    let GatewayRef { kind, name: NamespacedName { namespace, name } } = &running.subject;
+    let differs = stored.effective != running.spec.reading.effective;
+    (*kind == GatewayKind::DataPlane && running.spec.staged && differs).then(|| {
+        format!(
+            "router flavor {} is staged: first promote it (`interlock rollout promote {name} -n {namespace}`) or take it \
+             back (`interlock rollout abort {name} -n {namespace}`)",
+            stored.effective
+        )
+    })
 }
 
 /// The command that prints the plan for a gateway of the cluster.
