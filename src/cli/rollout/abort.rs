@@ -7,8 +7,9 @@ use interlock_core::kinds::data_plane::rollout::staged_hash;
 use interlock_core::kinds::data_plane::rollout::verbs;
 use interlock_core::kinds::data_plane::rollout::verbs::Abort;
 use json_patch::jsonptr::PointerBuf;
+use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation};
 use kube::api::Patch;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::VerbFlags;
 use super::data_plane::DataPlaneRef;
@@ -69,16 +70,20 @@ async fn write(plane: &DataPlaneRef) -> Result<(Value, Abort), CliError> {
 
 /// The spec, without a request to promote it, of the version that was read.
 fn patch(object: &Value, abort: &Abort) -> Patch<Value> {
-    let version = meta_str(object, "resourceVersion");
+    let replace = |path: &[&str], value: Value| {
+        PatchOperation::Replace(ReplaceOperation {
+            path: PointerBuf::from_tokens(path.iter().copied()),
+            value,
+        })
+    };
+    let version = meta_str(object, "resourceVersion").unwrap_or_default();
     let mut operations = vec![
-        json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version}),
-        json!({"op": "replace", "path": "/spec", "value": abort.spec}),
+        replace(&["metadata", "resourceVersion"], version.into()),
+        replace(&["spec"], abort.spec.clone()),
     ];
     if annotation(object, meta::PROMOTE_WHEN_READY).is_some() {
         let path = PointerBuf::from_tokens(["metadata", "annotations", meta::PROMOTE_WHEN_READY]);
-        operations.push(json!({"op": "remove", "path": path.as_str()}));
+        operations.push(PatchOperation::Remove(RemoveOperation { path }));
     }
-    // The operations are written by hand above, and always are a patch.
-    let patch = serde_json::from_value(Value::Array(operations)).unwrap_or_default();
-    Patch::Json(patch)
+    Patch::Json(json_patch::Patch(operations))
 }

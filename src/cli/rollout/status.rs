@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use interlock_core::kinds::data_plane::rollout::summary::{ReportedPhase, RolloutSummary};
+use interlock_core::kinds::data_plane::rollout::report::ReportedPhase;
+use interlock_core::kinds::data_plane::rollout::summary::RolloutSummary;
 
 use super::DataPlaneName;
 use super::data_plane::DataPlaneRef;

@@ -3,6 +3,7 @@
 
 mod overrides;
 mod own_definition;
+mod rollout;
 mod said;
 mod staged;
 mod standing;
@@ -11,7 +12,7 @@ use std::sync::Once;
 
 use serde_json::{Value, json};
 
-pub use said::{Met, golden, goldens, meets, says};
+pub use said::{Met, golden, goldens, held, meets, says};
 
 use crate::support::interlock::{await_definitions, interlock};
 use crate::support::{Client, Cluster, Interlock, shared};

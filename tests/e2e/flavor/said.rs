@@ -105,8 +105,9 @@ pub fn golden(name: &str, text: &str) {
     held("kubectl", name, text);
 }
 
+/// A file of a folder of `tests/data`.
 #[track_caller]
-fn held(folder: &str, name: &str, text: &str) {
+pub fn held(folder: &str, name: &str, text: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
     let path = folder.join(name);
     if std::env::var_os("INTERLOCK_BLESS").is_some() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::promotion::{requested, staged_hash};
-use super::summary::{ReportedPhase, RolledOut};
+use super::report::{ReportedPhase, RolledOut};
 use crate::api::kong::stamp::{LiveStamp, StatusSelectors};
 use crate::api::meta;
 use crate::api::object::annotation;

@@ -9,8 +9,10 @@ pub mod watched;
 pub mod changes;
 pub mod follow;
 pub mod promotion;
+pub mod report;
 pub mod service_selector;
 pub mod side;
+pub mod staged;
 pub mod summary;
 pub mod verbs;
 

@@ -5,7 +5,8 @@ use thiserror::Error;
 
 use super::changes::StagedChanges;
 use super::promotion::staged_hash;
-use super::summary::{LiveSpec, RolledOut, Staged};
+use super::report::RolledOut;
+use super::staged::{LiveSpec, Staged};
 use crate::api::kong::stamp::NoStamp;
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::live_spec;

@@ -8,158 +8,16 @@ use serde_json::Value;
 
 use super::changes::StagedChanges;
 use super::promotion::{PromotionRequest, requested, staged_hash};
+use super::report::{ReportedPhase, RolledOut};
+use super::staged::{LiveSpec, Staged};
 use crate::api::kong::PROXY;
-use crate::api::kong::stamp::{LiveStamp, NoStamp, StatusSelectors};
+use crate::api::kong::stamp::{LiveStamp, StatusSelectors};
 use crate::api::meta;
 use crate::api::object::{annotation, meta_str};
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::gateway::Gateway;
 use crate::kinds::data_plane::flavor::sources::Nothing;
 use crate::kinds::data_plane::live_spec;
-
-/// The phase of a rollout, as the condition `RolledOut` reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum ReportedPhase {
-    /// The spec has no strategy that stages changes.
-    InPlace,
-    /// No controller has reported a phase.
-    Unreported,
-    /// Nothing is staged.
-    Idle,
-    /// The preview's pods start.
-    Staging,
-    /// The preview is ready.
-    AwaitingPromotion,
-    /// The preview becomes live.
-    Promoting,
-    /// A promotion failed.
-    PromotionFailed,
-    /// The preview cannot be made.
-    Failed,
-    /// The condition has a reason that is not known here.
-    Unknown,
-}
-
-impl ReportedPhase {
-    fn of_reason(reason: &str) -> Self {
-        match reason {
-            "Progressing" => Self::Staging,
-            "WaitingForChange" | "PromotionDone" => Self::Idle,
-            "AwaitingPromotion" => Self::AwaitingPromotion,
-            "PromotionInProgress" => Self::Promoting,
-            "PromotionFailed" => Self::PromotionFailed,
-            "Failed" => Self::Failed,
-            _ => Self::Unknown,
-        }
-    }
-
-    /// Whether the rollout does not go on by itself.
-    pub fn has_failed(self) -> bool {
-        matches!(self, Self::Failed | Self::PromotionFailed)
-    }
-}
-
-impl fmt::Display for ReportedPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The names are those of the variants, as in JSON.
-        fmt::Debug::fmt(self, f)
-    }
-}
-
-/// The condition `RolledOut` of a DataPlane.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RolledOut<'a> {
-    /// Its reason.
-    pub reason: &'a str,
-    /// Its message.
-    pub message: &'a str,
-    /// Since when it has this status.
-    pub since: Option<&'a str>,
-    /// Whether it was written for the spec that is stored.
-    pub is_current: bool,
-}
-
-impl<'a> RolledOut<'a> {
-    /// The condition of an object.
-    pub fn of(object: &'a Value) -> Option<Self> {
-        let all = object["status"]["rollout"]["conditions"].as_array()?;
-        let found = all.iter().find(|condition| condition["type"] == "RolledOut")?;
-        let text = |member: &str| found[member].as_str();
-        let (observed, generation) = (&found["observedGeneration"], &object["metadata"]["generation"]);
-        Some(Self {
-            reason: text("reason").unwrap_or_default(),
-            message: text("message").unwrap_or_default(),
-            since: text("lastTransitionTime"),
-            is_current: observed.as_i64().unwrap_or_default() >= generation.as_i64().unwrap_or_default(),
-        })
-    }
-}
-
-/// The live spec of a DataPlane, as far as it is known.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LiveSpec {
-    /// The whole spec.
-    Known(Value),
-    /// Its hash: the ControllerRevision that keeps it was not read.
-    Referenced(SpecHash),
-    /// It is not recorded.
-    Unrecorded(NoStamp),
-}
-
-impl LiveSpec {
-    /// That of an object; `kept` is the spec of its ControllerRevision, where that was read.
-    pub fn of(object: &Value, kept: Option<&Value>) -> Self {
-        let stamp = match LiveStamp::of_object(object) {
-            Ok(stamp) => stamp,
-            // Another operator has made the stored spec live.
-            Err(NoStamp::Superseded) => return Self::Known(live_spec::after(None, &object["spec"])),
-            Err(why) => return Self::Unrecorded(why),
-        };
-        if let Some(spec) = stamp.spec().and_then(|text| serde_json::from_str(text).ok()) {
-            return Self::Known(spec);
-        }
-        let stored = live_spec::after(None, &object["spec"]);
-        match kept {
-            _ if SpecHash::of(&stored.to_string()) == stamp.hash => Self::Known(stored),
-            Some(kept) if SpecHash::of(&kept.to_string()) == stamp.hash => Self::Known(kept.clone()),
-            _ => Self::Referenced(stamp.hash),
-        }
-    }
-}
-
-/// What is staged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Staged {
-    /// Nothing.
-    Nothing,
-    /// These fields.
-    Fields(StagedChanges),
-    /// Something; the live spec was not read.
-    Something,
-    /// What is live is not recorded.
-    Unknown(NoStamp),
-}
-
-impl Staged {
-    /// What a written spec stages.
-    pub fn of(live: &LiveSpec, written: &Value) -> Self {
-        if !live_spec::is_staged(written) {
-            return Self::Nothing;
-        }
-        match live {
-            LiveSpec::Known(live) if !live_spec::is_changed(live, written) => Self::Nothing,
-            LiveSpec::Known(live) => Self::Fields(StagedChanges::between(live, written)),
-            LiveSpec::Referenced(hash) if staged_hash(written) == *hash => Self::Nothing,
-            LiveSpec::Referenced(_) => Self::Something,
-            LiveSpec::Unrecorded(why) => Self::Unknown(*why),
-        }
-    }
-
-    /// Whether something is known to be staged.
-    pub fn is_something(&self) -> bool {
-        matches!(self, Self::Fields(_) | Self::Something)
-    }
-}
 
 /// The state of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -264,7 +122,7 @@ impl LiveSide {
             LiveSpec::Known(spec) => Some(spec),
             LiveSpec::Referenced(_) | LiveSpec::Unrecorded(_) => None,
         };
-        let flavor = Gateway::runs(object, "", &Nothing).ok().flatten().filter(|_| stamped_or(spec, object));
+        let flavor = Gateway::runs(object, "", &Nothing).ok().flatten().filter(|_| is_recorded(spec, object));
         Self {
             selector: stamped.or(StatusSelectors::of(status).live),
             image: spec.and_then(image),
@@ -283,7 +141,7 @@ impl LiveSide {
 }
 
 /// Whether the flavor of live pods is known: from their spec, or from a stamp that only refers to it.
-fn stamped_or(spec: Option<&Value>, object: &Value) -> bool {
+fn is_recorded(spec: Option<&Value>, object: &Value) -> bool {
     spec.is_some() || LiveStamp::of_object(object).is_ok()
 }
 
@@ -369,11 +227,6 @@ impl fmt::Display for RolloutSummary {
         }
         match self.promotion {
             None => {}
-            Some(PromotionRequest::True) => writeln!(f, "promotion: requested, of whatever is staged")?,
-            Some(PromotionRequest::ThisSpec) => writeln!(f, "promotion: requested")?,
-            Some(PromotionRequest::AnotherSpec) => {
-                writeln!(f, "promotion: requested of another spec than what is staged now")?;
-            }
             Some(PromotionRequest::Nonsense) => {
                 writeln!(
                     f,
@@ -381,9 +234,22 @@ impl fmt::Display for RolloutSummary {
                     meta::PROMOTE_WHEN_READY
                 )?;
             }
+            Some(_) if self.staged.is_none() && self.live.unknown.is_none() => {
+                writeln!(
+                    f,
+                    "promotion: requested, with nothing staged; remove annotation {}",
+                    meta::PROMOTE_WHEN_READY
+                )?;
+            }
+            Some(PromotionRequest::True) => writeln!(f, "promotion: requested, of whatever is staged")?,
+            Some(PromotionRequest::ThisSpec) => writeln!(f, "promotion: requested")?,
+            Some(PromotionRequest::AnotherSpec) => {
+                writeln!(f, "promotion: requested of another spec than what is staged now")?;
+            }
         }
         if let Some(waits_for) = &self.waits_for {
-            writeln!(f, "waits for: {waits_for}")?;
+            let label = if self.phase.has_failed() { "why" } else { "waits for" };
+            writeln!(f, "{label}: {waits_for}")?;
         }
         if let Some(next) = &self.next {
             writeln!(f, "next: {next}")?;

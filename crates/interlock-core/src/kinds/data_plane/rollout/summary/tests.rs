@@ -155,6 +155,25 @@ fn requests(#[case] value: &str, #[case] request: PromotionRequest) {
     assert_eq!(offers, !request.is_for_this());
 }
 
+#[test]
+fn a_request_that_is_left_over_is_said() {
+    let mut object = idle();
+    object["metadata"]["annotations"][meta::PROMOTE_WHEN_READY] = json!("true");
+    let text = said(&object);
+    assert!(
+        text.contains("promotion: requested, with nothing staged; remove annotation gateway-operator"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_failure_is_said_as_one() {
+    let mut object = staged("Failed");
+    object["status"]["rollout"]["conditions"][0]["message"] = json!("failed to ensure preview Deployment");
+    let text = said(&object);
+    assert!(text.contains("\nwhy: failed to ensure preview Deployment\n"), "{text}");
+}
+
 #[rstest]
 #[case::missing(|object: &mut Value| drop(object["metadata"].as_object_mut().unwrap().remove("annotations")), "is missing")]
 #[case::copied(|object: &mut Value| object["metadata"]["uid"] = json!("u-2"), "was copied from another object")]

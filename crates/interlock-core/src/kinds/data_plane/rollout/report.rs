@@ -1,0 +1,84 @@
+//! What a controller reports of a rollout: the condition `RolledOut`, and the phase that it stands for.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// The phase of a rollout, as the condition `RolledOut` reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ReportedPhase {
+    /// The spec has no strategy that stages changes.
+    InPlace,
+    /// No controller has reported a phase.
+    Unreported,
+    /// Nothing is staged.
+    Idle,
+    /// The preview's pods start.
+    Staging,
+    /// The preview is ready.
+    AwaitingPromotion,
+    /// The preview becomes live.
+    Promoting,
+    /// A promotion failed.
+    PromotionFailed,
+    /// The preview cannot be made.
+    Failed,
+    /// The condition has a reason that is not known here.
+    Unknown,
+}
+
+impl ReportedPhase {
+    pub(super) fn of_reason(reason: &str) -> Self {
+        match reason {
+            "Progressing" => Self::Staging,
+            "WaitingForChange" | "PromotionDone" => Self::Idle,
+            "AwaitingPromotion" => Self::AwaitingPromotion,
+            "PromotionInProgress" => Self::Promoting,
+            "PromotionFailed" => Self::PromotionFailed,
+            "Failed" => Self::Failed,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Whether the rollout does not go on by itself.
+    pub fn has_failed(self) -> bool {
+        matches!(self, Self::Failed | Self::PromotionFailed)
+    }
+}
+
+impl fmt::Display for ReportedPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The names are those of the variants, as in JSON.
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// The condition `RolledOut` of a DataPlane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolledOut<'a> {
+    /// Its reason.
+    pub reason: &'a str,
+    /// Its message.
+    pub message: &'a str,
+    /// Since when it has this status.
+    pub since: Option<&'a str>,
+    /// Whether it was written for the spec that is stored.
+    pub is_current: bool,
+}
+
+impl<'a> RolledOut<'a> {
+    /// The condition of an object.
+    pub fn of(object: &'a Value) -> Option<Self> {
+        let all = object["status"]["rollout"]["conditions"].as_array()?;
+        let found = all.iter().find(|condition| condition["type"] == "RolledOut")?;
+        let text = |member: &str| found[member].as_str();
+        let (observed, generation) = (&found["observedGeneration"], &object["metadata"]["generation"]);
+        Some(Self {
+            reason: text("reason").unwrap_or_default(),
+            message: text("message").unwrap_or_default(),
+            since: text("lastTransitionTime"),
+            is_current: observed.as_i64().unwrap_or_default() >= generation.as_i64().unwrap_or_default(),
+        })
+    }
+}
