@@ -11,8 +11,8 @@ use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation};
 use kube::api::Patch;
 use serde_json::Value;
 
-use super::VerbFlags;
 use super::data_plane::DataPlaneRef;
+use super::flags::VerbFlags;
 use super::wait;
 use crate::cli::error::{CliError, plain};
 use crate::cli::output;

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use self::data_plane::DataPlaneRef;
-use super::flags::Limit;
+use self::flags::{DataPlaneName, VerbFlags};
 use super::target::{TargetFlags, block_on};
 
 mod abort;
 mod data_plane;
+mod flags;
 mod promote;
 mod status;
 mod wait;
@@ -31,33 +32,6 @@ enum Verb {
     Promote(VerbFlags),
     /// Sets the spec back to what is live: 0 set back, 1 nothing is staged.
     Abort(VerbFlags),
-}
-
-/// Which DataPlane, as kubectl prints it or by its name.
-#[derive(Args, Debug)]
-struct DataPlaneName {
-    /// The DataPlane: NAME or dataplane/NAME.
-    #[arg(value_name = "NAME")]
-    name: String,
-}
-
-impl DataPlaneName {
-    fn get(&self) -> &str {
-        self.name.rsplit_once('/').map_or(&self.name, |(_, name)| name)
-    }
-}
-
-/// Flags of a verb.
-#[derive(Args, Debug)]
-#[group(skip)]
-struct VerbFlags {
-    #[command(flatten)]
-    name: DataPlaneName,
-    /// Wait until it is done: 1 where it fails, 3 where it is not done in time.
-    #[arg(long)]
-    wait: bool,
-    #[command(flatten)]
-    limit: Limit,
 }
 
 /// Runs the command.

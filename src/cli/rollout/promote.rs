@@ -11,8 +11,8 @@ use interlock_core::kinds::data_plane::rollout::verbs;
 use kube::api::Patch;
 use serde_json::{Value, json};
 
-use super::VerbFlags;
 use super::data_plane::DataPlaneRef;
+use super::flags::VerbFlags;
 use super::wait;
 use crate::cli::error::{CliError, plain};
 use crate::cli::output;

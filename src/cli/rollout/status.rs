@@ -6,8 +6,8 @@ use clap::Args;
 use interlock_core::kinds::data_plane::rollout::report::ReportedPhase;
 use interlock_core::kinds::data_plane::rollout::summary::RolloutSummary;
 
-use super::DataPlaneName;
 use super::data_plane::DataPlaneRef;
+use super::flags::DataPlaneName;
 use crate::cli::error::{CliError, plain};
 use crate::cli::invoked::as_called;
 use crate::cli::output;
