@@ -104,9 +104,11 @@ impl World {
         let object = self.stamped(object);
         let key = Key::of(&object);
         let id = self.id(key.kind);
-        // An object that was deleted does not come back: the next one has another uid.
+        // An object that was deleted does not come back: the next one has another uid. One that a watch by labels
+        // told to be gone does, with a later version.
+        let gone_at = self.known.gone.get(objects::uid(&object));
         let buried =
-            self.known.gone.contains(objects::uid(&object)) && !self.known.objects.contains_key(&key);
+            gone_at.is_some_and(|gone_at| self.version <= *gone_at) && !self.known.objects.contains_key(&key);
         let expected = if self.known.available.contains_key(key.kind) && !buried {
             self.unread.remove(&key);
             self.known.put(&key, object.clone())
@@ -124,7 +126,10 @@ impl World {
         let id = self.id(key.kind);
         let expected = if self.known.available.contains_key(key.kind) {
             self.deleted.push(object.clone());
-            self.known.remove(std::slice::from_ref(key))
+            let concerned = self.known.remove(std::slice::from_ref(key));
+            let version = objects::version(&object);
+            self.known.gone.insert(objects::uid(&object).to_owned(), version);
+            concerned
         } else {
             Vec::new()
         };

@@ -79,6 +79,11 @@ pub fn kind_of(object: &Value) -> &'static str {
     kind(labelled.map_or_else(|| object["kind"].as_str().expect("a kind"), |kind| kind.name)).1
 }
 
+/// The version of an object.
+pub fn version(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
 pub fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().expect("objects have uids")
 }

@@ -48,8 +48,8 @@ pub struct Reference {
     pub objects: BTreeMap<Key, Value>,
     /// Kinds that are watched, and whether they were listed.
     pub available: BTreeMap<&'static str, bool>,
-    /// uids that were deleted.
-    pub gone: BTreeSet<String>,
+    /// uids that are gone, and the version of their deletion; what a list lacks was deleted at an unknown one.
+    pub gone: BTreeMap<String, u64>,
     /// Made anew from all objects whenever one changes.
     edges: BTreeSet<Edge>,
 }
@@ -64,6 +64,7 @@ impl Reference {
     /// An object appears, changes or is replaced; whom that concerns.
     pub fn put(&mut self, key: &Key, object: Value) -> Vec<NodeId> {
         let events = &declared(key.kind).events;
+        self.gone.remove(objects::uid(&object));
         let (there, old) = (self.present(), self.objects.insert(key.clone(), object.clone()));
         let (now, after) = (self.present(), self.all_edges());
         let before = std::mem::replace(&mut self.edges, after);
@@ -99,7 +100,7 @@ impl Reference {
         }
         for key in keys {
             let object = self.objects.remove(key).unwrap();
-            self.gone.insert(objects::uid(&object).to_owned());
+            self.gone.insert(objects::uid(&object).to_owned(), u64::MAX);
         }
         self.edges = self.all_edges();
         roots.into_iter().collect()

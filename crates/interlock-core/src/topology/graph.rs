@@ -1,6 +1,6 @@
 //! The graph: one event in, the affected roots out.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde_json::Value;
 
@@ -56,13 +56,15 @@ impl AffectedNodes {
 pub struct Graph {
     pub(super) schema: Schema,
     pub(super) arena: Arena,
-    gone: HashSet<Uid>,
+    /// Uids of what is gone, and the version of its deletion. A later version shows that it only left the watch, as
+    /// when its label was taken off, and is back.
+    gone: HashMap<Uid, u64>,
 }
 
 impl Graph {
     /// An empty graph of these kinds; other kinds are read as `made`.
     pub fn new(kinds: &[&'static DeclaredKind], made: &'static DeclaredKind) -> Self {
-        Self { schema: Schema::new(kinds, made), arena: Arena::default(), gone: HashSet::new() }
+        Self { schema: Schema::new(kinds, made), arena: Arena::default(), gone: HashMap::new() }
     }
 
     /// The id of a kind; registers an unknown one.
@@ -161,8 +163,11 @@ impl Graph {
             if late && version != 0 {
                 return AffectedNodes::default();
             }
-        } else if !listed && uid.is_some_and(|uid| self.gone.contains(&uid)) {
-            return AffectedNodes::default();
+        } else if let Some(uid) = uid {
+            if !listed && self.gone.get(&uid).is_some_and(|gone_at| version <= *gone_at) {
+                return AffectedNodes::default();
+            }
+            self.gone.remove(&uid);
         }
         let reading = ObjectReading::of(self.schema.get(kind), namespace, object);
         let mut affected = AffectedNodes { news: true, ..AffectedNodes::default() };
@@ -295,7 +300,9 @@ impl Graph {
 
     fn delete(&mut self, kind: KindId, object: &Value) -> AffectedNodes {
         let uid = meta_str(object, "uid").map(Uid::of);
-        self.remove_owner(uid);
+        // Where a read did not find it, its version is not known.
+        let version = Some(version_of(object)).filter(|version| *version != 0);
+        self.remember_gone(uid, version.unwrap_or(u64::MAX));
         let Some((namespace, name)) = names_of(object) else { return AffectedNodes::default() };
         let found = self.arena.find(kind, namespace, name, "").filter(|ix| self.arena.is_present(*ix));
         // A late event must not delete an object that was recreated since.
@@ -303,7 +310,9 @@ impl Graph {
             (Some(known), Some(uid)) => known == uid,
             _ => true,
         };
-        let Some(ix) = found.filter(same) else { return AffectedNodes::default() };
+        let late = |ix: &NodeIndex| version.is_some_and(|version| version < self.arena.node(*ix).version);
+        let found = found.filter(same).filter(|ix| !late(ix));
+        let Some(ix) = found else { return AffectedNodes::default() };
         self.end_of(kind, vec![ix])
     }
 
@@ -329,18 +338,20 @@ impl Graph {
         let declared = self.schema.get(kind).declared;
         gone.iter().for_each(|ix| self.concerns(*ix, declared.events.delete, &mut affected));
         for ix in gone {
-            self.remove_owner(self.arena.node(ix).uid);
+            self.remember_gone(self.arena.node(ix).uid, u64::MAX);
             affected.gone.push(self.id(ix));
             self.remove(ix);
         }
         affected.sorted()
     }
 
-    fn remove_owner(&mut self, uid: Option<Uid>) {
+    fn remember_gone(&mut self, uid: Option<Uid>, version: u64) {
         if self.gone.len() >= GONE {
             self.gone.clear();
         }
-        self.gone.extend(uid);
+        if let Some(uid) = uid {
+            self.gone.entry(uid).or_insert(version);
+        }
     }
 
     fn remove(&mut self, ix: NodeIndex) {
