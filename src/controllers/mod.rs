@@ -1,6 +1,6 @@
 //! Glue, one folder for each capability: event -> facts -> pure decision -> effects.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
@@ -117,6 +117,7 @@ fn described(
             executor: executor.clone(),
             store: context.store.clone(),
             leadership: context.leadership.clone(),
+            told: Mutex::default(),
         };
         let gate = LeaderGate::new(context.leadership.clone());
         let gate =

@@ -2,12 +2,14 @@
 //! proves before each write that this process still leads, and writes what it wants on the versions that were
 //! read.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, ObjectKey, meta_str};
 use interlock_core::api::resource::Resource;
-use interlock_core::effect::{ApiFailure, Effect};
+use interlock_core::effect::{ApiFailure, Effect, Note, Severity};
 use interlock_core::reconcile::{ReconcileStep, Reconciler};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -45,6 +47,8 @@ pub struct DescribedKind {
     pub store: Arc<Store>,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
+    /// Objects about which people were told that a right is missing, until a reconcile succeeds.
+    pub told: Mutex<HashSet<NamespacedName>>,
 }
 
 /// How a reconcile ended without an action of its own.
@@ -98,14 +102,17 @@ impl Controller for DescribedKind {
 
     async fn reconcile(&self, key: &NamespacedName, epoch: LeaderEpoch) -> Action {
         match self.steps(&self.key_of(key), epoch).await {
-            Ok(None) | Err(Interrupted::NotLeading | Interrupted::Gone) => Action::AwaitChange,
-            Ok(Some(after)) => Action::Requeue(after),
+            Err(Interrupted::NotLeading | Interrupted::Gone) => Action::AwaitChange,
+            Ok(after) => {
+                self.told().remove(key);
+                after.map_or(Action::AwaitChange, Action::Requeue)
+            }
             Err(Interrupted::TooMuch(what)) => {
                 warn!(object = %key, what, "a reconcile wants more than it may; trying again later");
                 Action::Retry
             }
-            Err(Interrupted::Failed(ApiFailure { code, message, .. })) => {
-                debug!(object = %key, code, message, "a reconcile failed; trying again later");
+            Err(Interrupted::Failed(failure)) => {
+                self.report(key, failure).await;
                 Action::Retry
             }
         }
@@ -116,6 +123,32 @@ impl DescribedKind {
     fn key_of(&self, key: &NamespacedName) -> ObjectKey {
         let namespace = self.resource.namespaced.then(|| key.namespace.clone());
         ObjectKey { gvk: self.resource.gvk(), namespace, name: key.name.clone() }
+    }
+
+    fn told(&self) -> MutexGuard<'_, HashSet<NamespacedName>> {
+        // Changes of the set do not panic half-way.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports a failed request: in the log, and once on the object where a right is missing.
+    async fn report(&self, key: &NamespacedName, failure: ApiFailure) {
+        let ApiFailure { code, message, .. } = failure;
+        if !(400..500).contains(&code) {
+            debug!(object = %key, code, message, "a reconcile failed; trying again later");
+            return;
+        }
+        warn!(object = %key, code, message, "a reconcile was refused; trying again later");
+        if code != 403 || !self.told().insert(key.clone()) {
+            return;
+        }
+        let key = self.key_of(key);
+        let Ok(Some(object)) = self.executor.get(&key).await else { return };
+        let uid = meta_str(&object, "uid").unwrap_or_default().to_owned();
+        let reason = meta::condition::MISSING_RIGHT.to_owned();
+        let message =
+            format!("{message}; grant it: interlock render rbac, with the flags of this installation");
+        let note = Note { severity: Severity::Warning, reason, message };
+        self.executor.run(vec![vec![Effect::Event { key, uid, note }]]).await;
     }
 
     /// Steps until the reconciler waits; returns after which time it wants to see the object again.
