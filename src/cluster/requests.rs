@@ -10,10 +10,7 @@ use serde_json::Value;
 use super::write_limit::WriteLimit;
 
 /// Name under which fields are owned; merge patches record it in `managedFields`.
-pub const FIELD_MANAGER: &str = "interlock-plan";
-
-/// Name under which the fields of applied objects are owned.
-pub const APPLY_MANAGER: &str = "interlock";
+pub use interlock_core::api::meta::{APPLY_MANAGER, FIELD_MANAGER};
 
 /// Field validation of writes. The API server drops unknown fields in any case; for warnings, which this
 /// process would not read, it checks each decoded object for them.

@@ -8,7 +8,7 @@ use interlock_core::api::revision;
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::api::suggest;
 use interlock_core::kinds::data_plane::flavor::gateway::referenced_spec;
-use interlock_core::kinds::data_plane::rollout::staged_hash;
+use interlock_core::kinds::data_plane::live_spec;
 use interlock_core::kinds::data_plane::rollout::verbs::VerbRefusal;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
@@ -82,7 +82,7 @@ impl DataPlaneRef {
 
     /// The live spec, where the stamp only refers to it and something else is stored.
     pub(super) async fn kept(&self, object: &Value) -> KeptSpec {
-        let referenced = referenced_spec(object).filter(|hash| staged_hash(&object["spec"]) != *hash);
+        let referenced = referenced_spec(object).filter(|hash| live_spec::hash(&object["spec"]) != *hash);
         let Some(hash) = referenced else { return KeptSpec::default() };
         match self.revision(object, &hash).await {
             Ok(spec) => KeptSpec { spec: Some(spec), unread: None },

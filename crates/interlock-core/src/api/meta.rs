@@ -64,6 +64,16 @@ pub const STEP_DEADLINE: &str = "interlock.dev/step-deadline";
 /// Annotation on Instances and OperatorVersions: how long after the deletion of an Instance its
 /// cleanup may keep failing.
 pub const CLEANUP_PATIENCE: &str = "interlock.dev/cleanup-patience";
+/// Annotation of a child of a DataPlane: a short hash of what was applied, so that a later edit is told from a change
+/// of ours.
+pub const APPLIED_HASH: &str = "interlock.dev/applied-hash";
+/// Field manager of what Interlock posts and patches.
+pub const FIELD_MANAGER: &str = "interlock-plan";
+/// Field manager of what Interlock applies: one of its own, so that a field which an apply leaves out is not kept by
+/// an earlier patch.
+pub const APPLY_MANAGER: &str = "interlock";
+/// Annotation of DataPlanes: how long the former side is kept after a promotion, such as `10m`.
+pub const PROMOTION_GRACE_PERIOD: &str = "interlock.dev/promotion-grace-period";
 
 /// Annotation: the envelope of the spec that is being, or has been, carried out.
 pub const LAST_APPLIED_SPEC: &str = "interlock.dev/last-applied-spec";
@@ -204,6 +214,10 @@ pub mod condition {
     pub const VERBS_UNAVAILABLE: &str = "VerbsUnavailable";
     /// Of DataPlanes: the pods behind one Service run with one router flavor.
     pub const ROUTER_FLAVOR_CONSISTENT: &str = "RouterFlavorConsistent";
+    /// Of DataPlanes: false where Interlock leaves one to another operator; absent otherwise.
+    pub const MANAGED: &str = "Managed";
+    /// Of DataPlanes: the hash of the spec that the live side is made from; true once the live side was ready.
+    pub const LIVE_SPEC_RECORDED: &str = "LiveSpecRecorded";
     /// All of ours on Instances: only the bookkeeping user writes them.
     pub const OURS: [&str; 7] =
         [READY, RECONCILING, STALLED, SPEC_DRIFT, VERBS_UNAVAILABLE, PLAN_RUNNING, SPEC_STAMPED];
@@ -235,6 +249,12 @@ pub mod event {
     pub const INVALID_OPERATOR_VERSION: &str = "InvalidOperatorVersion";
     /// Pods behind one Service run with different router flavors; on gateways, ours.
     pub const ROUTER_FLAVORS_MIXED: &str = "RouterFlavorsMixed";
+    /// A child of the live side was gone and was made again; on DataPlanes, ours.
+    pub const LIVE_CHILD_RECREATED: &str = "LiveChildRecreated";
+    /// A child of the live side was edited by hand and was set back; on DataPlanes, ours.
+    pub const LIVE_CHILD_RESTORED: &str = "LiveChildRestored";
+    /// A staged spec became live; on DataPlanes, ours.
+    pub const PROMOTED: &str = "Promoted";
     /// The spec that the live pods are made from was replaced before it was kept; on DataPlanes, ours.
     pub const LIVE_SPEC_LOST: &str = "LiveSpecLost";
     /// A change of router flavor was admitted that should have been denied; on gateways, ours.

@@ -11,11 +11,9 @@ use super::flavor::gateway::{Gateway, sources_of};
 use super::flavor::group::{admin_service, controlled};
 use super::flavor::rolled_out::is_rolled_out;
 use super::flavor::sources::{Nothing, SourceKind};
+use crate::api::kong::stamp::StatusSelectors;
 use crate::api::object::{annotation, meta_str};
 use crate::api::{kong, meta};
-use crate::api::kong::stamp::StatusSelectors;
-use crate::api::meta;
-use crate::api::object::annotation;
 use crate::kinds::{
     CONTROL_PLANE, DATA_PLANE, FLAVOR_SOURCE, GUARDED_DEPLOYMENT, GUARDED_SERVICE, SECRET, link,
 };

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::api::stamp::SpecHash;
+
 /// Fields that take effect at once even if changes are staged: they set the number of pods and the
 /// access to them, never their contents. A change of any other field is staged.
 pub const IMMEDIATE: [&[&str]; 10] = [
@@ -37,6 +39,16 @@ pub fn after(live: Option<Value>, written: &Value) -> Value {
 /// Whether a written spec changes a live one in more than the fields that take effect at once.
 pub fn is_changed(live: &Value, written: &Value) -> bool {
     without_rollout(merged(live.clone(), written)) != after(None, written)
+}
+
+/// The hash that the stamp has once a written spec is live.
+pub fn hash(written: &Value) -> SpecHash {
+    SpecHash::of(&after(None, written).to_string())
+}
+
+/// The fields of a spec that only a promotion makes live, where changes are staged.
+pub fn staged_part(spec: &Value) -> Value {
+    merged(after(None, spec), &Value::Object(Map::new()))
 }
 
 /// The written spec with everything but its rollout and its immediate fields as it is live.

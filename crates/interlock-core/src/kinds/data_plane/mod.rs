@@ -62,6 +62,7 @@ pub static DATA_PLANE: Kind = Kind {
         Right::new(Role::Admin, GROUP, "dataplanes", &[meta::ALLOW_FLAVOR_VERB]),
     ],
     rules: rules::ids::RULES,
+    reconciler: Some(&rollout::reconcile::RECONCILER),
     ..Kind::new(DATA_PLANES)
 };
 

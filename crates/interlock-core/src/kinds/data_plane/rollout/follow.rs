@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use super::promotion::{requested, staged_hash};
-use super::report::{ReportedPhase, RolledOut};
+use super::report::{ReportedPhase, ReportedRollout};
 use crate::api::kong::stamp::{LiveStamp, StatusSelectors};
 use crate::api::meta;
 use crate::api::object::annotation;
 use crate::api::stamp::SpecHash;
+use crate::kinds::data_plane::live_spec;
 
 /// A requested promotion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl PromotionFollower {
 
     /// How far it is.
     pub fn progress(&self, object: &Value) -> RolloutProgress {
-        let condition = RolledOut::of(object);
+        let condition = ReportedRollout::of(object);
         if self.is_committed(object) {
             let followed = StatusSelectors::of(&object["status"]).live != self.selector;
             let rests = condition.as_ref().is_some_and(|found| {
@@ -70,7 +71,14 @@ impl PromotionFollower {
         let selectors = StatusSelectors::of(&object["status"]);
         let moved = |selector: Option<&str>| selector.is_some() && selector != self.selector.as_deref();
         match LiveStamp::of_object(object) {
-            Ok(stamp) => stamp.hash == self.hash && moved(stamp.selector.as_deref()),
+            Ok(stamp) => {
+                let spec = stamp.spec().and_then(|text| serde_json::from_str::<Value>(text).ok());
+                let is_this = match spec {
+                    Some(spec) => staged_hash(&spec) == self.hash,
+                    None => stamp.hash == live_spec::hash(&object["spec"]),
+                };
+                is_this && moved(stamp.selector.as_deref())
+            }
             Err(_) => moved(selectors.live.as_deref()),
         }
     }
@@ -78,19 +86,19 @@ impl PromotionFollower {
 
 /// How far the end of a rollout is, whose spec was set back to what is live.
 pub fn abort_progress(object: &Value) -> RolloutProgress {
-    match RolledOut::of(object) {
+    match ReportedRollout::of(object) {
         Some(found) if found.is_current && found.reason == "WaitingForChange" => RolloutProgress::Done,
         Some(found) => failure(&found).unwrap_or_else(|| waiting(Some(&found))),
         None => waiting(None),
     }
 }
 
-fn failure(condition: &RolledOut<'_>) -> Option<RolloutProgress> {
+fn failure(condition: &ReportedRollout<'_>) -> Option<RolloutProgress> {
     let failed = condition.is_current && matches!(condition.reason, "Failed" | "PromotionFailed");
     failed.then(|| RolloutProgress::Failed(line(condition)))
 }
 
-fn waiting(condition: Option<&RolledOut<'_>>) -> RolloutProgress {
+fn waiting(condition: Option<&ReportedRollout<'_>>) -> RolloutProgress {
     RolloutProgress::Waiting(match condition {
         Some(condition) if condition.is_current => line(condition),
         Some(_) => "the controller has not seen this spec yet".to_owned(),
@@ -98,7 +106,7 @@ fn waiting(condition: Option<&RolledOut<'_>>) -> RolloutProgress {
     })
 }
 
-fn line(condition: &RolledOut<'_>) -> String {
+fn line(condition: &ReportedRollout<'_>) -> String {
     match condition.message {
         "" => condition.reason.to_owned(),
         message => format!("{}: {message}", condition.reason),

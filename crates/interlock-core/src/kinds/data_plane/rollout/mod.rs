@@ -1,19 +1,30 @@
 //! Rollouts of DataPlanes: the children of the live side from the last-applied spec, those of the preview from the
 //! spec, and the promotion between them.
 
-pub mod children;
-pub mod drift;
-mod list_keys;
-pub mod side;
-pub mod watched;
+pub mod added;
 pub mod changes;
+pub mod children;
+pub mod commit;
+pub mod drift;
 pub mod follow;
+pub mod gates;
+mod list_keys;
+pub mod live;
+pub mod phase;
 pub mod promotion;
+pub mod reconcile;
 pub mod report;
 pub mod service_selector;
 pub mod side;
 pub mod staged;
+pub mod status;
 pub mod summary;
 pub mod verbs;
+pub mod view;
+pub mod wanted;
+pub mod watched;
 
 pub use promotion::staged_hash;
+
+#[cfg(test)]
+mod tests;

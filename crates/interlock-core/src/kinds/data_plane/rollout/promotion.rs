@@ -30,9 +30,10 @@ impl PromotionRequest {
     }
 }
 
-/// The hash of the live spec that a promotion of the written one leads to.
+/// The hash of what a promotion of the written spec makes live: not of the fields that take effect at once, so that
+/// scaling leaves a request for a promotion as it is.
 pub fn staged_hash(spec: &Value) -> SpecHash {
-    SpecHash::of(&live_spec::after(None, spec).to_string())
+    SpecHash::of(&live_spec::staged_part(spec).to_string())
 }
 
 /// What a value of the annotation requests, for a written spec.
@@ -67,10 +68,20 @@ mod tests {
         hash.as_str().replace("sha256:", "SHA256:")
     }
 
+    #[test]
+    fn scaling_leaves_a_request_as_it_is() {
+        let mut scaled = spec();
+        scaled["deployment"]["replicas"] = json!(7);
+        scaled["resources"] = json!({"podDisruptionBudget": {"spec": {"minAvailable": 1}}});
+        assert_eq!(staged_hash(&scaled), staged_hash(&spec()));
+        scaled["deployment"]["podTemplateSpec"] = json!({"spec": {}});
+        assert_ne!(staged_hash(&scaled), staged_hash(&spec()));
+    }
+
     #[rstest]
     #[case::kong("true".to_owned(), PromotionRequest::True)]
     #[case::this(staged_hash(&spec()).to_string(), PromotionRequest::ThisSpec)]
-    #[case::another(staged_hash(&json!({})).to_string(), PromotionRequest::AnotherSpec)]
+    #[case::another(staged_hash(&json!({"x": 1})).to_string(), PromotionRequest::AnotherSpec)]
     #[case::empty(String::new(), PromotionRequest::Nonsense)]
     #[case::yes("True".to_owned(), PromotionRequest::Nonsense)]
     #[case::short("sha256:0".to_owned(), PromotionRequest::Nonsense)]
@@ -78,11 +89,5 @@ mod tests {
     #[case::upper_case(upper(&staged_hash(&spec())), PromotionRequest::Nonsense)]
     fn values_of_the_annotation(#[case] annotation: String, #[case] request: PromotionRequest) {
         assert_eq!(requested(&annotation, &spec()), request);
-    }
-
-    #[test]
-    fn the_hash_is_that_of_the_stamp_after_the_promotion() {
-        let live = json!({"deployment": {"replicas": 2}});
-        assert_eq!(staged_hash(&spec()), SpecHash::of(&live.to_string()));
     }
 }

@@ -56,7 +56,7 @@ impl fmt::Display for ReportedPhase {
 
 /// The condition `RolledOut` of a DataPlane.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RolledOut<'a> {
+pub struct ReportedRollout<'a> {
     /// Its reason.
     pub reason: &'a str,
     /// Its message.
@@ -67,7 +67,7 @@ pub struct RolledOut<'a> {
     pub is_current: bool,
 }
 
-impl<'a> RolledOut<'a> {
+impl<'a> ReportedRollout<'a> {
     /// The condition of an object.
     pub fn of(object: &'a Value) -> Option<Self> {
         let all = object["status"]["rollout"]["conditions"].as_array()?;

@@ -84,6 +84,11 @@ pub fn admin_name(data_plane: &str, state: SideState) -> String {
     bounded(&format!("dataplane-admin-{data_plane}"), suffix(state))
 }
 
+/// Name of the Secret that the pods mount for the certificate of their Admin API, unless the template names another.
+pub fn certificate_name(data_plane: &str) -> String {
+    bounded(&format!("dataplane-{data_plane}"), "-certificate")
+}
+
 /// Name of the preview's Service beside a live one whose name the spec fixes.
 pub fn preview_of(service: &str) -> String {
     bounded(service, suffix(SideState::Preview))

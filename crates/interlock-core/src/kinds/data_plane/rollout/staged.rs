@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::changes::StagedChanges;
-use super::promotion::staged_hash;
 use crate::api::kong::stamp::{LiveStamp, NoStamp};
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::live_spec;
@@ -42,7 +41,7 @@ impl LiveSpec {
 
 /// What is staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Staged {
+pub enum StagedState {
     /// Nothing.
     Nothing,
     /// These fields.
@@ -53,7 +52,7 @@ pub enum Staged {
     Unknown(NoStamp),
 }
 
-impl Staged {
+impl StagedState {
     /// What a written spec stages.
     pub fn of(live: &LiveSpec, written: &Value) -> Self {
         if !live_spec::is_staged(written) {
@@ -62,7 +61,7 @@ impl Staged {
         match live {
             LiveSpec::Known(live) if !live_spec::is_changed(live, written) => Self::Nothing,
             LiveSpec::Known(live) => Self::Fields(StagedChanges::between(live, written)),
-            LiveSpec::Referenced(hash) if staged_hash(written) == *hash => Self::Nothing,
+            LiveSpec::Referenced(hash) if live_spec::hash(written) == *hash => Self::Nothing,
             LiveSpec::Referenced(_) => Self::Something,
             LiveSpec::Unrecorded(why) => Self::Unknown(*why),
         }

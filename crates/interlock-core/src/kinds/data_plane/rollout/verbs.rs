@@ -5,8 +5,8 @@ use thiserror::Error;
 
 use super::changes::StagedChanges;
 use super::promotion::staged_hash;
-use super::report::RolledOut;
-use super::staged::{LiveSpec, Staged};
+use super::report::ReportedRollout;
+use super::staged::{LiveSpec, StagedState};
 use crate::api::kong::stamp::NoStamp;
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::live_spec;
@@ -46,17 +46,17 @@ pub fn promote(object: &Value, kept: Option<&Value>) -> Result<SpecHash, VerbRef
     if !live_spec::is_staged(spec) {
         return Err(VerbRefusal::InPlace);
     }
-    match Staged::of(&LiveSpec::of(object, kept), spec) {
-        Staged::Nothing => Err(VerbRefusal::NothingStaged),
-        Staged::Unknown(why) => Err(VerbRefusal::Unrecorded(why)),
-        Staged::Fields(_) | Staged::Something => Ok(staged_hash(spec)),
+    match StagedState::of(&LiveSpec::of(object, kept), spec) {
+        StagedState::Nothing => Err(VerbRefusal::NothingStaged),
+        StagedState::Unknown(why) => Err(VerbRefusal::Unrecorded(why)),
+        StagedState::Fields(_) | StagedState::Something => Ok(staged_hash(spec)),
     }
 }
 
 /// How to end the rollout of an object, where something is staged.
 pub fn abort(object: &Value, kept: Option<&Value>) -> Result<Abort, VerbRefusal> {
     promote(object, kept)?;
-    if RolledOut::of(object).is_some_and(|found| found.reason == "PromotionInProgress") {
+    if ReportedRollout::of(object).is_some_and(|found| found.reason == "PromotionInProgress") {
         return Err(VerbRefusal::InProgress);
     }
     let live = match LiveSpec::of(object, kept) {

@@ -235,6 +235,26 @@ mod tests {
         vec![NodeId::new(DATA_PLANE, "ns", "edge")]
     }
 
+    /// A child whose label was taken off and put back goes on waking its DataPlane.
+    #[test]
+    fn a_child_that_was_stripped_and_comes_back_is_heard_again() {
+        let mut world = World::with(&DATA_PLANE_DEPLOYMENTS);
+        world.write(|object| {
+            object["metadata"]["labels"] = Value::Null;
+            object["metadata"]["ownerReferences"] = Value::Null;
+        });
+        assert_eq!(world.delete(), Vec::new(), "it was told before");
+        let mut world = World::with(&DATA_PLANE_DEPLOYMENTS);
+        let before = world.object.clone();
+        world.object["metadata"]["labels"] = Value::Null;
+        world.object["metadata"]["ownerReferences"] = Value::Null;
+        world.object["metadata"]["resourceVersion"] = json!("7");
+        world.version = 7;
+        assert_eq!(world.delete(), edge(), "the watch tells that it is gone");
+        assert_eq!(world.write(|object| *object = before), edge(), "it is back");
+        assert_eq!(world.write(|object| object["spec"]["replicas"] = json!(2)), edge(), "it is edited");
+    }
+
     #[rstest]
     #[case::nothing(|_: &mut Value| {}, false)]
     #[case::whose_fields_they_are(|o: &mut Value| o["metadata"]["managedFields"] = json!([{"manager": "x"}]), false)]

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::changes::StagedChanges;
 use super::promotion::{PromotionRequest, requested, staged_hash};
-use super::report::{ReportedPhase, RolledOut};
-use super::staged::{LiveSpec, Staged};
+use super::report::{ReportedPhase, ReportedRollout};
+use super::staged::{LiveSpec, StagedState};
 use crate::api::kong::PROXY;
 use crate::api::kong::stamp::{LiveStamp, StatusSelectors};
 use crate::api::meta;
@@ -33,7 +33,7 @@ pub struct RolloutSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// What is live.
-    pub live: LiveSide,
+    pub live: LiveSummary,
     /// What is staged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staged: Option<StagedSide>,
@@ -51,7 +51,7 @@ pub struct RolloutSummary {
 /// The live side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LiveSide {
+pub struct LiveSummary {
     /// Value of the label that selects its pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
@@ -87,8 +87,8 @@ impl RolloutSummary {
         let text = |field: &str| meta_str(object, field).unwrap_or_default().to_owned();
         let spec = &object["spec"];
         let live = LiveSpec::of(object, kept);
-        let staged = Staged::of(&live, spec);
-        let condition = RolledOut::of(object);
+        let staged = StagedState::of(&live, spec);
+        let condition = ReportedRollout::of(object);
         let phase = phase(spec, condition.as_ref(), &staged);
         let promotion = annotation(object, meta::PROMOTE_WHEN_READY).map(|value| requested(value, spec));
         let (namespace, name) = (text("namespace"), text("name"));
@@ -96,14 +96,14 @@ impl RolloutSummary {
         Self {
             phase,
             since: condition.as_ref().and_then(|found| found.since).map(str::to_owned),
-            live: LiveSide::of(object, &live),
+            live: LiveSummary::of(object, &live),
             waits_for: waits_for(phase, condition.as_ref(), &staged),
             staged: match staged {
-                Staged::Fields(changes) => Some(StagedSide { hash: staged_hash(spec), changes }),
-                Staged::Something => {
+                StagedState::Fields(changes) => Some(StagedSide { hash: staged_hash(spec), changes }),
+                StagedState::Something => {
                     Some(StagedSide { hash: staged_hash(spec), changes: StagedChanges::default() })
                 }
-                Staged::Nothing | Staged::Unknown(_) => None,
+                StagedState::Nothing | StagedState::Unknown(_) => None,
             },
             promotion,
             next,
@@ -113,7 +113,7 @@ impl RolloutSummary {
     }
 }
 
-impl LiveSide {
+impl LiveSummary {
     fn of(object: &Value, live: &LiveSpec) -> Self {
         let status = &object["status"];
         let stamp = LiveStamp::of_object(object).ok();
@@ -151,7 +151,7 @@ fn image(spec: &Value) -> Option<String> {
     Some(proxy["image"].as_str()?.to_owned())
 }
 
-fn phase(spec: &Value, condition: Option<&RolledOut<'_>>, staged: &Staged) -> ReportedPhase {
+fn phase(spec: &Value, condition: Option<&ReportedRollout<'_>>, staged: &StagedState) -> ReportedPhase {
     if !live_spec::is_staged(spec) {
         return ReportedPhase::InPlace;
     }
@@ -167,7 +167,11 @@ fn phase(spec: &Value, condition: Option<&RolledOut<'_>>, staged: &Staged) -> Re
     }
 }
 
-fn waits_for(phase: ReportedPhase, condition: Option<&RolledOut<'_>>, staged: &Staged) -> Option<String> {
+fn waits_for(
+    phase: ReportedPhase,
+    condition: Option<&ReportedRollout<'_>>,
+    staged: &StagedState,
+) -> Option<String> {
     let message = condition.filter(|condition| condition.is_current && !condition.message.is_empty());
     let message = message.map(|condition| condition.message.to_owned());
     let own = match phase {
@@ -185,7 +189,7 @@ fn waits_for(phase: ReportedPhase, condition: Option<&RolledOut<'_>>, staged: &S
 
 fn next(
     phase: ReportedPhase,
-    staged: &Staged,
+    staged: &StagedState,
     promotion: Option<PromotionRequest>,
     arguments: &str,
 ) -> Option<String> {
@@ -200,12 +204,12 @@ fn next(
              DataPlanes out here"
                 .to_owned(),
         ),
-        (_, Staged::Unknown(_)) => Some(format!(
+        (_, StagedState::Unknown(_)) => Some(format!(
             "compare the spec with what the pods run ({look}): the next write of it records the stored spec as live"
         )),
         (ReportedPhase::Promoting, _) => None,
         (phase, _) if phase.has_failed() => Some(format!("correct the cause ({look}), or take it back with {abort}")),
-        (_, Staged::Nothing) => None,
+        (_, StagedState::Nothing) => None,
         (ReportedPhase::AwaitingPromotion, _) if !requested => Some(format!("{promote}, or {abort}")),
         _ if requested => Some(abort),
         _ => Some(format!("{promote}, which takes effect when the preview is ready, or {abort}")),
@@ -278,7 +282,7 @@ impl RolloutSummary {
     }
 }
 
-impl fmt::Display for LiveSide {
+impl fmt::Display for LiveSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(image) = &self.image {
             write!(f, "{image}, ")?;

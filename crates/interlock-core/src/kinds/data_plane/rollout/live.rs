@@ -1,0 +1,184 @@
+//! The live side of a DataPlane: its selector and its spec, from the last-applied annotation.
+//!
+//! An annotation is text that anybody may have written while the guards were away. It is believed where the
+//! condition [`RECORDED`] vouches for the staged fields of its spec, or where the spec of the object says the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::promotion::staged_hash;
+use super::side::Colour;
+use super::view::DataPlaneView;
+use crate::api::condition::Condition;
+use crate::api::meta;
+use crate::api::object::{Gvk, ObjectKey};
+use crate::api::revision;
+use crate::api::stamp::SpecHash;
+use crate::kinds::data_plane::live_spec;
+
+/// Type of the condition whose message is the hash of the staged fields of the live spec. It is true once the live
+/// side was ready.
+pub const RECORDED: &str = meta::condition::LIVE_SPEC_RECORDED;
+
+/// The live side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveSide {
+    /// Value of the label of its pods.
+    pub selector: String,
+    /// Its colour.
+    pub colour: Colour,
+    /// The spec that it is made from, without `deployment.rollout`.
+    pub spec: Value,
+    /// Whether the annotation says all of this.
+    pub is_stamped: bool,
+}
+
+/// What is known of the live side.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LiveRecord {
+    /// These parts of its spec must be read.
+    Need(Vec<ObjectKey>),
+    /// All of it.
+    Known(LiveSide),
+    /// Which pods are live, not what they are made from.
+    Lost {
+        /// Value of the label of its pods.
+        selector: String,
+        /// Its colour.
+        colour: Colour,
+        /// Why, for a condition.
+        why: LostSpec,
+    },
+    /// Another operator made the live pods.
+    OfAnother {
+        /// Value of the label of its pods.
+        selector: String,
+    },
+}
+
+/// Why the live spec is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostSpec {
+    /// There is no annotation while a change is staged, or what it refers to is gone.
+    Missing,
+    /// The annotation was written by somebody else.
+    Mismatch,
+}
+
+impl LostSpec {
+    /// The reason of the condition.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Missing => "LastAppliedSpecLost",
+            Self::Mismatch => "LastAppliedSpecMismatch",
+        }
+    }
+}
+
+/// The live side, from the object and what was read.
+pub fn record(of: &DataPlaneView<'_>, found: &BTreeMap<ObjectKey, Option<Arc<Value>>>) -> LiveRecord {
+    let stamp = of.stamp();
+    let stamped = stamp.as_ref().and_then(|stamp| stamp.selector.as_deref());
+    let Some(selector) = stamped.or(of.reported_selector()) else { return first(of) };
+    let Some(colour) = Colour::of_selector(of.uid, selector) else {
+        return LiveRecord::OfAnother { selector: selector.to_owned() };
+    };
+    let lost = |why| LiveRecord::Lost { selector: selector.to_owned(), colour, why };
+    let spec = match &stamp {
+        None if is_open(of) => return lost(LostSpec::Missing),
+        None => of.wanted_spec(),
+        Some(stamp) => match stamp.spec() {
+            Some(text) => serde_json::from_str(text).unwrap_or_default(),
+            None => match referenced(of, &stamp.hash, found) {
+                Referenced::Need(keys) => return LiveRecord::Need(keys),
+                Referenced::Gone => return lost(LostSpec::Missing),
+                Referenced::Spec(spec) => spec,
+            },
+        },
+    };
+    if !is_trusted(of, &spec) {
+        // Nor is its selector: it may be an earlier annotation, of the side that is the preview now.
+        let selector = of.reported_selector().unwrap_or(selector).to_owned();
+        let colour = Colour::of_selector(of.uid, &selector).unwrap_or(colour);
+        return LiveRecord::Lost { selector, colour, why: LostSpec::Mismatch };
+    }
+    // A live side that was never ready serves nobody: a correction is not staged beside it.
+    let now = match of.is_blue_green() && has_served(of) {
+        true => live_spec::after(Some(spec.clone()), of.spec()),
+        false => of.wanted_spec(),
+    };
+    let is_stamped =
+        stamped.is_some() && now == spec && stamp.as_ref().is_some_and(|stamp| stamp.uid.is_some());
+    LiveRecord::Known(LiveSide { selector: selector.to_owned(), colour, spec: now, is_stamped })
+}
+
+/// The live side of a DataPlane that has none yet.
+fn first(of: &DataPlaneView<'_>) -> LiveRecord {
+    let colour = Colour::Blue;
+    let side =
+        LiveSide { selector: colour.selector(of.uid), colour, spec: of.wanted_spec(), is_stamped: false };
+    LiveRecord::Known(side)
+}
+
+/// Whether the spec may hold something that is not live: Kong's rule, as `Ready` is of the generation that is live.
+fn is_open(of: &DataPlaneView<'_>) -> bool {
+    let ready = of.conditions().into_iter().find(|condition| condition.type_ == meta::condition::READY);
+    of.is_blue_green() && ready.is_some_and(|ready| ready.observed_generation != Some(of.generation))
+}
+
+fn recorded(of: &DataPlaneView<'_>) -> Option<Condition> {
+    of.conditions().into_iter().find(|condition| condition.type_ == RECORDED)
+}
+
+/// Whether the live side was ready once.
+pub fn has_served(of: &DataPlaneView<'_>) -> bool {
+    recorded(of).is_some_and(|recorded| recorded.status == "True")
+}
+
+fn is_trusted(of: &DataPlaneView<'_>, spec: &Value) -> bool {
+    let Some(recorded) = recorded(of) else { return true };
+    let hash = staged_hash(spec);
+    recorded.message == hash.as_str() || staged_hash(of.spec()) == hash
+}
+
+enum Referenced {
+    Need(Vec<ObjectKey>),
+    Gone,
+    Spec(Value),
+}
+
+/// The spec that the annotation refers to: that of the object, or one in ControllerRevisions.
+fn referenced(
+    of: &DataPlaneView<'_>,
+    hash: &SpecHash,
+    found: &BTreeMap<ObjectKey, Option<Arc<Value>>>,
+) -> Referenced {
+    let stored = of.wanted_spec();
+    if SpecHash::of(&stored.to_string()) == *hash {
+        return Referenced::Spec(stored);
+    }
+    let mut parts = Vec::new();
+    let mut count = 1;
+    while parts.len() < count {
+        let key = ObjectKey {
+            gvk: Gvk::new(revision::API_VERSION, revision::KIND),
+            namespace: Some(of.namespace.to_owned()),
+            name: revision::name(of.name, of.uid, hash, parts.len()),
+        };
+        let part = match found.get(&key) {
+            None => return Referenced::Need(vec![key]),
+            Some(None) => return Referenced::Gone,
+            Some(Some(part)) => part,
+        };
+        count = revision::count(part);
+        let Some(data) = revision::data(part) else { return Referenced::Gone };
+        parts.push(data);
+    }
+    let text = revision::unpack(&parts).filter(|text| SpecHash::of(text) == *hash);
+    match text.and_then(|text| serde_json::from_str(&text).ok()) {
+        Some(spec) => Referenced::Spec(spec),
+        None => Referenced::Gone,
+    }
+}

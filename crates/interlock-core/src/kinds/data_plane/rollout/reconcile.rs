@@ -1,0 +1,429 @@
+//! Reconciles a DataPlane: the children of the live side from the last-applied spec, those of the preview from the
+//! spec, the promotion between them, and the status.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::children::{self, DataPlaneOwner};
+use super::commit::commit;
+use super::gates;
+use super::live::{self, LiveRecord, LiveSide, LostSpec};
+use super::phase::{PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, phase};
+use super::promotion::{self, PromotionRequest};
+use super::side::certificate_name;
+use super::status::{self, DataPlaneStatusInput, RolloutInput};
+use super::view::{DataPlaneView, since};
+use super::wanted::{self, ChildRole, ChildState};
+use crate::api::kong::labels;
+use crate::api::meta;
+use crate::api::object::{ObjectKey, annotation};
+use crate::effect::{Effect, Note, Severity};
+use crate::kinds::capabilities::DATA_PLANES;
+use crate::kinds::data_plane::live_spec;
+use crate::reconcile::{ReconcileInput, ReconcileStep, Reconciler};
+
+/// Reconciles DataPlanes.
+pub static RECONCILER: Reconciler = Reconciler { name: "dataplane", capability: &DATA_PLANES, reconcile };
+
+/// Pause before traffic is looked at again that has not followed yet: no watch tells of EndpointSlices.
+const TRAFFIC: Duration = Duration::from_secs(1);
+/// Pause before pods are asked again that have no configuration yet: nothing tells when they get one.
+const CONFIGURATION: Duration = Duration::from_secs(5);
+
+fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
+    let Some(of) = DataPlaneView::of(input.object) else { return ReconcileStep::Await(None) };
+    if let Some(controller) = of.controller() {
+        let message = format!("its controller is a {controller}: Kong's operator reconciles it");
+        return left_alone(&of, "OwnedByAnother", message, input.now);
+    }
+    let owner = match DataPlaneOwner::of(input.object) {
+        Ok(owner) => owner,
+        Err(error) => return left_alone(&of, "InvalidSpec", error.to_string(), input.now),
+    };
+    match live::record(&of, input.found) {
+        LiveRecord::Need(keys) => ReconcileStep::Read(keys),
+        LiveRecord::OfAnother { selector } => {
+            let message = format!(
+                "another operator made its live pods, those with selector {selector}: Interlock takes none over; create \
+                 the DataPlane under another name, and move the traffic"
+            );
+            left_alone(&of, "AnotherOperator", message, input.now)
+        }
+        LiveRecord::Known(side) if !side.is_stamped => ReconcileStep::Write(vec![commit(&of, &side, false)]),
+        LiveRecord::Known(side) => Pass { of, owner, input, side, lost: None }.step(),
+        LiveRecord::Lost { selector, colour, why } => {
+            let side = LiveSide { selector, colour, spec: Value::Null, is_stamped: false };
+            Pass { of, owner, input, side, lost: Some(why) }.step()
+        }
+    }
+}
+
+/// Says in the status that the DataPlane is another operator's, and does nothing else.
+fn left_alone(
+    of: &DataPlaneView<'_>,
+    reason: &'static str,
+    message: String,
+    now: Timestamp,
+) -> ReconcileStep {
+    match status::not_managed(of, reason, message, now) {
+        Some(effect) => ReconcileStep::Write(vec![effect]),
+        None => ReconcileStep::Await(None),
+    }
+}
+
+/// One pass over a DataPlane.
+struct Pass<'p> {
+    of: DataPlaneView<'p>,
+    owner: DataPlaneOwner,
+    input: &'p ReconcileInput<'p>,
+    side: LiveSide,
+    /// Why the spec of the live side is not known.
+    lost: Option<LostSpec>,
+}
+
+/// What a pass wants written, and what only a person can mend.
+#[derive(Default)]
+struct Wants {
+    effects: Vec<Effect>,
+    stalled: Option<(&'static str, String)>,
+}
+
+impl Wants {
+    fn stall(&mut self, reason: &'static str, message: String) {
+        self.stalled.get_or_insert((reason, message));
+    }
+}
+
+impl Pass<'_> {
+    fn step(&self) -> ReconcileStep {
+        let unread: Vec<ObjectKey> = ChildRole::ALL
+            .iter()
+            .map(|child| self.key(*child))
+            .filter(|key| !self.input.found.contains_key(key))
+            .collect();
+        if !unread.is_empty() {
+            return ReconcileStep::Read(unread);
+        }
+        let mut wants = Wants::default();
+        if self.lost.is_none() {
+            self.live(&mut wants);
+        }
+        // The live side waits for no answer of a preview.
+        if !wants.effects.is_empty() {
+            return ReconcileStep::Write(wants.effects);
+        }
+        let phase = match self.phase() {
+            Ok(phase) => phase,
+            Err(step) => return step,
+        };
+        self.preview(phase.as_ref(), &mut wants);
+        if let Some(why) = self.lost {
+            wants.stall(why.reason(), self.lost_message(why));
+        }
+        let status = self.status(phase.as_ref(), wants.stalled.take());
+        wants.effects.extend(status);
+        if wants.effects.is_empty() {
+            match &phase {
+                Some(RolloutPhase::Committing) => return self.promote(),
+                phase => return ReconcileStep::Await(self.again(phase.as_ref())),
+            }
+        }
+        ReconcileStep::Write(wants.effects)
+    }
+
+    fn key(&self, child: ChildRole) -> ObjectKey {
+        // The live side of a lost spec is left as it is: its names are those of the spec.
+        let wanted;
+        let spec = match child.is_live() && self.lost.is_none() {
+            true => &self.side.spec,
+            false => {
+                wanted = self.of.wanted_spec();
+                &wanted
+            }
+        };
+        child.key(&self.owner, self.side.colour, spec)
+    }
+
+    fn found(&self, child: ChildRole) -> Option<&Value> {
+        self.input.found.get(&self.key(child))?.as_deref()
+    }
+
+    /// The children of the live side.
+    fn live(&self, wants: &mut Wants) {
+        for child in ChildRole::ALL.into_iter().filter(|child| child.is_live()) {
+            let (key, found) = (self.key(child), self.found(child));
+            let kept = self.kept_selector(child);
+            let selector = kept.as_deref().unwrap_or(&self.side.selector);
+            match wanted::live(&self.owner, child, &self.side, selector, found, self.reported()) {
+                Err(error) => wants.stall("InvalidTemplate", error.to_string()),
+                Ok(None) => wants.effects.extend(wanted::delete(&self.of, key, found)),
+                Ok(Some(body)) => self.child(&key, &body, found, true, wants),
+            }
+        }
+    }
+
+    /// How many live pods the status says that there are.
+    fn reported(&self) -> i32 {
+        let replicas = self.of.object["status"]["replicas"].as_i64().unwrap_or_default();
+        i32::try_from(replicas).unwrap_or_default()
+    }
+
+    /// The selector that a Service of the live side keeps although another is committed: that of the former side,
+    /// as long as that has pods and the live side has none, as when somebody deleted its Deployment.
+    fn kept_selector(&self, child: ChildRole) -> Option<String> {
+        if !matches!(child, ChildRole::LiveIngress | ChildRole::LiveAdmin) {
+            return None;
+        }
+        let former = self.side.colour.other().selector(self.of.uid);
+        let selected = &self.found(child)?["spec"]["selector"][labels::SELECTOR];
+        let serves = |child| self.found(child).is_some_and(status::is_available);
+        (*selected == former && serves(ChildRole::PreviewDeployment) && !serves(ChildRole::LiveDeployment))
+            .then_some(former)
+    }
+
+    /// Writes a child where it is not as it shall be.
+    fn child(&self, key: &ObjectKey, body: &Value, found: Option<&Value>, is_live: bool, wants: &mut Wants) {
+        let state = wanted::state(&self.of, body, found);
+        if state == ChildState::Foreign {
+            let message = format!(
+                "{} {} is not one of this DataPlane and is in the way: rename or delete it",
+                key.gvk.kind, key.name
+            );
+            wants.stall("NameTaken", message);
+        }
+        if is_live && live::has_served(&self.of) {
+            wants.effects.extend(wanted::healed(&self.of, key, &state, found));
+        }
+        wants.effects.extend(wanted::apply(body, &state, found));
+    }
+
+    /// Where the rollout stands; `None` without one. `Err` with what must be seen first.
+    fn phase(&self) -> Result<Option<RolloutPhase>, ReconcileStep> {
+        if !self.of.is_blue_green() {
+            return Ok(None);
+        }
+        let spec = self.of.wanted_spec();
+        let staged = self.lost.is_some() || live_spec::is_changed(&self.side.spec, self.of.spec());
+        let recorded = self.recorded();
+        let (template, preview) =
+            if staged { self.preview_gates(&spec) } else { (PromotionGate::Open, PromotionGate::Open) };
+        let answers = match staged && template == PromotionGate::Open && preview == PromotionGate::Open {
+            true => self.answers()?,
+            false => PromotionGate::Open,
+        };
+        let follows =
+            !staged && recorded.is_some_and(|recorded| recorded.reason == Reason::PromotionInProgress);
+        let traffic = if follows { self.traffic()? } else { PromotionGate::Open };
+        Ok(Some(phase(&RolloutFacts {
+            staged,
+            template,
+            preview,
+            answers,
+            promotion: self.promotion(),
+            automatic: self.of.promotes_automatically(),
+            recorded,
+            traffic,
+            grace_period: self.of.grace_period(),
+            now: self.input.now,
+        })))
+    }
+
+    fn recorded(&self) -> Option<Recorded> {
+        let condition = self.of.rolled_out()?;
+        Some(Recorded { reason: Reason::of(&condition.reason)?, since: since(&condition) })
+    }
+
+    fn promotion(&self) -> Option<PromotionRequest> {
+        let value = annotation(self.of.object, meta::PROMOTE_WHEN_READY)?;
+        Some(promotion::requested(value, self.of.spec()))
+    }
+
+    /// Whether the preview can be made, and whether it is as it shall be with all pods ready.
+    fn preview_gates(&self, spec: &Value) -> (PromotionGate, PromotionGate) {
+        let replicas = self.preview_replicas(spec);
+        let made = wanted::preview(
+            &self.owner,
+            ChildRole::PreviewDeployment,
+            self.side.colour.other(),
+            spec,
+            replicas,
+        );
+        let body = match made {
+            Err(error) => return (PromotionGate::Closed(error.to_string()), PromotionGate::Open),
+            Ok(body) => body.unwrap_or_default(),
+        };
+        let found = self.found(ChildRole::PreviewDeployment);
+        let preview = match (wanted::state(&self.of, &body, found), found) {
+            (ChildState::AsWanted, Some(found)) => has_all_pods(found, replicas),
+            _ => PromotionGate::Closed("Preview Deployment not yet ready".to_owned()),
+        };
+        (PromotionGate::Open, preview)
+    }
+
+    fn preview_replicas(&self, spec: &Value) -> i32 {
+        wanted::preview_replicas(spec, self.found(ChildRole::LiveDeployment))
+    }
+
+    /// Whether the pods of the preview answer that they have a configuration.
+    fn answers(&self) -> Result<PromotionGate, ReconcileStep> {
+        let list = gates::pods(&self.of, &self.side.colour.other().selector(self.of.uid));
+        let Some(pods) = self.input.listed.get(&list) else { return Err(ReconcileStep::List(vec![list])) };
+        let deployment = self.key(ChildRole::PreviewDeployment).name;
+        let pods: Vec<&Value> = gates::of_deployment(pods, &deployment).collect();
+        let requests = pods.iter().filter_map(|pod| gates::request(pod).ok());
+        let unasked: Vec<_> = requests.filter(|request| !self.input.answered.contains_key(request)).collect();
+        if !unasked.is_empty() {
+            return Err(ReconcileStep::Ask(unasked));
+        }
+        Ok(gates::answers(&pods, self.input.answered))
+    }
+
+    /// Whether the endpoints of the live Service are pods of the live side alone.
+    fn traffic(&self) -> Result<PromotionGate, ReconcileStep> {
+        let service = self.key(ChildRole::LiveIngress).name;
+        let lists = [gates::pods(&self.of, &self.side.selector), gates::endpoints(&self.of, &service)];
+        let (Some(pods), Some(slices)) = (self.input.listed.get(&lists[0]), self.input.listed.get(&lists[1]))
+        else {
+            return Err(ReconcileStep::List(lists.into()));
+        };
+        let names: BTreeSet<&str> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
+        let wanted = self.found(ChildRole::LiveDeployment).and_then(|live| live["spec"]["replicas"].as_i64());
+        Ok(gates::traffic(slices, &names, wanted.unwrap_or(1)))
+    }
+
+    /// The children of the preview.
+    fn preview(&self, phase: Option<&RolloutPhase>, wants: &mut Wants) {
+        let children = ChildRole::ALL.into_iter().filter(|child| !child.is_live());
+        let Some(phase) = phase else {
+            for child in children {
+                wants.effects.extend(wanted::delete(&self.of, self.key(child), self.found(child)));
+            }
+            return;
+        };
+        // It is made beside a live side that serves.
+        if !live::has_served(&self.of) {
+            return;
+        }
+        let (spec, replicas) = match phase {
+            RolloutPhase::Idle | RolloutPhase::Following(_) | RolloutPhase::Grace(_) => {
+                (self.side.spec.clone(), 0)
+            }
+            _ => {
+                let spec = self.of.wanted_spec();
+                let replicas = self.preview_replicas(&spec);
+                (spec, replicas)
+            }
+        };
+        for child in children {
+            let (key, found) = (self.key(child), self.found(child));
+            if child == ChildRole::PreviewDeployment && phase.keeps_former_side() {
+                wants.effects.extend(wanted::set_aside(&self.of, key, found));
+                continue;
+            }
+            let made = wanted::preview(&self.owner, child, self.side.colour.other(), &spec, replicas);
+            if let Ok(Some(body)) = made {
+                self.child(&key, &body, found, false, wants);
+            }
+        }
+    }
+
+    fn status(
+        &self,
+        phase: Option<&RolloutPhase>,
+        stalled: Option<(&'static str, String)>,
+    ) -> Option<Effect> {
+        let certificate = self.certificate();
+        let input = DataPlaneStatusInput {
+            certificate: &certificate,
+            selector: &self.side.selector,
+            live_spec: self.lost.is_none().then_some(&self.side.spec),
+            staged: phase.is_some() && live_spec::is_changed(&self.side.spec, self.of.spec()),
+            deployment: self.found(ChildRole::LiveDeployment),
+            ingress: self.found(ChildRole::LiveIngress),
+            rollout: phase.filter(|_| live::has_served(&self.of)).map(|phase| RolloutInput {
+                phase,
+                selector: self.side.colour.other().selector(self.of.uid),
+                ingress: self.found(ChildRole::PreviewIngress),
+                admin: self.found(ChildRole::PreviewAdmin),
+            }),
+            stalled,
+        };
+        status::write(&self.of, &input, self.input.now)
+    }
+
+    /// The Secret that the pods mount unless the template names another; whether it is there is not known, as
+    /// Interlock has no right to read Secrets.
+    fn certificate(&self) -> String {
+        if children::brings_certificate(&self.side.spec) {
+            return String::new();
+        }
+        let name = certificate_name(self.of.name);
+        format!(
+            "; its pods mount Secret {name} (tls.crt, tls.key, ca.crt) for the certificate of their Admin API: create it, or mount another one as volume cluster-certificate"
+        )
+    }
+
+    /// The promotion itself: one write.
+    fn promote(&self) -> ReconcileStep {
+        let colour = self.side.colour.other();
+        let side = LiveSide {
+            selector: colour.selector(self.of.uid),
+            colour,
+            spec: self.of.wanted_spec(),
+            is_stamped: false,
+        };
+        let message = format!(
+            "the staged spec is live: its pods are those of Deployment {}",
+            self.key(ChildRole::PreviewDeployment).name
+        );
+        let note = Note { severity: Severity::Normal, reason: meta::event::PROMOTED.to_owned(), message };
+        ReconcileStep::Write(vec![
+            commit(&self.of, &side, true),
+            Effect::Event { key: self.of.key.clone(), uid: self.of.uid.to_owned(), note },
+        ])
+    }
+
+    fn again(&self, phase: Option<&RolloutPhase>) -> Option<Duration> {
+        match phase? {
+            RolloutPhase::Following(_) => Some(TRAFFIC),
+            RolloutPhase::Grace(until) => Some(left(*until, self.input.now)),
+            RolloutPhase::Staging(_) if self.pods_are_ready() => Some(CONFIGURATION),
+            _ => None,
+        }
+    }
+
+    /// Whether only the answers of the pods are missing.
+    fn pods_are_ready(&self) -> bool {
+        self.preview_gates(&self.of.wanted_spec()) == (PromotionGate::Open, PromotionGate::Open)
+    }
+
+    fn lost_message(&self, why: LostSpec) -> String {
+        let what = match why {
+            LostSpec::Missing => "the spec that the live pods are made from is not recorded any more",
+            LostSpec::Mismatch => "the annotation interlock.dev/last-applied-spec is not what was recorded",
+        };
+        let name = self.of.name;
+        format!(
+            "{what}, so that the live side is not healed: promote what is staged, or write the spec of the live pods back; `interlock rollout status {name}` shows both"
+        )
+    }
+}
+
+/// Whether a Deployment has that many pods of its present template, all available.
+fn has_all_pods(deployment: &Value, replicas: i32) -> PromotionGate {
+    let status = |name: &str| deployment["status"][name].as_i64().unwrap_or_default();
+    let replicas = i64::from(replicas);
+    let is_current =
+        status("observedGeneration") >= deployment["metadata"]["generation"].as_i64().unwrap_or_default();
+    if is_current && status("updatedReplicas") >= replicas && status("availableReplicas") >= replicas {
+        return PromotionGate::Open;
+    }
+    PromotionGate::Closed("Preview Deployment not yet ready".to_owned())
+}
+
+fn left(until: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(until.duration_since(now)).unwrap_or_default()
+}

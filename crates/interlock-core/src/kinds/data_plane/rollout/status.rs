@@ -1,0 +1,221 @@
+//! The status of a DataPlane: Kong's fields and conditions, and ours.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::live::RECORDED;
+use super::phase::{Reason, RolloutPhase};
+use super::promotion::staged_hash;
+use super::view::{DataPlaneView, ROLLED_OUT};
+use crate::api::condition::{self, Condition, ConditionStatus, Time, WantedCondition};
+use crate::api::kong::labels;
+use crate::api::meta;
+use crate::api::object::meta_str;
+use crate::effect::Effect;
+
+/// What a status tells.
+#[derive(Debug)]
+pub struct DataPlaneStatusInput<'a> {
+    /// Selector of the live side.
+    pub selector: &'a str,
+    /// The spec of the live side, if it is known.
+    pub live_spec: Option<&'a Value>,
+    /// Whether something is staged: `Ready` is of an earlier generation then.
+    pub staged: bool,
+    /// The live Deployment.
+    pub deployment: Option<&'a Value>,
+    /// The live ingress Service.
+    pub ingress: Option<&'a Value>,
+    /// The rollout; `None` without one.
+    pub rollout: Option<RolloutInput<'a>>,
+    /// What else its pods may wait for, for people.
+    pub certificate: &'a str,
+    /// Reason and message of `Stalled`: where only a person can help.
+    pub stalled: Option<(&'static str, String)>,
+}
+
+/// What a status tells of a rollout.
+#[derive(Debug)]
+pub struct RolloutInput<'a> {
+    /// Where it stands.
+    pub phase: &'a RolloutPhase,
+    /// Selector of the preview.
+    pub selector: String,
+    /// The ingress Service of the preview.
+    pub ingress: Option<&'a Value>,
+    /// The admin Service of the preview.
+    pub admin: Option<&'a Value>,
+}
+
+/// The write of the status, where it differs from the present one.
+pub fn write(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Timestamp) -> Option<Effect> {
+    let now = Time(now);
+    let before = &of.object["status"];
+    let mut status = Map::new();
+    status.insert("selector".to_owned(), json!(input.selector));
+    let pods = format!("app={},{}={}", of.name, labels::SELECTOR, input.selector);
+    status.insert("podSelector".to_owned(), json!(pods));
+    status.insert("service".to_owned(), json!(input.ingress.and_then(|service| meta_str(service, "name"))));
+    status.insert("addresses".to_owned(), json!(input.ingress.map(addresses)));
+    for count in ["replicas", "readyReplicas"] {
+        let found = input.deployment.and_then(|deployment| deployment["status"][count].as_i64());
+        status.insert(count.to_owned(), json!(found.unwrap_or_default()));
+    }
+    status.insert("conditions".to_owned(), json!(conditions(of, input, &now)));
+    status.insert("rollout".to_owned(), rollout(of, input.rollout.as_ref(), &now));
+    // A definition that lacks a field drops it each time.
+    status.retain(|name, wanted| differs(&before[name.as_str()], wanted));
+    let only_unknown = status.keys().all(|name| name == "podSelector") && !before["selector"].is_null();
+    if status.is_empty() || only_unknown {
+        return None;
+    }
+    Some(Effect::Status {
+        key: of.key.clone(),
+        resource_version: of.resource_version.to_owned(),
+        status: Value::Object(status),
+    })
+}
+
+/// The write that says that a DataPlane is another operator's, where the status does not say so.
+pub fn not_managed(of: &DataPlaneView<'_>, reason: &str, message: String, now: Timestamp) -> Option<Effect> {
+    let before = of.conditions();
+    let mut after = before.clone();
+    let managed = WantedCondition {
+        type_: meta::condition::MANAGED,
+        status: ConditionStatus::False,
+        reason: reason.to_owned(),
+        message,
+    };
+    condition::set(&mut after, managed, Some(of.generation), &Time(now));
+    (before != after).then(|| Effect::Status {
+        key: of.key.clone(),
+        resource_version: of.resource_version.to_owned(),
+        status: json!({"conditions": after}),
+    })
+}
+
+/// Whether a merge patch of a member would change it.
+fn differs(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().any(|(name, wanted)| differs(found.get(name).unwrap_or(&Value::Null), wanted))
+        }
+        _ => found != wanted,
+    }
+}
+
+fn conditions(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: &Time) -> Vec<Condition> {
+    let mut all = of.conditions();
+    let known = condition::find(&all, meta::condition::READY).and_then(|ready| ready.observed_generation);
+    // Kong's meaning: the generation that is live.
+    let generation = match (input.staged, known) {
+        (true, Some(known)) => known,
+        _ => of.generation,
+    };
+    let ready = ready(input);
+    let serves = ready.status == ConditionStatus::True;
+    condition::set(&mut all, ready, Some(generation), now);
+    if let Some(spec) = input.live_spec {
+        let served = serves || condition::is_true(&all, RECORDED);
+        let status = if served { ConditionStatus::True } else { ConditionStatus::False };
+        let message = staged_hash(spec).as_str().to_owned();
+        let reason = if served { "Served" } else { "NeverReady" }.to_owned();
+        condition::set(&mut all, WantedCondition { type_: RECORDED, status, reason, message }, None, now);
+    }
+    match &input.stalled {
+        Some((reason, message)) => {
+            let (reason, message) = ((*reason).to_owned(), message.clone());
+            let stalled = WantedCondition {
+                type_: meta::condition::STALLED,
+                status: ConditionStatus::True,
+                reason,
+                message,
+            };
+            condition::set(&mut all, stalled, Some(of.generation), now);
+        }
+        None => all.retain(|condition| condition.type_ != meta::condition::STALLED),
+    }
+    all.retain(|condition| condition.type_ != meta::condition::MANAGED);
+    all
+}
+
+/// Kong's condition, with Kong's reasons and texts.
+fn ready(input: &DataPlaneStatusInput<'_>) -> WantedCondition {
+    let waiting = |more: String| WantedCondition {
+        type_: meta::condition::READY,
+        status: ConditionStatus::False,
+        reason: "WaitingToBecomeReady".to_owned(),
+        message: format!("Waiting for the resource to become ready{more}"),
+    };
+    let name = |object: &Value| meta_str(object, "name").unwrap_or_default().to_owned();
+    let Some(deployment) = input.deployment else { return waiting(String::new()) };
+    if !is_available(deployment) {
+        return waiting(format!(": Deployment {} is not ready yet{}", name(deployment), input.certificate));
+    }
+    let Some(ingress) = input.ingress else { return waiting(String::new()) };
+    if !has_address(ingress) {
+        return waiting(format!(": ingress Service {} is not ready yet", name(ingress)));
+    }
+    WantedCondition {
+        type_: meta::condition::READY,
+        status: ConditionStatus::True,
+        reason: "Ready".to_owned(),
+        message: String::new(),
+    }
+}
+
+/// Kong's rule: a Deployment without pods is never ready.
+pub fn is_available(deployment: &Value) -> bool {
+    let status = |name: &str| deployment["status"][name].as_i64().unwrap_or_default();
+    let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or(1);
+    status("replicas") != 0 && status("availableReplicas") >= replicas
+}
+
+fn has_address(service: &Value) -> bool {
+    let listed = service["status"]["loadBalancer"]["ingress"].as_array();
+    service["spec"]["type"] != "LoadBalancer" || listed.is_some_and(|listed| !listed.is_empty())
+}
+
+/// Kong's order: addresses and host names of the load balancer, then cluster addresses.
+fn addresses(service: &Value) -> Vec<Value> {
+    let listed = |field: &str| {
+        let ingress = service["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten();
+        ingress.filter_map(|entry| entry[field].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let address =
+        |type_: &str, value: &str, source: &str| json!({"type": type_, "value": value, "sourceType": source});
+    let mut all: Vec<Value> = Vec::new();
+    all.extend(listed("ip").iter().map(|ip| address("IPAddress", ip, "PublicLoadBalancer")));
+    all.extend(listed("hostname").iter().map(|name| address("Hostname", name, "PublicLoadBalancer")));
+    let own = service["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    all.extend(own.map(|ip| address("IPAddress", ip, "PrivateIP")));
+    all
+}
+
+fn rollout(of: &DataPlaneView<'_>, input: Option<&RolloutInput<'_>>, now: &Time) -> Value {
+    let Some(input) = input else { return Value::Null };
+    let service = |service: Option<&Value>| {
+        service.map(|service| {
+            let listed = addresses(service).into_iter().take(16).collect::<Vec<_>>();
+            json!({"name": meta_str(service, "name"), "addresses": listed})
+        })
+    };
+    let mut conditions: Vec<Condition> = of.rolled_out().into_iter().collect();
+    let reason = input.phase.reason();
+    let status = match reason {
+        Reason::PromotionDone => ConditionStatus::True,
+        _ => ConditionStatus::False,
+    };
+    let wanted = WantedCondition {
+        type_: ROLLED_OUT,
+        status,
+        reason: reason.as_str().to_owned(),
+        message: input.phase.message().to_owned(),
+    };
+    condition::set(&mut conditions, wanted, Some(of.generation), now);
+    json!({
+        "deployment": {"selector": input.selector},
+        "services": {"ingress": service(input.ingress), "adminAPI": service(input.admin)},
+        "conditions": conditions,
+    })
+}

@@ -1,0 +1,4 @@
+mod explored;
+mod phases;
+mod scenarios;
+mod world;

@@ -1,0 +1,300 @@
+//! Whole rollouts on the small cluster.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::world::{PassEnd, World, data_plane, selected, spec};
+use crate::api::meta;
+use crate::kinds::data_plane::rollout::side::Colour;
+
+const BLUE: &str = "dataplane-edge-blue";
+const GREEN: &str = "dataplane-edge-green";
+const INGRESS: &str = "dataplane-ingress-edge";
+
+fn running() -> World {
+    let mut world = World::with(spec("kong:3.8"));
+    settle(&mut world);
+    world
+}
+
+/// Runs controllers until nothing changes any more.
+fn settle(world: &mut World) {
+    for _ in 0..20 {
+        let before = world.objects.clone();
+        assert_eq!(world.reconcile(usize::MAX), PassEnd::Waits);
+        world.settle_deployments();
+        if world.objects == before {
+            return;
+        }
+    }
+    panic!("it does not come to rest:\n{}", world.log.join("\n"));
+}
+
+fn image<'w>(world: &'w World, deployment: &str) -> &'w str {
+    let found = world.child("Deployment", deployment).expect("the Deployment");
+    found["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap()
+}
+
+fn replicas(world: &World, deployment: &str) -> i64 {
+    world.child("Deployment", deployment).expect("the Deployment")["spec"]["replicas"].as_i64().unwrap()
+}
+
+fn live(world: &World) -> &str {
+    selected(world.child("Service", INGRESS).expect("the Service"))
+}
+
+#[test]
+fn a_data_plane_runs_and_waits_for_a_change() {
+    let world = running();
+    assert_eq!(world.rolled_out(), "WaitingForChange");
+    assert_eq!((image(&world, BLUE), replicas(&world, BLUE)), ("kong:3.8", 1));
+    assert_eq!(replicas(&world, GREEN), 0);
+    assert_eq!(live(&world), Colour::Blue.selector("u-1"));
+    let status = &world.get()["status"];
+    assert_eq!(status["selector"], live(&world));
+    assert_eq!((&status["service"], &status["readyReplicas"]), (&json!(INGRESS), &json!(1)));
+    let ready = status["conditions"].as_array().unwrap().iter().find(|c| c["type"] == "Ready").unwrap();
+    assert_eq!((&ready["status"], &ready["observedGeneration"]), (&json!("True"), &json!(1)));
+}
+
+#[test]
+fn what_is_staged_is_promoted_when_it_is_asked_for() {
+    let mut world = running();
+    world.edit(spec("kong:3.9"));
+    settle(&mut world);
+    assert_eq!(world.rolled_out(), "AwaitingPromotion");
+    assert_eq!(
+        (image(&world, BLUE), image(&world, GREEN), replicas(&world, GREEN)),
+        ("kong:3.8", "kong:3.9", 1)
+    );
+    assert_eq!(live(&world), Colour::Blue.selector("u-1"), "the traffic stays");
+    world.annotate(meta::PROMOTE_WHEN_READY, "true");
+    settle(&mut world);
+    assert_eq!(world.rolled_out(), "PromotionDone");
+    assert_eq!(live(&world), Colour::Green.selector("u-1"));
+    assert_eq!((replicas(&world, BLUE), image(&world, BLUE)), (1, "kong:3.8"), "it can still go back");
+    assert!(world.get()["metadata"]["annotations"][meta::PROMOTE_WHEN_READY].is_null(), "it is used up");
+    assert_eq!(world.stamp()["selector"], live(&world));
+    world.wait(30);
+    settle(&mut world);
+    assert_eq!(world.rolled_out(), "WaitingForChange");
+    assert_eq!((replicas(&world, BLUE), replicas(&world, GREEN)), (0, 1));
+    // And back again, on the colour that is free.
+    world.edit(spec("kong:3.10"));
+    world.annotate(meta::PROMOTE_WHEN_READY, "true");
+    settle(&mut world);
+    assert_eq!((image(&world, BLUE), live(&world)), ("kong:3.10", &*Colour::Blue.selector("u-1")));
+}
+
+#[test]
+fn a_change_taken_back_needs_no_promotion() {
+    let mut world = running();
+    world.edit(spec("kong:3.9"));
+    settle(&mut world);
+    world.edit(spec("kong:3.8"));
+    settle(&mut world);
+    assert_eq!(world.rolled_out(), "WaitingForChange");
+    assert_eq!((replicas(&world, GREEN), image(&world, BLUE)), (0, "kong:3.8"));
+    let ready = &world.get()["status"]["conditions"][0];
+    assert_eq!(ready["observedGeneration"], 3, "the generation that is live");
+}
+
+#[test]
+fn scaling_is_immediate_and_stages_nothing() {
+    let mut world = running();
+    let mut scaled = spec("kong:3.8");
+    scaled["deployment"]["replicas"] = json!(3);
+    world.edit(scaled);
+    settle(&mut world);
+    assert_eq!((replicas(&world, BLUE), replicas(&world, GREEN)), (3, 0));
+    assert_eq!(world.rolled_out(), "WaitingForChange");
+}
+
+#[test]
+fn a_preview_has_as_many_pods_as_are_live() {
+    let mut world = running();
+    let mut scaled = spec("kong:3.8");
+    scaled["deployment"]["scaling"] = json!({"horizontal": {"minReplicas": 2, "maxReplicas": 10}});
+    world.edit(scaled.clone());
+    settle(&mut world);
+    let key =
+        world.objects.keys().find(|key| key.gvk.kind == "Deployment" && key.name == BLUE).unwrap().clone();
+    world.objects.get_mut(&key).unwrap()["spec"]["replicas"] = json!(7);
+    let scaler = json!({"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}});
+    world.objects.get_mut(&key).unwrap()["metadata"]["managedFields"].as_array_mut().unwrap().push(scaler);
+    scaled["deployment"]["podTemplateSpec"]["spec"]["containers"][0]["image"] = json!("kong:3.9");
+    world.edit(scaled);
+    settle(&mut world);
+    assert_eq!((replicas(&world, BLUE), replicas(&world, GREEN)), (7, 7));
+    let target = |world: &World| {
+        world.child("HorizontalPodAutoscaler", "edge").unwrap()["spec"]["scaleTargetRef"]["name"].clone()
+    };
+    assert_eq!(target(&world), BLUE);
+    world.annotate(meta::PROMOTE_WHEN_READY, "true");
+    settle(&mut world);
+    assert_eq!((target(&world), replicas(&world, GREEN)), (json!(GREEN), 7));
+}
+
+#[test]
+fn what_was_never_ready_is_corrected_in_place() {
+    let mut world = World::with(spec("kong:none"));
+    assert_eq!(world.reconcile(usize::MAX), PassEnd::Waits);
+    world.edit(spec("kong:3.9"));
+    settle(&mut world);
+    assert_eq!((image(&world, BLUE), world.rolled_out()), ("kong:3.9", "WaitingForChange"));
+}
+
+#[test]
+fn without_a_strategy_a_change_goes_live_and_the_preview_goes() {
+    let mut world = running();
+    let mut plain = spec("kong:3.9");
+    plain["deployment"].as_object_mut().unwrap().remove("rollout");
+    world.edit(plain);
+    settle(&mut world);
+    assert_eq!(image(&world, BLUE), "kong:3.9");
+    assert!(world.child("Deployment", GREEN).is_none());
+    assert!(world.child("Service", "dataplane-ingress-edge-preview").is_none());
+    assert!(world.get()["status"].get("rollout").is_none());
+}
+
+/// In every phase the live side comes back as it was, and the preview as it is staged.
+#[rstest]
+fn a_child_that_is_gone_comes_back(
+    #[values("idle", "staging", "awaiting", "grace")] phase: &str,
+    #[values(
+        ("Deployment", BLUE),
+        ("Deployment", GREEN),
+        ("Service", INGRESS),
+        ("Service", "dataplane-admin-edge"),
+        ("Service", "dataplane-ingress-edge-preview"),
+        ("Service", "dataplane-admin-edge-preview")
+    )]
+    child: (&str, &str),
+) {
+    let mut world = running();
+    if phase != "idle" {
+        world.edit(spec("kong:3.9"));
+        assert_eq!(world.reconcile(usize::MAX), PassEnd::Waits);
+    }
+    if matches!(phase, "awaiting" | "grace") {
+        settle(&mut world);
+    }
+    if phase == "grace" {
+        world.annotate(meta::PROMOTE_WHEN_READY, "true");
+        settle(&mut world);
+    }
+    let before = world.child(child.0, child.1).map(|found| found["spec"].clone());
+    let before = before.unwrap_or_else(|| panic!("no {child:?} in {phase}"));
+    world.delete(child.0, child.1);
+    world.log.clear();
+    settle(&mut world);
+    let after = world.child(child.0, child.1);
+    let kept = phase == "grace" && child == ("Deployment", BLUE);
+    assert!(after.is_some_and(|after| after["spec"] == before) || kept, "{phase} {child:?}: {after:?}");
+    let is_live = !child.1.ends_with("-preview") && child.1 != if phase == "grace" { BLUE } else { GREEN };
+    let told = world.log.iter().any(|line| line.starts_with("event LiveChildRecreated"));
+    assert_eq!(told, is_live, "{:?}", world.log);
+}
+
+#[test]
+fn what_was_edited_by_hand_is_set_back_and_told() {
+    let mut world = running();
+    world.edit(spec("kong:3.9"));
+    settle(&mut world);
+    let key =
+        world.objects.keys().find(|key| key.gvk.kind == "Service" && key.name == INGRESS).unwrap().clone();
+    let service = world.objects.get_mut(&key).unwrap();
+    service["spec"]["selector"] = json!({"app": "other"});
+    let editor = json!({"manager": "kubectl-edit", "operation": "Update", "time": "2026-01-01T00:00:00Z"});
+    service["metadata"]["managedFields"].as_array_mut().unwrap().push(editor);
+    settle(&mut world);
+    assert_eq!(live(&world), Colour::Blue.selector("u-1"));
+    let told = world.log.iter().find(|line| line.starts_with("event LiveChildRestored")).expect("an Event");
+    assert!(told.contains("by kubectl-edit") && told.contains(INGRESS), "{told}");
+}
+
+#[test]
+fn a_variable_that_was_added_by_hand_is_taken_away() {
+    let mut world = running();
+    world.edit(spec("kong:3.9"));
+    settle(&mut world);
+    let key =
+        world.objects.keys().find(|key| key.gvk.kind == "Deployment" && key.name == BLUE).unwrap().clone();
+    let container = &mut world.objects.get_mut(&key).unwrap()["spec"]["template"]["spec"]["containers"][0];
+    let added = json!({"name": "KONG_ROUTER_FLAVOR", "value": "expressions"});
+    container["env"].as_array_mut().unwrap().push(added);
+    settle(&mut world);
+    let found = world.child("Deployment", BLUE).unwrap();
+    assert!(!found.to_string().contains("KONG_ROUTER_FLAVOR"));
+    assert!(
+        world.log.iter().any(|line| line.contains("was given the variable KONG_ROUTER_FLAVOR")),
+        "{:?}",
+        world.log
+    );
+}
+
+#[test]
+fn an_annotation_that_others_wrote_heals_nothing() {
+    let mut world = running();
+    world.edit(spec("kong:3.9"));
+    settle(&mut world);
+    let mut stamp = world.stamp();
+    stamp["spec"]["deployment"]["podTemplateSpec"]["spec"]["containers"][0]["image"] = json!("evil");
+    stamp["hash"] = json!(crate::api::stamp::SpecHash::of(&stamp["spec"].to_string()));
+    world.annotate(meta::LAST_APPLIED_SPEC, &stamp.to_string());
+    settle(&mut world);
+    assert_eq!(image(&world, BLUE), "kong:3.8", "the live side stays");
+    let stalled = |world: &World| {
+        let all = world.get()["status"]["conditions"].as_array().unwrap().clone();
+        all.into_iter()
+            .find(|condition| condition["type"] == "Stalled")
+            .map(|condition| condition["reason"].clone())
+    };
+    assert_eq!(stalled(&world), Some(json!("LastAppliedSpecMismatch")));
+    // A promotion makes live what the spec says.
+    world.annotate(meta::PROMOTE_WHEN_READY, "true");
+    settle(&mut world);
+    assert_eq!((stalled(&world), image(&world, GREEN)), (None, "kong:3.9"));
+}
+
+#[test]
+fn an_annotation_that_is_gone_comes_back_where_nothing_is_staged() {
+    let mut world = running();
+    world.annotate(meta::LAST_APPLIED_SPEC, "");
+    settle(&mut world);
+    assert_eq!(world.stamp()["selector"], live(&world));
+    assert_eq!(
+        world.objects[&data_plane()]["status"]["conditions"].as_array().unwrap().len(),
+        2,
+        "{:#}",
+        world.get()
+    );
+}
+
+#[test]
+fn an_object_of_another_is_not_taken() {
+    let mut world = World::with(spec("kong:3.8"));
+    let foreign = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"namespace": "kong", "name": INGRESS, "resourceVersion": "1", "generation": 1},
+        "spec": {"selector": {"app": "theirs"}},
+    });
+    let key = crate::api::object::ObjectKey::of(&foreign).unwrap();
+    world.objects.insert(key, foreign.clone());
+    settle(&mut world);
+    assert_eq!(world.child("Service", INGRESS), Some(&foreign));
+    let conditions: &Value = &world.get()["status"]["conditions"];
+    let stalled = conditions.as_array().unwrap().iter().find(|c| c["type"] == "Stalled").expect("it is told");
+    assert_eq!(stalled["reason"], "NameTaken");
+}
+
+#[rstest]
+#[case::of_a_gateway(json!({"metadata": {"ownerReferences": [{"kind": "Gateway", "controller": true}]}}), "OwnedByAnother")]
+#[case::of_kongs_operator(json!({"status": {"selector": "8f1e9a5c-0000-4000-8000-000000000000"}}), "AnotherOperator")]
+fn what_another_operator_reconciles_is_left_alone(#[case] made: Value, #[case] reason: &str) {
+    let mut world = World::with(spec("kong:3.8"));
+    json_patch::merge(world.objects.get_mut(&data_plane()).unwrap(), &made);
+    settle(&mut world);
+    assert_eq!(world.objects.len(), 1, "nothing is made");
+    assert_eq!(world.get()["status"]["conditions"][0]["reason"], reason);
+}

@@ -1,0 +1,331 @@
+//! A small cluster: objects with versions, the controllers of Kubernetes as far as a rollout sees them, and the
+//! reconciler run on it with a crash after any write.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::api::kong::{self, labels};
+use crate::api::meta;
+use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
+use crate::effect::Effect;
+use crate::kinds::data_plane::rollout::reconcile::RECONCILER;
+use crate::reconcile::{ObjectList, PodAnswer, PodRequest, PodResponse, ReconcileInput, ReconcileStep};
+
+/// Steps of one reconcile, as the runtime has them.
+const STEPS: usize = 40;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct World {
+    pub objects: BTreeMap<ObjectKey, Value>,
+    version: u64,
+    pub now: Timestamp,
+    /// What the controller did, as lines.
+    pub log: Vec<String>,
+}
+
+/// How a pass of the controller ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassEnd {
+    /// It waits for an event, or for a time.
+    Waits,
+    /// It was killed.
+    Killed,
+}
+
+pub fn template(image: &str) -> Value {
+    json!({"spec": {"containers": [{"name": "proxy", "image": image}]}})
+}
+
+pub fn spec(image: &str) -> Value {
+    json!({
+        "deployment": {
+            "podTemplateSpec": template(image),
+            "rollout": {"strategy": {"blueGreen": {"promotion": {"strategy": "BreakBeforePromotion"}}}},
+        },
+        "network": {"services": {"ingress": {"type": "ClusterIP"}}},
+    })
+}
+
+pub fn data_plane() -> ObjectKey {
+    ObjectKey {
+        gvk: Gvk::new(kong::API_VERSION, "DataPlane"),
+        namespace: Some("kong".to_owned()),
+        name: "edge".to_owned(),
+    }
+}
+
+impl World {
+    pub fn with(spec: Value) -> Self {
+        let mut world =
+            Self { objects: BTreeMap::new(), version: 1, now: Timestamp::UNIX_EPOCH, log: Vec::new() };
+        let key = data_plane();
+        let object = json!({
+            "apiVersion": kong::API_VERSION, "kind": "DataPlane",
+            "metadata": {"namespace": "kong", "name": "edge", "uid": "u-1", "generation": 1},
+            "spec": spec,
+        });
+        world.store(&key, object);
+        world
+    }
+
+    fn store(&mut self, key: &ObjectKey, mut object: Value) {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.objects.insert(key.clone(), object);
+    }
+
+    pub fn get(&self) -> &Value {
+        &self.objects[&data_plane()]
+    }
+
+    /// What a user writes, as admission lets it through: the last-applied annotation stays.
+    pub fn edit(&mut self, spec: Value) {
+        let mut object = self.get().clone();
+        if object["spec"] == spec {
+            return;
+        }
+        object["spec"] = spec;
+        bump(&mut object);
+        self.store(&data_plane(), object);
+    }
+
+    pub fn annotate(&mut self, name: &str, value: &str) {
+        let mut object = self.get().clone();
+        object["metadata"]["annotations"][name] = json!(value);
+        self.store(&data_plane(), object);
+    }
+
+    pub fn rolled_out(&self) -> &str {
+        self.get().pointer("/status/rollout/conditions/0/reason").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn stamp(&self) -> Value {
+        let text = annotation(self.get(), meta::LAST_APPLIED_SPEC).unwrap_or("null");
+        serde_json::from_str(text).unwrap()
+    }
+
+    pub fn child(&self, kind: &str, name: &str) -> Option<&Value> {
+        self.objects
+            .iter()
+            .find(|(key, _)| key.gvk.kind == kind && key.name == name)
+            .map(|(_, object)| object)
+    }
+
+    pub fn delete(&mut self, kind: &str, name: &str) {
+        self.objects.retain(|key, _| key.gvk.kind != kind || key.name != name);
+    }
+
+    /// Lets all Deployments get their pods.
+    pub fn settle_deployments(&mut self) {
+        let keys: Vec<ObjectKey> =
+            self.objects.keys().filter(|key| key.gvk.kind == "Deployment").cloned().collect();
+        for key in keys {
+            let mut object = self.objects[&key].clone();
+            let replicas = object["spec"]["replicas"].as_i64().unwrap_or(1);
+            let status = json!({
+                "observedGeneration": object["metadata"]["generation"],
+                "replicas": replicas, "updatedReplicas": replicas,
+                "availableReplicas": replicas, "readyReplicas": replicas,
+            });
+            if object["status"] != status {
+                object["status"] = status;
+                self.store(&key, object);
+            }
+        }
+    }
+
+    /// The pods of all Deployments, as far as their status has them.
+    fn pods(&self) -> Vec<Value> {
+        let deployments = self.objects.values().filter(|object| object["kind"] == "Deployment");
+        deployments
+            .flat_map(|deployment| {
+                let name = meta_str(deployment, "name").unwrap().to_owned();
+                let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+                let hash = image.as_str().unwrap_or("x").replace([':', '/', '.'], "");
+                let count = deployment["status"]["availableReplicas"].as_i64().unwrap_or(0);
+                let labels = deployment["spec"]["template"]["metadata"]["labels"].clone();
+                (0..count).map(move |i| {
+                    let mut labels = labels.clone();
+                    labels["pod-template-hash"] = json!(hash);
+                    json!({
+                        "kind": "Pod",
+                        "metadata": {
+                            "name": format!("{name}-{hash}-{i}"), "labels": labels,
+                            "ownerReferences": [{"kind": "ReplicaSet", "name": format!("{name}-{hash}")}],
+                        },
+                        "status": {"phase": "Running", "podIP": format!("10.0.0.{i}")},
+                    })
+                })
+            })
+            .collect()
+    }
+
+    fn list(&self, list: &ObjectList) -> Vec<Arc<Value>> {
+        let has = |labels: &Value, wanted: &BTreeMap<String, String>| {
+            wanted.iter().all(|(name, value)| labels[name.as_str()] == value.as_str())
+        };
+        let pods = self.pods();
+        match list.gvk.kind.as_str() {
+            "Pod" => {
+                let mut found = pods.into_iter().filter(|pod| has(&pod["metadata"]["labels"], &list.labels));
+                found.by_ref().map(Arc::new).collect()
+            }
+            "EndpointSlice" => {
+                let service = self.child("Service", &list.labels["kubernetes.io/service-name"]);
+                let Some(service) = service else { return Vec::new() };
+                let selector = service["spec"]["selector"].as_object().unwrap().clone();
+                let wanted: BTreeMap<String, String> =
+                    selector.into_iter().map(|(k, v)| (k, v.as_str().unwrap().to_owned())).collect();
+                let behind = pods.iter().filter(|pod| has(&pod["metadata"]["labels"], &wanted));
+                let endpoints: Vec<Value> = behind
+                    .map(|pod| json!({"conditions": {"ready": true}, "targetRef": {"name": pod["metadata"]["name"]}}))
+                    .collect();
+                vec![Arc::new(json!({"endpoints": endpoints}))]
+            }
+            other => panic!("nobody lists {other}"),
+        }
+    }
+
+    /// What the controller wants written now; `None` where it waits.
+    pub fn decide(&self) -> Option<Vec<Effect>> {
+        let (mut found, mut listed, mut answered) =
+            (BTreeMap::new(), BTreeMap::new(), BTreeMap::<PodRequest, PodAnswer>::new());
+        loop {
+            let input = ReconcileInput {
+                object: self.get(),
+                found: &found,
+                listed: &listed,
+                answered: &answered,
+                now: self.now,
+            };
+            match (RECONCILER.reconcile)(&input) {
+                ReconcileStep::Await(_) => return None,
+                ReconcileStep::Write(effects) => return Some(effects),
+                ReconcileStep::Read(keys) => found.extend(keys.into_iter().map(|key| {
+                    let object = self.objects.get(&key).cloned().map(Arc::new);
+                    (key, object)
+                })),
+                ReconcileStep::List(lists) => listed.extend(lists.into_iter().map(|list| {
+                    let objects = self.list(&list);
+                    (list, objects)
+                })),
+                ReconcileStep::Ask(requests) => answered.extend(
+                    requests
+                        .into_iter()
+                        .map(|request| (request, Ok(PodResponse { status: 200, body: Arc::from(&b""[..]) }))),
+                ),
+            }
+        }
+    }
+
+    /// Runs the controller until it waits, or until it was killed after so many writes.
+    pub fn reconcile(&mut self, mut writes: usize) -> PassEnd {
+        for _ in 0..STEPS {
+            let Some(effects) = self.decide() else { return PassEnd::Waits };
+            for effect in effects {
+                if writes == 0 {
+                    return PassEnd::Killed;
+                }
+                if !matches!(effect, Effect::Event { .. }) {
+                    writes -= 1;
+                }
+                if !self.write(effect) {
+                    break;
+                }
+            }
+        }
+        panic!("the controller does not come to an end:\n{}", self.log.join("\n"));
+    }
+
+    /// Carries out what was decided some time ago, as a leader does that was suspended meanwhile.
+    pub fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if !self.write(effect) {
+                return;
+            }
+        }
+    }
+
+    /// Carries out an effect; whether its conditions held.
+    fn write(&mut self, effect: Effect) -> bool {
+        match effect {
+            Effect::Event { note, .. } => self.log.push(format!("event {}: {}", note.reason, note.message)),
+            Effect::Apply { object, .. } => return self.apply(object),
+            Effect::Patch { key, resource_version, patch } => {
+                return self.merge(&key, &resource_version, &patch, "patch");
+            }
+            Effect::Status { key, resource_version, status } => {
+                return self.merge(&key, &resource_version, &json!({ "status": status }), "status");
+            }
+            Effect::Delete { key, resource_version, .. } => {
+                let found = self.objects.get(&key).and_then(|object| meta_str(object, "resourceVersion"));
+                if found != Some(resource_version.as_str()) {
+                    return false;
+                }
+                self.log.push(format!("delete {} {}", key.gvk.kind, key.name));
+                self.objects.remove(&key);
+            }
+            Effect::Create { .. } => panic!("children are applied"),
+        }
+        true
+    }
+
+    fn merge(&mut self, key: &ObjectKey, version: &str, patch: &Value, what: &str) -> bool {
+        let Some(mut object) = self.objects.get(key).cloned() else { return false };
+        if meta_str(&object, "resourceVersion") != Some(version) {
+            return false;
+        }
+        json_patch::merge(&mut object, patch);
+        self.log.push(format!("{what} {} {}", key.gvk.kind, key.name));
+        self.store(key, object);
+        true
+    }
+
+    fn apply(&mut self, mut body: Value) -> bool {
+        let key = ObjectKey::of(&body).expect("a name");
+        let found = self.objects.get(&key).cloned();
+        if found.as_ref().and_then(|found| meta_str(found, "resourceVersion"))
+            != meta_str(&body, "resourceVersion")
+        {
+            return false;
+        }
+        let mut managers = vec![json!({"manager": meta::APPLY_MANAGER, "operation": "Apply"})];
+        if let Some(found) = &found {
+            let listed = found["metadata"]["managedFields"].as_array().into_iter().flatten();
+            managers.extend(listed.filter(|entry| entry["manager"] != meta::APPLY_MANAGER).cloned());
+            // What another manager owns stays.
+            if body["spec"]["replicas"].is_null() && !found["spec"]["replicas"].is_null() {
+                body["spec"]["replicas"] = found["spec"]["replicas"].clone();
+            }
+        }
+        body["metadata"]["managedFields"] = json!(managers);
+        let generation = found.as_ref().map_or(0, |found| found["metadata"]["generation"].as_i64().unwrap());
+        let changed = found.as_ref().is_none_or(|found| found["spec"] != body["spec"]);
+        body["metadata"]["generation"] = json!(generation + i64::from(changed));
+        if let Some(found) = &found {
+            body["status"] = found["status"].clone();
+            let same = found["spec"]["selector"] == body["spec"]["selector"];
+            assert!(same || key.gvk.kind != "Deployment", "the selector of a Deployment is immutable");
+        }
+        self.log.push(format!("apply {} {}", key.gvk.kind, key.name));
+        self.store(&key, body);
+        true
+    }
+
+    pub fn wait(&mut self, seconds: i64) {
+        self.now = self.now.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+    }
+}
+
+fn bump(object: &mut Value) {
+    let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
+    object["metadata"]["generation"] = json!(generation + 1);
+}
+
+/// The selector of a Service.
+pub fn selected(service: &Value) -> &str {
+    service["spec"]["selector"][labels::SELECTOR].as_str().unwrap_or_default()
+}

@@ -1,0 +1,116 @@
+//! A DataPlane as its rollout reads it.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::api::condition::Condition;
+use crate::api::kong::stamp::LiveStamp;
+use crate::api::meta;
+use crate::api::object::{ObjectKey, annotation, meta_str};
+use crate::kinds::data_plane::live_spec;
+
+/// How long the former side is kept after a promotion, unless the annotation
+/// [`meta::PROMOTION_GRACE_PERIOD`] says otherwise.
+const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(30);
+
+/// Type of the condition of a rollout: Kong's.
+pub const ROLLED_OUT: &str = "RolledOut";
+
+/// A DataPlane.
+#[derive(Clone, Debug)]
+pub struct DataPlaneView<'a> {
+    /// The object.
+    pub object: &'a Value,
+    /// Its key.
+    pub key: ObjectKey,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its uid.
+    pub uid: &'a str,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.resourceVersion`.
+    pub resource_version: &'a str,
+}
+
+impl<'a> DataPlaneView<'a> {
+    /// Reads one; `None` for what the API server did not store.
+    pub fn of(object: &'a Value) -> Option<Self> {
+        Some(Self {
+            object,
+            key: ObjectKey::of(object)?,
+            namespace: meta_str(object, "namespace")?,
+            name: meta_str(object, "name")?,
+            uid: meta_str(object, "uid")?,
+            generation: object["metadata"]["generation"].as_i64()?,
+            resource_version: meta_str(object, "resourceVersion")?,
+        })
+    }
+
+    /// Its spec.
+    pub fn spec(&self) -> &'a Value {
+        &self.object["spec"]
+    }
+
+    /// Whether changes are staged.
+    pub fn is_blue_green(&self) -> bool {
+        live_spec::is_staged(self.spec())
+    }
+
+    /// Whether a promotion waits for nobody: Kong's `AutomaticPromotion`.
+    pub fn promotes_automatically(&self) -> bool {
+        const STRATEGY: &str = "/deployment/rollout/strategy/blueGreen/promotion/strategy";
+        self.spec().pointer(STRATEGY).is_some_and(|strategy| strategy == "AutomaticPromotion")
+    }
+
+    /// The spec as it would be live: all of it but the description of the rollout.
+    pub fn wanted_spec(&self) -> Value {
+        live_spec::after(None, self.spec())
+    }
+
+    /// The last-applied annotation, if it is of this object.
+    pub fn stamp(&self) -> Option<LiveStamp<'a>> {
+        LiveStamp::of_object(self.object).ok()
+    }
+
+    /// `status.selector`: the live side as it was last reported.
+    pub fn reported_selector(&self) -> Option<&'a str> {
+        self.object["status"]["selector"].as_str().filter(|selector| !selector.is_empty())
+    }
+
+    /// `status.conditions`.
+    pub fn conditions(&self) -> Vec<Condition> {
+        conditions(&self.object["status"])
+    }
+
+    /// The condition `RolledOut`.
+    pub fn rolled_out(&self) -> Option<Condition> {
+        let rollout = conditions(&self.object["status"]["rollout"]);
+        rollout.into_iter().find(|condition| condition.type_ == ROLLED_OUT)
+    }
+
+    /// How long the former side is kept after a promotion. What is no duration counts as absent.
+    pub fn grace_period(&self) -> SignedDuration {
+        let written = annotation(self.object, meta::PROMOTION_GRACE_PERIOD);
+        let parsed = written.and_then(|text| text.trim().parse::<SignedDuration>().ok());
+        parsed.filter(|period| !period.is_negative()).unwrap_or(GRACE_PERIOD)
+    }
+
+    /// The controller that owns it: a Gateway of Kong's operator, which reconciles it by itself.
+    pub fn controller(&self) -> Option<&'a str> {
+        let references = self.object["metadata"]["ownerReferences"].as_array()?;
+        references.iter().find(|reference| reference["controller"] == true)?["kind"].as_str()
+    }
+}
+
+fn conditions(status: &Value) -> Vec<Condition> {
+    let listed = status["conditions"].as_array().into_iter().flatten();
+    listed.filter_map(|condition| serde_json::from_value(condition.clone()).ok()).collect()
+}
+
+/// Since when a condition has its status.
+pub fn since(condition: &Condition) -> Timestamp {
+    condition.last_transition_time.0
+}
