@@ -13,4 +13,5 @@ mod ground;
 mod mutual_tls;
 mod real_kong;
 mod replicas;
+mod rollouts;
 mod rotation;

@@ -76,6 +76,14 @@ impl FakeKong {
         exchange(address, ADMIN, &format!("{head}{body}")).expect("the pod answers")
     }
 
+    /// Like [`Self::push`], where the pod may be gone already.
+    pub fn offer(&self, address: &str, routes: &Value) {
+        let body = json!({"_format_version": "3.0", "routes": routes}).to_string();
+        let head =
+            format!("POST /config HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n", body.len());
+        exchange(address, ADMIN, &format!("{head}{body}"));
+    }
+
     /// One GET of a pod.
     pub fn get(&self, address: &str, port: u16, path: &str) -> (u16, Value) {
         exchange(address, port, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"))
