@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use interlock_core::kinds;
 use interlock_core::kinds::data_plane::rollout::children::{DataPlaneOwner, DeploymentIdentity, deployment};
-use interlock_core::kinds::data_plane::rollout::drift::{differs, owns_more};
+use interlock_core::kinds::data_plane::rollout::drift::{differs, owns_all};
 use interlock_core::kinds::data_plane::rollout::side::{Colour, SideState};
 use interlock_core::kinds::static_lister::StaticLister;
 use serde_json::{Value, json};
@@ -192,7 +192,7 @@ fn a_pod_template_with_many_elements() {
         "fieldsV1": {"f:spec": {"f:template": {"f:spec": {"f:volumes": owned}}}},
     }]);
     assert_eq!(differs(&body, &found), None);
-    assert!(!owns_more(&found, &body, "m"));
+    assert!(!owns_all(&found, &body, "m"));
     let took = start.elapsed();
     println!("pod template: {} bytes in {took:?}", body.to_string().len());
     assert!(took < BOUND, "{} bytes took {took:?}", body.to_string().len());

@@ -363,6 +363,59 @@ fn the_live_side_heals_while_a_change_is_staged() {
     });
 }
 
+/// What an admission plugin of others changes in each of our writes is not fought.
+#[test]
+fn a_plugin_that_changes_children_is_not_fought() {
+    if !service_path::inside() {
+        return;
+    }
+    let ground = Ground::new(definition("ours").expect("our own"));
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "always-pull"},
+        "spec": {
+            "failurePolicy": "Fail", "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["deployments"],
+            }]},
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression":
+                "[JSONPatch{op: 'replace', path: '/spec/template/spec/containers/0/imagePullPolicy', value: 'Always'}]"}}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": "always-pull"}, "spec": {"policyName": "always-pull"},
+    });
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    ground.admin.post(&format!("{group}/mutatingadmissionpolicies"), &policy).ok();
+    ground.admin.post(&format!("{group}/mutatingadmissionpolicybindings"), &binding).ok();
+    let deployments = "/apis/apps/v1/namespaces/default/deployments?dryRun=All";
+    wait_until("the policy is in force", CAP, || {
+        let probe = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "probe"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i:1", "imagePullPolicy": "IfNotPresent"}]},
+            }},
+        });
+        let answer = ground.admin.post(deployments, &probe);
+        let pulls = &answer.body["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"];
+        if *pulls == "Always" { Ok(()) } else { Err(answer.to_string()) }
+    });
+    ground.produce();
+    ground.create(spec("kong:3.8"));
+    ground.await_rolled_out("WaitingForChange");
+    let live = ground.await_child("deployments", BLUE, "is there", |_| true);
+    assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"], "Always");
+    ground.stage("kong:3.9");
+    ground.await_rolled_out("AwaitingPromotion");
+    let list = ground.admin.read(&ground.path("events", "")).ok();
+    let fought =
+        list["items"].as_array().into_iter().flatten().filter(|e| e["reason"] == "LiveChildRestored").count();
+    assert_eq!(fought, 0);
+    assert!(!ground.interlock.log().contains("wants more than it may"), "{}", ground.interlock.log());
+}
+
 /// The process dies in the middle of promotions; the traffic always has pods.
 #[test]
 fn promotions_survive_the_death_of_the_process() {

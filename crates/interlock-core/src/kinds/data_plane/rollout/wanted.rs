@@ -202,6 +202,8 @@ pub fn state(of: &DataPlaneView<'_>, body: &Value, found: Option<&Value>) -> Chi
         return ChildState::Extended(added);
     }
     match drift::differs(body, found) {
+        // An admission plugin has it so: to apply it again would change nothing.
+        Some(_) if drift::owns_all(found, body, meta::APPLY_MANAGER) => ChildState::AsWanted,
         Some(field) => ChildState::Edited(field),
         None => ChildState::AsWanted,
     }

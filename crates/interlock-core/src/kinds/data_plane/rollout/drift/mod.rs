@@ -6,7 +6,7 @@
 mod managed_fields;
 mod quantity;
 
-pub use managed_fields::owns_more;
+pub use managed_fields::owns_all;
 
 use std::collections::HashMap;
 

@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::kinds::data_plane::rollout::drift::{differs, owns_more};
+use crate::kinds::data_plane::rollout::drift::{differs, owns_all};
 
 type Made = Result<(), String>;
 
@@ -223,6 +223,6 @@ proptest! {
     fn any_objects_are_compared(wanted in any_value(), found in any_value()) {
         let _ = differs(&wanted, &found);
         let found = json!({"metadata": {"managedFields": [{"manager": "m", "operation": "Apply", "fieldsV1": found}]}});
-        let _ = owns_more(&found, &wanted, "m");
+        let _ = owns_all(&found, &wanted, "m");
     }
 }
