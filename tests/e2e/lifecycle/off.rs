@@ -32,6 +32,7 @@ fn what_belongs_to_data_planes_is_watched_only_where_that_is_switched_on() {
     ready_is("False", "Disabled");
     assert_eq!(listed(), [] as [&str; 0]);
 
+    world.install("dataplanes");
     world.set("{capabilities: {dataplanes: {mode: auto}}}");
     world.await_state("dataplanes", "Running");
     ready_is("True", "Running");
