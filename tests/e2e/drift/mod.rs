@@ -198,7 +198,10 @@ fn created_unseen_and_refused_is_reported() {
 #[test]
 fn an_edit_by_a_put_that_drops_the_annotation_is_carried_out() {
     let subject = Subject::created("put");
-    let mut object = subject.get();
+    // The last write about a plan comes after the one that ends it.
+    let mut object = subject.await_that("the generation is observed", |found| {
+        found["status"]["observedGeneration"] == found["metadata"]["generation"]
+    });
     let metadata = object["metadata"].as_object_mut().unwrap();
     metadata.remove("annotations");
     metadata.remove("managedFields");
