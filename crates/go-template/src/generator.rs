@@ -74,7 +74,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// What names it: whoever has it can compute the bytes.
+    /// Its name, a secret: the bytes follow from it.
     pub(super) fn key(&self) -> &[u8; 32] {
         &self.key
     }

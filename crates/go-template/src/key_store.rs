@@ -5,7 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::limits::{MAX_KEYS, MAX_KEYS_KEPT};
+/// Keys of the renderings that share a [`Keys`], each as often as its work counts: 24 for one of RSA with
+/// 4096 bits, 12 for DSA, 8 for a derived password, 3 for a certificate, 1 for EC.
+pub const MAX_KEYS: usize = 192;
+
+/// Bytes of all keys that a [`KeyStore`] keeps: those of 30 tasks at the least, each with as many as it may
+/// make.
+pub const MAX_KEYS_KEPT: usize = 8 << 20;
 
 /// What a key is a function of, as a hash.
 pub(super) type KeyId = [u8; 32];
@@ -18,7 +24,7 @@ const ENTRY: usize = 256;
 
 /// How far a key is.
 #[derive(Clone, Default)]
-pub(super) struct Progress {
+pub(super) struct KeySearch {
     /// Numbers that are found, or the texts of a made key.
     pub(super) found: Vec<Box<[u8]>>,
     /// Candidates for the next number that were none.
@@ -27,7 +33,7 @@ pub(super) struct Progress {
     pub(super) is_made: bool,
 }
 
-impl Progress {
+impl KeySearch {
     fn bytes(&self) -> usize {
         ENTRY + self.found.iter().map(|part| part.len()).sum::<usize>()
     }
@@ -55,7 +61,7 @@ struct Shelves {
 
 #[derive(Default)]
 struct Shelf {
-    keys: BTreeMap<KeyId, (Progress, u64)>,
+    keys: BTreeMap<KeyId, (KeySearch, u64)>,
     bytes: usize,
 }
 
@@ -65,7 +71,7 @@ impl KeyStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, owner: &str, id: &KeyId) -> Option<Progress> {
+    fn find(&self, owner: &str, id: &KeyId) -> Option<KeySearch> {
         let mut shelves = self.shelves();
         shelves.turn += 1;
         let now = shelves.turn;
@@ -74,7 +80,7 @@ impl KeyStore {
         Some(progress.clone())
     }
 
-    fn keep(&self, owner: &Arc<str>, id: KeyId, progress: &Progress) {
+    fn keep(&self, owner: &Arc<str>, id: KeyId, progress: &KeySearch) {
         if progress.bytes() > MAX_KEPT {
             return;
         }
@@ -135,11 +141,11 @@ impl Keys {
         if spent > MAX_KEYS { Err(number) } else { Ok(()) }
     }
 
-    pub(super) fn find(&self, id: &KeyId) -> Progress {
+    pub(super) fn find(&self, id: &KeyId) -> KeySearch {
         self.store.find(&self.owner, id).unwrap_or_default()
     }
 
-    pub(super) fn keep(&self, id: KeyId, progress: &Progress) {
+    pub(super) fn keep(&self, id: KeyId, progress: &KeySearch) {
         self.store.keep(&self.owner, id, progress);
     }
 }
@@ -148,8 +154,8 @@ impl Keys {
 mod tests {
     use super::*;
 
-    fn made(bytes: usize) -> Progress {
-        Progress { found: vec![vec![7; bytes].into()], tried: 0, is_made: true }
+    fn made(bytes: usize) -> KeySearch {
+        KeySearch { found: vec![vec![7; bytes].into()], tried: 0, is_made: true }
     }
 
     fn id(number: usize) -> KeyId {

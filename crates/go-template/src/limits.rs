@@ -10,6 +10,7 @@ use std::fmt;
 
 use super::generator::{Generator, Stream};
 use super::key_store::Keys;
+pub use super::key_store::{MAX_KEYS, MAX_KEYS_KEPT};
 use super::patterns::Patterns;
 
 /// Nesting of actions and parentheses in a template's text. Parser and executor recurse once per level; Go's
@@ -40,14 +41,6 @@ pub const MAX_COMPILED: usize = 1 << 20;
 
 /// Bytes of a regular expression's text: a class of two characters compiles to kilobytes.
 pub const MAX_PATTERN: usize = 2 << 10;
-
-/// Keys of the renderings that share a [`crate::Keys`], each as often as its work counts: 24 for one of RSA with
-/// 4096 bits, 12 for DSA, 8 for a derived password, 3 for a certificate, 1 for EC.
-pub const MAX_KEYS: usize = 192;
-
-/// Bytes of all keys that a [`crate::KeyStore`] keeps: those of 30 tasks at the least, each with as many as it may
-/// make.
-pub const MAX_KEYS_KEPT: usize = 8 << 20;
 
 /// Cost of visiting a node or calling a function.
 pub(super) const STEP_COST: usize = 64;

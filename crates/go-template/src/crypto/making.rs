@@ -3,14 +3,14 @@
 use crypto_bigint::BoxedUint;
 use sha2::{Digest as _, Sha256};
 
-use crate::key_store::{KeyId, Progress};
+use crate::key_store::{KeyId, KeySearch};
 use crate::limits::{LimitReached, Meter};
 
 /// A key in the making, or one that was made before.
 pub(crate) struct Making<'m, 'i> {
     meter: &'m Meter<'i>,
     id: KeyId,
-    progress: Progress,
+    progress: KeySearch,
 }
 
 impl<'m, 'i> Making<'m, 'i> {
@@ -37,7 +37,7 @@ impl<'m, 'i> Making<'m, 'i> {
     /// The rendering is interrupted.
     pub(crate) fn finish(&mut self, texts: &[&[u8]]) -> Result<(), LimitReached> {
         let found = texts.iter().map(|text| Box::from(*text)).collect();
-        self.meter.keys().keep(self.id, &Progress { found, tried: 0, is_made: true });
+        self.meter.keys().keep(self.id, &KeySearch { found, tried: 0, is_made: true });
         self.meter.ask()
     }
 
