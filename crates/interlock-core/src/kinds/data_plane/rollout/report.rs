@@ -12,6 +12,8 @@ pub enum ReportedPhase {
     InPlace,
     /// No controller has reported a phase.
     Unreported,
+    /// The live side was never ready: a change is not staged yet.
+    Starting,
     /// Nothing is staged.
     Idle,
     /// The preview's pods start.

@@ -112,9 +112,9 @@ fn conditions(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: &Ti
         (true, Some(known)) => known,
         _ => of.generation,
     };
-    let ready = ready(input);
-    let serves = ready.status == ConditionStatus::True;
-    condition::set(&mut all, ready, Some(generation), now);
+    condition::set(&mut all, ready(input), Some(generation), now);
+    // Its pods serve what is in the cluster, also where a load balancer has no address.
+    let serves = input.deployment.is_some_and(is_available);
     if let Some(spec) = input.live_spec {
         let served = serves || condition::is_true(&all, RECORDED);
         let status = if served { ConditionStatus::True } else { ConditionStatus::False };

@@ -89,7 +89,10 @@ impl RolloutSummary {
         let live = LiveSpec::of(object, kept);
         let staged = StagedState::of(&live, spec);
         let condition = ReportedRollout::of(object);
-        let phase = phase(spec, condition.as_ref(), &staged);
+        let phase = match phase(spec, condition.as_ref(), &staged) {
+            ReportedPhase::Unreported if readiness(object).is_some() => ReportedPhase::Starting,
+            phase => phase,
+        };
         let promotion = annotation(object, meta::PROMOTE_WHEN_READY).map(|value| requested(value, spec));
         let (namespace, name) = (text("namespace"), text("name"));
         let next = next(phase, &staged, promotion, &format!("{name} -n {namespace}"));
@@ -97,7 +100,10 @@ impl RolloutSummary {
             phase,
             since: condition.as_ref().and_then(|found| found.since).map(str::to_owned),
             live: LiveSummary::of(object, &live),
-            waits_for: waits_for(phase, condition.as_ref(), &staged),
+            waits_for: match phase {
+                ReportedPhase::Starting => readiness(object).map(str::to_owned),
+                _ => waits_for(phase, condition.as_ref(), &staged),
+            },
             staged: match staged {
                 StagedState::Fields(changes) => Some(StagedSide { hash: staged_hash(spec), changes }),
                 StagedState::Something => {
@@ -151,6 +157,12 @@ fn image(spec: &Value) -> Option<String> {
     Some(proxy["image"].as_str()?.to_owned())
 }
 
+/// The message of the condition `Ready`.
+fn readiness(object: &Value) -> Option<&str> {
+    let conditions = object["status"]["conditions"].as_array()?;
+    conditions.iter().find(|condition| condition["type"] == meta::condition::READY)?["message"].as_str()
+}
+
 fn phase(spec: &Value, condition: Option<&ReportedRollout<'_>>, staged: &StagedState) -> ReportedPhase {
     if !live_spec::is_staged(spec) {
         return ReportedPhase::InPlace;
@@ -177,7 +189,7 @@ fn waits_for(
     let own = match phase {
         ReportedPhase::InPlace => return None,
         ReportedPhase::Idle if !staged.is_something() => return None,
-        ReportedPhase::Unreported => "a controller that carries out rollouts",
+        ReportedPhase::Unreported | ReportedPhase::Starting => "a controller that carries out rollouts",
         ReportedPhase::Idle | ReportedPhase::Staging => "the pods of the preview",
         ReportedPhase::AwaitingPromotion => "a promotion",
         ReportedPhase::Promoting => "the live Services to select the promoted pods",
@@ -199,6 +211,7 @@ fn next(
     let promote = format!("`interlock rollout promote {arguments}`");
     match (phase, staged) {
         (ReportedPhase::InPlace, _) => None,
+        (ReportedPhase::Starting, _) => Some(format!("look at its pods: {look}")),
         (ReportedPhase::Unreported, _) => Some(
             "set spec.capabilities.dataplanes.mode of the Interlock object to auto, unless Kong's operator carries \
              DataPlanes out here"

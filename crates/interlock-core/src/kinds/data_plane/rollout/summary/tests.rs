@@ -141,6 +141,16 @@ fn nobody_carries_it_out() {
     assert!(text.contains("next: set spec.capabilities.dataplanes.mode"), "{text}");
 }
 
+#[test]
+fn a_live_side_that_was_never_ready_is_starting() {
+    let mut object = staged("Progressing");
+    let ready = json!({"type": "Ready", "status": "False", "message": "Deployment x is not ready yet"});
+    object["status"] = json!({"conditions": [ready]});
+    let text = said(&object);
+    assert!(text.contains("DataPlane kong/edge: Starting\n"), "{text}");
+    assert!(text.contains("waits for: Deployment x is not ready yet\n"), "{text}");
+}
+
 #[rstest]
 #[case::kong("true", PromotionRequest::True)]
 #[case::nonsense("soon", PromotionRequest::Nonsense)]

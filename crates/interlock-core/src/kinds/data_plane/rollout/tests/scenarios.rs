@@ -135,6 +135,22 @@ fn a_preview_has_as_many_pods_as_are_live() {
     assert_eq!((target(&world), replicas(&world, GREEN)), (json!(GREEN), 7));
 }
 
+/// Its pods serve what is in the cluster: a change is staged beside them.
+#[test]
+fn a_load_balancer_without_an_address_leaves_changes_staged() {
+    let with = |image| {
+        let mut spec = spec(image);
+        spec["network"]["services"]["ingress"]["type"] = json!("LoadBalancer");
+        spec
+    };
+    let mut world = World::with(with("kong:3.8"));
+    settle(&mut world);
+    assert_eq!(world.get()["status"]["conditions"][0]["status"], "False", "Kong's rule");
+    world.edit(with("kong:3.9"));
+    settle(&mut world);
+    assert_eq!((image(&world, BLUE), world.rolled_out()), ("kong:3.8", "AwaitingPromotion"));
+}
+
 #[test]
 fn what_was_never_ready_is_corrected_in_place() {
     let mut world = World::with(spec("kong:none"));
