@@ -64,8 +64,8 @@ pub const STEP_DEADLINE: &str = "interlock.dev/step-deadline";
 /// Annotation on Instances and OperatorVersions: how long after the deletion of an Instance its
 /// cleanup may keep failing.
 pub const CLEANUP_PATIENCE: &str = "interlock.dev/cleanup-patience";
-/// Annotation of a child of a DataPlane: a short hash of what was applied, so that a later edit is told from a change
-/// of ours.
+/// Annotation of a child of a DataPlane: a short hash of the applied body, which distinguishes a later edit from a
+/// change of the body.
 pub const APPLIED_HASH: &str = "interlock.dev/applied-hash";
 /// Field manager of what Interlock posts and patches.
 pub const FIELD_MANAGER: &str = "interlock-plan";

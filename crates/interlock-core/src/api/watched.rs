@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 
-use super::{kong, meta};
+use super::kong::labels;
+use super::meta;
 
 /// A kind that is built into the API server.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +119,7 @@ const fn guarded(group: &'static str, kind: &'static str, name: &'static str) ->
 }
 
 const fn of_data_planes(group: &'static str, kind: &'static str, name: &'static str) -> Labelled {
-    Labelled { group, kind, label: kong::MANAGED_BY, value: Some(kong::MANAGED_BY_DATA_PLANE), name }
+    Labelled { group, kind, label: labels::MANAGED_BY, value: Some(labels::MANAGED_BY_DATA_PLANE), name }
 }
 
 impl Labelled {

@@ -20,8 +20,6 @@ pub const INGRESS: &str = "ingress";
 pub const ADMIN: &str = "admin";
 /// Label on Deployments and their pods: which of the two sets of pods.
 pub const SELECTOR: &str = "gateway-operator.konghq.com/selector";
-/// Annotation on DataPlanes: the selector of all their Services, as `KEY=VALUE,KEY=VALUE`.
-pub const SERVICE_SELECTOR_OVERRIDE: &str = "gateway-operator.konghq.com/service-selector-override";
 /// Annotation on Deployments that the Deployment controller writes.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
 

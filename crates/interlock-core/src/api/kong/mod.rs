@@ -25,11 +25,6 @@ pub const PROXY: &str = "proxy";
 pub const PROXY_PORTS: [(&str, u16); 4] =
     [("proxy", 8000), ("proxy-ssl", 8443), ("metrics", 8100), ("admin-ssl", 8444)];
 
-/// Label of what an operator made for a DataPlane.
-pub const MANAGED_BY: &str = "gateway-operator.konghq.com/managed-by";
-/// Its value.
-pub const MANAGED_BY_DATA_PLANE: &str = "dataplane";
-
 /// Spec of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct DataPlaneSpec {

@@ -1,17 +1,20 @@
 //! The annotation `gateway-operator.konghq.com/service-selector-override`: `k=v,k2=v2`.
 
+use std::collections::BTreeMap;
+
 /// Longest name of a label and longest value.
 const NAME_LIMIT: usize = 63;
 /// Longest prefix of a label, a DNS subdomain.
 const PREFIX_LIMIT: usize = 253;
 
-/// Whether a value is a list of labels.
-pub fn is_well_formed(text: &str) -> bool {
-    !text.is_empty()
-        && text.split(',').all(|pair| {
-            pair.split_once('=')
-                .is_some_and(|(key, value)| is_key(key) && (value.is_empty() || is_name(value)))
-        })
+/// The labels that a value lists; `None` where it is no list of labels.
+pub fn parse(text: &str) -> Option<BTreeMap<String, String>> {
+    let label = |pair: &str| {
+        let (key, value) = pair.split_once('=')?;
+        let is_label = is_key(key) && (value.is_empty() || is_name(value));
+        is_label.then(|| (key.to_owned(), value.to_owned()))
+    };
+    text.split(',').map(label).collect()
 }
 
 fn is_key(key: &str) -> bool {
@@ -63,6 +66,6 @@ mod tests {
     #[case(&format!("{}=x", "a".repeat(64)), false)]
     #[case(&format!("a={}", "x".repeat(63)), true)]
     fn lists_of_labels(#[case] text: &str, #[case] good: bool) {
-        assert_eq!(is_well_formed(text), good);
+        assert_eq!(parse(text).is_some(), good);
     }
 }

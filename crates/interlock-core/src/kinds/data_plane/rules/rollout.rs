@@ -146,7 +146,7 @@ fn selector(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut F
     let Some(value) = new.selector.as_deref() else { return };
     let key = meta::SERVICE_SELECTOR_OVERRIDE;
     let stands = old.is_some_and(|old| old.selector == new.selector);
-    if !stands && !service_selector::is_well_formed(value) {
+    if !stands && service_selector::parse(value).is_none() {
         let shown: String = value.chars().take(REPEATED).collect();
         findings.deny(
             Rule::DATA_PLANE_SELECTOR,

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::invalid::{InvalidTemplate, Place, TemplateProblem, at};
-use super::owner::{DataPlaneOwner, Users};
+use super::invalid::{FieldPlace, InvalidTemplate, TemplateProblem, at};
+use super::owner::{ChildMetadata, DataPlaneOwner};
 use super::pod_base::{CERTIFICATE, PodFacts, pod_spec};
 use super::strategic_merge::merge;
 use crate::api::kong::{PROXY, labels};
@@ -39,7 +39,7 @@ pub fn deployment(
     replicas: Option<i32>,
     certificate: Option<&str>,
 ) -> Result<Value, InvalidTemplate> {
-    let users = Users::of(spec, &["deployment"])?;
+    let users = ChildMetadata::of(spec, &["deployment"])?;
     let labels = [(labels::DEPLOYMENT_STATE, state.as_str()), (labels::SELECTOR, identity.selector.as_str())];
     let mut body = json!({
         "apiVersion": "apps/v1",
@@ -63,7 +63,7 @@ fn pod_template(
     selector: &str,
     certificate: Option<&str>,
 ) -> Result<Value, InvalidTemplate> {
-    let place = Place::root(TEMPLATE);
+    let place = FieldPlace::root(TEMPLATE);
     let template = at(spec, &["deployment", "podTemplateSpec"]);
     let facts = PodFacts {
         certificate,
@@ -93,7 +93,7 @@ fn proxy(template: &Value) -> Option<&Value> {
     containers.iter().find(|container| container.get("name").and_then(Value::as_str) == Some(PROXY))
 }
 
-fn require_image(template: &Value, place: &Place<'_>) -> Result<(), InvalidTemplate> {
+fn require_image(template: &Value, place: &FieldPlace<'_>) -> Result<(), InvalidTemplate> {
     match proxy(template).and_then(|proxy| at(proxy, &["image"])) {
         Some(Value::String(image)) if !image.is_empty() => Ok(()),
         Some(Value::String(_)) | None => Err(problem_of_image(place, TemplateProblem::Absent)),
@@ -101,7 +101,7 @@ fn require_image(template: &Value, place: &Place<'_>) -> Result<(), InvalidTempl
     }
 }
 
-fn problem_of_image(place: &Place<'_>, problem: TemplateProblem) -> InvalidTemplate {
+fn problem_of_image(place: &FieldPlace<'_>, problem: TemplateProblem) -> InvalidTemplate {
     place.field("spec").field("containers").element("name=proxy").field("image").has(problem)
 }
 

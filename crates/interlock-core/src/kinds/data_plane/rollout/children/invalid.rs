@@ -55,8 +55,8 @@ pub enum TemplateProblem {
 
 /// A place in the spec; its path is written only for an error.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
-    above: Option<&'a Place<'a>>,
+pub(super) struct FieldPlace<'a> {
+    above: Option<&'a FieldPlace<'a>>,
     segment: Segment<'a>,
 }
 
@@ -67,7 +67,7 @@ enum Segment<'a> {
     Index(usize),
 }
 
-impl<'a> Place<'a> {
+impl<'a> FieldPlace<'a> {
     /// The place with this path.
     pub fn root(path: &'a str) -> Self {
         Self { above: None, segment: Segment::Field(path) }
@@ -120,7 +120,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for FieldPlace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(above) = self.above {
             above.fmt(f)?;

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::invalid::{InvalidTemplate, Place, TemplateProblem, at};
+use super::invalid::{FieldPlace, InvalidTemplate, TemplateProblem, at};
 use crate::api::kong::{API_VERSION, labels};
+use crate::api::meta;
 use crate::api::object::{annotation, meta_str};
+use crate::kinds::data_plane::rollout::service_selector;
 
 /// The longest value of a label.
 const LONGEST: usize = 63;
@@ -27,7 +29,7 @@ pub struct DataPlaneOwner {
 impl DataPlaneOwner {
     /// Reads a DataPlane.
     pub fn of(object: &Value) -> Result<Self, InvalidTemplate> {
-        let metadata = Place::root("metadata");
+        let metadata = FieldPlace::root("metadata");
         let text = |field: &str| {
             meta_str(object, field)
                 .map(str::to_owned)
@@ -37,7 +39,7 @@ impl DataPlaneOwner {
             namespace: text("namespace")?,
             name: text("name")?,
             uid: text("uid")?,
-            service_selector: annotation(object, labels::SERVICE_SELECTOR_OVERRIDE)
+            service_selector: annotation(object, meta::SERVICE_SELECTOR_OVERRIDE)
                 .map(service_selector)
                 .transpose()?,
         };
@@ -61,7 +63,7 @@ impl DataPlaneOwner {
     }
 
     /// Metadata of a child; the labels given here are set over the user's.
-    pub(super) fn metadata(&self, name: &str, own: &[(&str, &str)], users: Users) -> Value {
+    pub(super) fn metadata(&self, name: &str, own: &[(&str, &str)], users: ChildMetadata) -> Value {
         let mut all = users.labels;
         let common = [(labels::APP, self.name.as_str()), (labels::MANAGED_BY, labels::MANAGED_BY_DATA_PLANE)];
         for (label, value) in common.iter().chain(own) {
@@ -88,16 +90,16 @@ impl DataPlaneOwner {
 
 /// Labels and annotations that a spec asks for on a child, without the reserved ones.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Users {
+pub(super) struct ChildMetadata {
     labels: Map<String, Value>,
     annotations: Map<String, Value>,
 }
 
-impl Users {
+impl ChildMetadata {
     /// Those of the part of a spec at a path.
     pub fn of(spec: &Value, path: &'static [&'static str]) -> Result<Self, InvalidTemplate> {
         let place = format!("spec.{}", path.join("."));
-        let place = Place::root(&place);
+        let place = FieldPlace::root(&place);
         let part = at(spec, path);
         let read = |field: &str| match part.and_then(|part| at(part, &[field])) {
             Some(value) => allowed(value, &place.field(field)),
@@ -107,7 +109,7 @@ impl Users {
     }
 }
 
-fn allowed(value: &Value, place: &Place<'_>) -> Result<Map<String, Value>, InvalidTemplate> {
+fn allowed(value: &Value, place: &FieldPlace<'_>) -> Result<Map<String, Value>, InvalidTemplate> {
     let all = place.object(value)?.iter().filter(|(_, value)| !value.is_null());
     let allowed = all.filter(|(name, _)| !labels::is_reserved(name));
     allowed
@@ -120,14 +122,7 @@ fn allowed(value: &Value, place: &Place<'_>) -> Result<Map<String, Value>, Inval
 
 /// Reads the annotation that replaces the selector of Services.
 fn service_selector(text: &str) -> Result<BTreeMap<String, String>, InvalidTemplate> {
-    let metadata = Place::root("metadata.annotations");
-    let wrong = || metadata.element(labels::SERVICE_SELECTOR_OVERRIDE).has(TemplateProblem::Selector);
-    text.split(',')
-        .map(|pair| match pair.split_once('=') {
-            Some((key, value)) if !key.is_empty() && !value.is_empty() && !value.contains('=') => {
-                Ok((key.to_owned(), value.to_owned()))
-            }
-            _ => Err(wrong()),
-        })
-        .collect()
+    let annotations = FieldPlace::root("metadata.annotations");
+    service_selector::parse(text)
+        .ok_or_else(|| annotations.element(meta::SERVICE_SELECTOR_OVERRIDE).has(TemplateProblem::Selector))
 }

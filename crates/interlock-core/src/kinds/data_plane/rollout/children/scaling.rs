@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::invalid::{InvalidTemplate, Place, at};
-use super::owner::{DataPlaneOwner, Users};
+use super::invalid::{FieldPlace, InvalidTemplate, at};
+use super::owner::{ChildMetadata, DataPlaneOwner};
 use crate::api::kong::labels;
 
 /// The autoscaler of the Deployment with that name; `None` where the spec asks for none.
@@ -12,7 +12,7 @@ pub fn autoscaler(
     spec: &Value,
     deployment_name: &str,
 ) -> Result<Option<Value>, InvalidTemplate> {
-    let place = Place::root("spec.deployment.scaling.horizontal");
+    let place = FieldPlace::root("spec.deployment.scaling.horizontal");
     let Some(horizontal) = at(spec, &["deployment", "scaling", "horizontal"]) else { return Ok(None) };
     let mut body = copied(
         place.object(horizontal)?,
@@ -23,7 +23,7 @@ pub fn autoscaler(
     Ok(Some(json!({
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
-        "metadata": owner.metadata(&owner.name, &[], Users::default()),
+        "metadata": owner.metadata(&owner.name, &[], ChildMetadata::default()),
         "spec": body,
     })))
 }
@@ -34,7 +34,7 @@ pub fn disruption_budget(
     spec: &Value,
     selector: &str,
 ) -> Result<Option<Value>, InvalidTemplate> {
-    let place = Place::root("spec.resources.podDisruptionBudget");
+    let place = FieldPlace::root("spec.resources.podDisruptionBudget");
     let Some(budget) = at(spec, &["resources", "podDisruptionBudget"]) else { return Ok(None) };
     let budget = place.object(budget)?;
     let place = place.field("spec");
@@ -45,7 +45,7 @@ pub fn disruption_budget(
     Ok(Some(json!({
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": owner.metadata(&owner.name, &[(labels::SELECTOR, selector)], Users::default()),
+        "metadata": owner.metadata(&owner.name, &[(labels::SELECTOR, selector)], ChildMetadata::default()),
         "spec": body,
     })))
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::invalid::{InvalidTemplate, Place, TemplateProblem, at};
-use super::owner::{DataPlaneOwner, Users};
+use super::invalid::{FieldPlace, InvalidTemplate, TemplateProblem, at};
+use super::owner::{ChildMetadata, DataPlaneOwner};
 use crate::api::kong::labels;
 use crate::kinds::data_plane::rollout::side::{SideState, admin_name, ingress_name, preview_of};
 
@@ -25,7 +25,7 @@ pub fn ingress_service_name(
     spec: &Value,
     state: SideState,
 ) -> Result<String, InvalidTemplate> {
-    let place = Place::root(PLACE);
+    let place = FieldPlace::root(PLACE);
     let place = place.field("name");
     let Some(fixed) = at(spec, &INGRESS).and_then(|ingress| at(ingress, &["name"])) else {
         return Ok(ingress_name(&owner.name, state));
@@ -49,8 +49,8 @@ pub fn ingress_service(
     selector: &str,
 ) -> Result<Value, InvalidTemplate> {
     let users = match state {
-        SideState::Live => Users::of(spec, &INGRESS)?,
-        SideState::Preview => Users::default(),
+        SideState::Live => ChildMetadata::of(spec, &INGRESS)?,
+        SideState::Preview => ChildMetadata::default(),
     };
     let ingress = at(spec, &INGRESS).unwrap_or(&Value::Null);
     let mut body = json!({
@@ -78,7 +78,7 @@ pub fn admin_service(owner: &DataPlaneOwner, state: SideState, selector: &str) -
     json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": owner.metadata(&admin_name(&owner.name, state), &labels, Users::default()),
+        "metadata": owner.metadata(&admin_name(&owner.name, state), &labels, ChildMetadata::default()),
         "spec": {
             "type": "ClusterIP",
             "clusterIP": "None",
@@ -95,7 +95,7 @@ fn service_labels(state: SideState, kind: &'static str) -> [(&'static str, &'sta
 
 /// Type and policies of the live Service. What has a default is stated, so that a hand edit of it is one.
 fn set_traffic(body: &mut Value, ingress: &Value) -> Result<(), InvalidTemplate> {
-    let place = Place::root(PLACE);
+    let place = FieldPlace::root(PLACE);
     let text = |field: &str| match at(ingress, &[field]) {
         Some(value) => {
             place.field(field).string(value).map(|text| Some(text).filter(|text| !text.is_empty()))
@@ -118,7 +118,7 @@ fn set_traffic(body: &mut Value, ingress: &Value) -> Result<(), InvalidTemplate>
 
 /// Ports of the Service: those of the spec, each once, or Kong's 80 and 443.
 fn ports(ingress: &Value, state: SideState) -> Result<Vec<Value>, InvalidTemplate> {
-    let place = Place::root(PLACE);
+    let place = FieldPlace::root(PLACE);
     let place = place.field("ports");
     let listed = at(ingress, &["ports"]).map_or(Ok(&[][..]), |ports| place.list(ports))?;
     if listed.is_empty() {
@@ -149,7 +149,7 @@ struct ServicePort<'a> {
 }
 
 impl<'a> ServicePort<'a> {
-    fn read(port: &'a Map<String, Value>, place: &Place<'_>) -> Result<Self, InvalidTemplate> {
+    fn read(port: &'a Map<String, Value>, place: &FieldPlace<'_>) -> Result<Self, InvalidTemplate> {
         let member = |field: &str| port.get(field).filter(|value| !value.is_null());
         let text = |field: &str| match member(field) {
             Some(value) => {

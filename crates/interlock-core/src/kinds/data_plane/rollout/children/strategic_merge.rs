@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::invalid::{InvalidTemplate, Place, TemplateProblem};
+use super::invalid::{FieldPlace, InvalidTemplate, TemplateProblem};
 use crate::kinds::data_plane::rollout::list_keys::ListKey;
 
 const DIRECTIVE: &str = "$patch";
@@ -20,11 +20,11 @@ const HANDLERS: [&str; 5] = ["exec", "grpc", "httpGet", "sleep", "tcpSocket"];
 type Object = Map<String, Value>;
 
 /// The patch merged over the base.
-pub(super) fn merge(base: Value, patch: &Value, place: &Place<'_>) -> Result<Value, InvalidTemplate> {
+pub(super) fn merge(base: Value, patch: &Value, place: &FieldPlace<'_>) -> Result<Value, InvalidTemplate> {
     over(Some(base), patch, place)
 }
 
-fn over(base: Option<Value>, patch: &Value, place: &Place<'_>) -> Result<Value, InvalidTemplate> {
+fn over(base: Option<Value>, patch: &Value, place: &FieldPlace<'_>) -> Result<Value, InvalidTemplate> {
     match (base, patch) {
         (None, Value::Object(patch)) => objects(Map::new(), patch, place).map(Value::Object),
         (None, Value::Array(patch)) => lists(Vec::new(), patch, place).map(Value::Array),
@@ -40,7 +40,7 @@ fn over(base: Option<Value>, patch: &Value, place: &Place<'_>) -> Result<Value, 
     }
 }
 
-fn objects(mut base: Object, patch: &Object, place: &Place<'_>) -> Result<Object, InvalidTemplate> {
+fn objects(mut base: Object, patch: &Object, place: &FieldPlace<'_>) -> Result<Object, InvalidTemplate> {
     match directive(patch, place)? {
         Directive::Merge => {}
         Directive::Replace => base.clear(),
@@ -63,7 +63,7 @@ fn objects(mut base: Object, patch: &Object, place: &Place<'_>) -> Result<Object
     Ok(base)
 }
 
-fn is_removed(name: &str, value: &Value, place: &Place<'_>) -> Result<bool, InvalidTemplate> {
+fn is_removed(name: &str, value: &Value, place: &FieldPlace<'_>) -> Result<bool, InvalidTemplate> {
     let Some(object) = value.as_object() else { return Ok(value.is_null()) };
     let empty_probe = object.is_empty() && PROBES.contains(&name);
     Ok(empty_probe || directive(object, place)? == Directive::Delete)
@@ -78,7 +78,7 @@ fn keep_one_handler(base: &mut Option<Value>, patch: &Value) {
     base.retain(|name, _| !HANDLERS.contains(&name.as_str()) || names(name));
 }
 
-fn lists(base: Vec<Value>, patch: &[Value], place: &Place<'_>) -> Result<Vec<Value>, InvalidTemplate> {
+fn lists(base: Vec<Value>, patch: &[Value], place: &FieldPlace<'_>) -> Result<Vec<Value>, InvalidTemplate> {
     let Some(key) = place.name().and_then(ListKey::of_pod_template) else {
         return patch.iter().enumerate().map(|(i, value)| over(None, value, &place.index(i))).collect();
     };
@@ -108,7 +108,7 @@ fn lists(base: Vec<Value>, patch: &[Value], place: &Place<'_>) -> Result<Vec<Val
 
 /// The user's elements in their order, and the generated ones that the user does not list. Generated variables are
 /// first: the user's may refer to them.
-fn joined(mut listed: Vec<Value>, mut rest: Vec<Value>, place: &Place<'_>) -> Vec<Value> {
+fn joined(mut listed: Vec<Value>, mut rest: Vec<Value>, place: &FieldPlace<'_>) -> Vec<Value> {
     if place.name() == Some("ports") {
         // A pod cannot have two ports of one name.
         let names: HashSet<&str> = listed.iter().filter_map(|port| port.get("name")?.as_str()).collect();
@@ -123,7 +123,7 @@ fn joined(mut listed: Vec<Value>, mut rest: Vec<Value>, place: &Place<'_>) -> Ve
 }
 
 /// Whether an element takes the place of a generated one as a whole: two sources would exclude each other.
-fn is_whole(place: &Place<'_>, element: &Object) -> bool {
+fn is_whole(place: &FieldPlace<'_>, element: &Object) -> bool {
     match place.name() {
         Some("env") => true,
         Some("volumes") => element.iter().any(|(name, value)| name != "name" && !value.is_null()),
@@ -143,7 +143,7 @@ struct KeyedPatch<'p> {
 }
 
 impl<'p> KeyedPatch<'p> {
-    fn read(patch: &'p [Value], key: ListKey, place: &Place<'_>) -> Result<Self, InvalidTemplate> {
+    fn read(patch: &'p [Value], key: ListKey, place: &FieldPlace<'_>) -> Result<Self, InvalidTemplate> {
         let mut read = Self { replaces: false, deleted: HashSet::new(), listed: Vec::new() };
         for (i, element) in patch.iter().enumerate() {
             let place = place.index(i);
@@ -174,7 +174,7 @@ impl<'p> KeyedPatch<'p> {
 
 fn once_each<'p>(
     listed: Vec<(String, &'p Object)>,
-    place: &Place<'_>,
+    place: &FieldPlace<'_>,
 ) -> Result<Vec<(String, &'p Object)>, InvalidTemplate> {
     let mut seen = HashSet::new();
     match listed.iter().find(|(key, _)| !seen.insert(key.as_str())) {
@@ -187,7 +187,7 @@ fn once_each<'p>(
 /// first where something between them refers to it, as the API server takes each name once.
 fn last_of_each<'p>(
     listed: Vec<(String, &'p Object)>,
-    place: &Place<'_>,
+    place: &FieldPlace<'_>,
 ) -> Result<Vec<(String, &'p Object)>, InvalidTemplate> {
     let mut last: HashMap<&str, usize> = HashMap::new();
     for (i, (key, _)) in listed.iter().enumerate() {
@@ -222,7 +222,7 @@ enum Directive {
     Delete,
 }
 
-fn directive(object: &Object, place: &Place<'_>) -> Result<Directive, InvalidTemplate> {
+fn directive(object: &Object, place: &FieldPlace<'_>) -> Result<Directive, InvalidTemplate> {
     match object.get(DIRECTIVE) {
         None => Ok(Directive::Merge),
         Some(value) => match value.as_str() {
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     fn merged(base: Value, patch: Value) -> Result<Value, String> {
-        merge(base, &patch, &Place::root("t")).map_err(|error| error.to_string())
+        merge(base, &patch, &FieldPlace::root("t")).map_err(|error| error.to_string())
     }
 
     #[rstest]

@@ -82,7 +82,6 @@ fn with_ingress(ingress: Value) -> Value {
     "metadata.name is longer than 63 characters, the longest value of a label: choose a shorter name"
 )]
 #[case::empty_selector(overridden(""), OVERRIDE)]
-#[case::no_value(overridden("app="), OVERRIDE)]
 #[case::no_key(overridden("app=a,=b"), OVERRIDE)]
 #[case::two_values(overridden("app=a=b"), OVERRIDE)]
 #[case::trailing_comma(overridden("app=a,"), OVERRIDE)]
