@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::error::{CliError, of_watch};
 
 /// What errors call the objects of a kind.
-pub(super) struct WatchedKind {
+pub(super) struct WatchTarget {
     /// The kind.
     pub(super) kind: &'static str,
     /// The resource, as rights name it.
@@ -22,7 +22,7 @@ pub(super) struct WatchedKind {
 }
 
 /// Instances.
-pub(super) const INSTANCE: WatchedKind = WatchedKind { kind: "Instance", resource: "instances.kudo.dev" };
+pub(super) const INSTANCE: WatchTarget = WatchTarget { kind: "Instance", resource: "instances.kudo.dev" };
 
 /// Watches an object until a condition is met, which may be its deletion; `None` after a timeout. A
 /// broken watch is restarted.
@@ -32,7 +32,7 @@ pub(super) const INSTANCE: WatchedKind = WatchedKind { kind: "Instance", resourc
 /// nothing then.
 pub(super) async fn until<K, T>(
     objects: Api<K>,
-    kind: &WatchedKind,
+    kind: &WatchTarget,
     name: &str,
     limit: Duration,
     mut look: impl FnMut(Option<K>) -> Option<T>,
@@ -70,7 +70,7 @@ where
 }
 
 /// The error of who may not watch an object.
-pub(super) fn unwatchable(kind: &WatchedKind, name: &str, error: &Error) -> CliError {
+pub(super) fn unwatchable(kind: &WatchTarget, name: &str, error: &Error) -> CliError {
     of_watch(&format!("{} {name} cannot be waited for", kind.kind), error).next(format!(
         "ask an administrator for the verbs list and watch on {}; what was asked for goes on all the same",
         kind.resource

@@ -117,7 +117,7 @@ fn described(
             executor: executor.clone(),
             store: context.store.clone(),
             leadership: context.leadership.clone(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         };
         let gate = LeaderGate::new(context.leadership.clone());
         let gate =

@@ -8,6 +8,6 @@ pub mod gate;
 pub mod index;
 pub mod pool;
 pub mod queue;
-mod read_set;
+mod reconcile_reads;
 pub mod reconciler;
 mod workers;

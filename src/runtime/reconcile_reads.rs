@@ -25,7 +25,7 @@ const CONCURRENT: usize = 8;
 
 /// What a reconciler has asked to see.
 #[derive(Debug, Default)]
-pub struct ReadSet {
+pub struct ReconcileReads {
     found: BTreeMap<ObjectKey, Option<Arc<Value>>>,
     listed: BTreeMap<ObjectList, Vec<Arc<Value>>>,
     answered: BTreeMap<PodRequest, PodAnswer>,
@@ -46,7 +46,7 @@ impl From<ApiFailure> for ReadError {
     }
 }
 
-impl ReadSet {
+impl ReconcileReads {
     /// The input of a decision on an object.
     pub fn input<'a>(&'a self, object: &'a Value, now: Timestamp) -> ReconcileInput<'a> {
         let Self { found, listed, answered } = self;
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn pods_are_asked_within_a_limit() {
-        let mut reads = ReadSet::default();
+        let mut reads = ReconcileReads::default();
         reads.ask(requests(ASKS)).await.unwrap();
         let now = Timestamp::UNIX_EPOCH;
         let input = reads.input(&Value::Null, now);

@@ -21,7 +21,7 @@ use super::executor::{Executor, OfProcess};
 use super::gate::LeaderEpoch;
 use super::index::Store;
 use super::queue::FairnessGroup;
-use super::read_set::{ReadError, ReadSet};
+use super::reconcile_reads::{ReadError, ReconcileReads};
 use crate::cluster::lease::Leadership;
 
 /// Objects of one kind that are reconciled at once.
@@ -47,8 +47,8 @@ pub struct DescribedKind {
     pub store: Arc<Store>,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
-    /// Objects about which people were told that a right is missing, until a reconcile succeeds.
-    pub told: Mutex<HashSet<NamespacedName>>,
+    /// Objects with a published Event about a missing right; removed when a reconcile succeeds.
+    pub reported: Mutex<HashSet<NamespacedName>>,
 }
 
 /// How a reconcile ended without an action of its own.
@@ -104,7 +104,7 @@ impl Controller for DescribedKind {
         match self.steps(&self.key_of(key), epoch).await {
             Err(Interrupted::NotLeading | Interrupted::Gone) => Action::AwaitChange,
             Ok(after) => {
-                self.told().remove(key);
+                self.reported().remove(key);
                 after.map_or(Action::AwaitChange, Action::Requeue)
             }
             Err(Interrupted::TooMuch(what)) => {
@@ -125,9 +125,9 @@ impl DescribedKind {
         ObjectKey { gvk: self.resource.gvk(), namespace, name: key.name.clone() }
     }
 
-    fn told(&self) -> MutexGuard<'_, HashSet<NamespacedName>> {
+    fn reported(&self) -> MutexGuard<'_, HashSet<NamespacedName>> {
         // Changes of the set do not panic half-way.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reports a failed request: in the log, and once on the object where a right is missing.
@@ -138,7 +138,7 @@ impl DescribedKind {
             return;
         }
         warn!(object = %key, code, message, "a reconcile was refused; trying again later");
-        if code != 403 || !self.told().insert(key.clone()) {
+        if code != 403 || !self.reported().insert(key.clone()) {
             return;
         }
         let key = self.key_of(key);
@@ -154,7 +154,7 @@ impl DescribedKind {
     /// Steps until the reconciler waits; returns after which time it wants to see the object again.
     async fn steps(&self, key: &ObjectKey, epoch: LeaderEpoch) -> Result<Option<Duration>, Interrupted> {
         let mut object = self.read(key).await?;
-        let (mut reads, mut conflicts) = (ReadSet::default(), 0);
+        let (mut reads, mut conflicts) = (ReconcileReads::default(), 0);
         for _ in 0..STEPS {
             match (self.reconciler.reconcile)(&reads.input(&object, Timestamp::now())) {
                 ReconcileStep::Await(after) => return Ok(after),
@@ -169,7 +169,7 @@ impl DescribedKind {
                         }
                     }
                     // What was read may have changed with it.
-                    reads = ReadSet::default();
+                    reads = ReconcileReads::default();
                     object = self.read(key).await?;
                 }
             }

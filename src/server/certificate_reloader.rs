@@ -82,7 +82,7 @@ impl CertificateFiles {
 const READS: usize = 8;
 
 /// Reads a file until two reads agree: one that overlaps a write may return the head of the old content and
-/// the tail of the new, which can be valid PEM of something that nobody wrote.
+/// the tail of the new, which can be valid PEM of a certificate that was never written.
 pub(super) async fn read(path: &Path) -> Result<Vec<u8>, UnreadableFile> {
     let unreadable = |source| UnreadableFile { path: path.to_owned(), source };
     let mut before = read_once(path).await.map_err(unreadable)?;

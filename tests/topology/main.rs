@@ -105,7 +105,7 @@ impl World {
         let key = Key::of(&object);
         let id = self.id(key.kind);
         // An object that was deleted does not come back: the next one has another uid. One that a watch by labels
-        // told to be gone does, with a later version.
+        // reported as gone does, with a later version.
         let gone_at = self.known.gone.get(objects::uid(&object));
         let buried =
             gone_at.is_some_and(|gone_at| self.version <= *gone_at) && !self.known.objects.contains_key(&key);

@@ -19,13 +19,13 @@ use serde_json::Value;
 use crate::cli::error::{CliError, api, reason};
 use crate::cli::target::TargetFlags;
 use crate::cli::watch;
-use crate::cli::watch::WatchedKind;
+use crate::cli::watch::WatchTarget;
 
 /// Most DataPlanes whose names are compared with one that does not exist.
 const COMPARED: u32 = 500;
 
-const WATCHED: WatchedKind =
-    WatchedKind { kind: "DataPlane", resource: "dataplanes.gateway-operator.konghq.com" };
+const WATCHED: WatchTarget =
+    WatchTarget { kind: "DataPlane", resource: "dataplanes.gateway-operator.konghq.com" };
 
 /// A DataPlane of a cluster.
 pub(super) struct DataPlaneRef {
@@ -37,7 +37,7 @@ pub(super) struct DataPlaneRef {
 
 /// The live spec that a stamp refers to.
 #[derive(Debug, Default)]
-pub(super) struct KeptSpec {
+pub(super) struct KeptLiveSpec {
     /// The spec, where it was read.
     pub(super) spec: Option<Value>,
     /// Why it was not.
@@ -81,12 +81,12 @@ impl DataPlaneRef {
     }
 
     /// The live spec, where the stamp only refers to it and something else is stored.
-    pub(super) async fn kept(&self, object: &Value) -> KeptSpec {
+    pub(super) async fn kept(&self, object: &Value) -> KeptLiveSpec {
         let referenced = referenced_spec(object).filter(|hash| live_spec::hash(&object["spec"]) != *hash);
-        let Some(hash) = referenced else { return KeptSpec::default() };
+        let Some(hash) = referenced else { return KeptLiveSpec::default() };
         match self.revision(object, &hash).await {
-            Ok(spec) => KeptSpec { spec: Some(spec), unread: None },
-            Err(why) => KeptSpec { spec: None, unread: Some(why) },
+            Ok(spec) => KeptLiveSpec { spec: Some(spec), unread: None },
+            Err(why) => KeptLiveSpec { spec: None, unread: Some(why) },
         }
     }
 

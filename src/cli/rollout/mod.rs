@@ -27,7 +27,7 @@ pub struct RolloutCommand {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Shows the phase of a rollout, what is live, what is staged, and what it waits for.
-    Status(status::StatusFlags),
+    Status(status::RolloutStatusFlags),
     /// Promotes what is staged, when its pods are ready: 0 requested or live, 1 nothing is staged.
     Promote(VerbFlags),
     /// Sets the spec back to what is live: 0 set back, 1 nothing is staged.

@@ -26,7 +26,7 @@ pub(super) async fn run(plane: &DataPlaneRef, flags: &VerbFlags) -> Result<(), C
     let hash = staged(plane, &object).await?;
     let follower = PromotionFollower::of(&object);
     let requested = request(plane, object, &hash).await?;
-    output::line(&plain(&told(plane, &requested, &hash)))?;
+    output::line(&plain(&requested_line(plane, &requested, &hash)))?;
     if !flags.wait {
         return Ok(());
     }
@@ -69,7 +69,7 @@ async fn request(plane: &DataPlaneRef, mut object: Value, hash: &SpecHash) -> Re
         .next("try again"))
 }
 
-fn told(plane: &DataPlaneRef, object: &Value, hash: &SpecHash) -> String {
+fn requested_line(plane: &DataPlaneRef, object: &Value, hash: &SpecHash) -> String {
     let summary = RolloutSummary::of(object, None);
     let done = format!("dataplane {}: the promotion of spec {} is requested", plane.key(), hash.short());
     match summary.phase {

@@ -16,7 +16,7 @@ use crate::cli::output::OutputFlag;
 /// Flags of `status`.
 #[derive(Args, Debug)]
 #[group(skip)]
-pub(super) struct StatusFlags {
+pub(super) struct RolloutStatusFlags {
     #[command(flatten)]
     pub(super) name: DataPlaneName,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(super) struct StatusFlags {
 }
 
 /// Prints the state of a rollout.
-pub(super) async fn run(plane: &DataPlaneRef, flags: &StatusFlags) -> Result<(), CliError> {
+pub(super) async fn run(plane: &DataPlaneRef, flags: &RolloutStatusFlags) -> Result<(), CliError> {
     let object = plane.get().await?;
     let kept = plane.kept(&object).await;
     let mut summary = RolloutSummary::of(&object, kept.spec.as_ref());

@@ -64,7 +64,7 @@ fn a_definition_goes_away_in_time(#[case] kind: &str, #[case] definitions: &[&st
     world.assert_same_process();
 }
 
-/// Waits until the API server lists a kind. Where nobody has asked for it yet, its definition, once deleted,
+/// Waits until the API server lists a kind. Before the first request for the kind, its definition, once deleted,
 /// can stay for the five minutes of a resync with `could not list instances: storage is (re)initializing`:
 /// the API server's finalizer meets the conflict of its own status write, and drops the key. Seen here, and
 /// in <https://github.com/operator-framework/operator-controller/issues/1437>.

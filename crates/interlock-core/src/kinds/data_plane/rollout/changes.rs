@@ -59,8 +59,7 @@ pub enum FieldChange {
     Removed,
 }
 
-// The signature is that of serde.
-#[allow(clippy::trivially_copy_pass_by_ref)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }
@@ -107,7 +106,7 @@ impl StagedChanges {
             (Some(Value::Array(_)) | None, Some(Value::Array(_))) | (Some(Value::Array(_)), None) => {
                 self.lists(path, live, staged);
             }
-            // Of a container that is new, its variables are told as those of one that was there.
+            // The variables of a new container are listed like those of an existing one.
             (Some(Value::Object(gone)), None) if gone.contains_key("env") => {
                 self.leaf(path, live, staged);
                 self.step(path, ".env".to_owned(), gone.get("env"), empty.get("env"));

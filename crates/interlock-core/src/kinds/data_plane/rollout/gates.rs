@@ -37,7 +37,7 @@ fn list(of: &DataPlaneView<'_>, gvk: Gvk, labels: BTreeMap<String, String>) -> O
     ObjectList { gvk, namespace: of.namespace.to_owned(), labels }
 }
 
-/// The pods of a Deployment's present ReplicaSet: those that the template made, and nobody who wears their labels.
+/// The pods of a Deployment's present ReplicaSet: pods of another owner with the same labels do not count.
 pub fn of_deployment<'p>(pods: &'p [Arc<Value>], deployment: &str) -> impl Iterator<Item = &'p Value> {
     let made = move |pod: &&Value| {
         let references = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten();

@@ -63,7 +63,7 @@ pub enum LiveRecord {
 pub enum LostSpec {
     /// There is no annotation while a change is staged, or what it refers to is gone.
     Missing,
-    /// The annotation was written by somebody else.
+    /// The annotation is not the recorded one.
     Mismatch,
 }
 
@@ -104,7 +104,7 @@ pub fn record(of: &DataPlaneView<'_>, found: &BTreeMap<ObjectKey, Option<Arc<Val
         let colour = Colour::of_selector(of.uid, &selector).unwrap_or(colour);
         return LiveRecord::Lost { selector, colour, why: LostSpec::Mismatch };
     }
-    // A live side that was never ready serves nobody: a correction is not staged beside it.
+    // A live side that was never ready has no traffic: a correction is made in place, not staged.
     let now = match of.is_blue_green() && has_served(of) {
         true => live_spec::after(Some(spec.clone()), of.spec()),
         false => of.wanted_spec(),

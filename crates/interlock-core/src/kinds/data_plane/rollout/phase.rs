@@ -84,7 +84,7 @@ pub struct RolloutFacts {
     pub answers: PromotionGate,
     /// What the annotation requests, if it is there.
     pub promotion: Option<PromotionRequest>,
-    /// Whether a promotion waits for nobody.
+    /// Whether a promotion needs no request.
     pub automatic: bool,
     /// What was recorded last.
     pub recorded: Option<Recorded>,

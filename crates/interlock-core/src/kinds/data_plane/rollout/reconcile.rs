@@ -172,7 +172,7 @@ impl Pass<'_> {
     }
 
     /// The selector that a Service of the live side keeps although another is committed: that of the former side,
-    /// as long as that has pods and the live side has none, as when somebody deleted its Deployment.
+    /// as long as that has pods and the live side has none, as after a deletion of its Deployment.
     fn kept_selector(&self, child: ChildRole) -> Option<String> {
         if !matches!(child, ChildRole::LiveIngress | ChildRole::LiveAdmin) {
             return None;

@@ -1,7 +1,7 @@
 //! The two sides of a DataPlane, and the names of what belongs to them.
 //!
 //! Names are a function of the DataPlane's name, so that what is made again has the name that it had. Which side is
-//! live is recorded by its selector, never told by age.
+//! live is recorded by its selector, never inferred from age.
 
 use uuid::Uuid;
 

@@ -59,7 +59,7 @@ impl<'a> DataPlaneView<'a> {
         live_spec::is_staged(self.spec())
     }
 
-    /// Whether a promotion waits for nobody: Kong's `AutomaticPromotion`.
+    /// Whether a promotion needs no request: Kong's `AutomaticPromotion`.
     pub fn promotes_automatically(&self) -> bool {
         const STRATEGY: &str = "/deployment/rollout/strategy/blueGreen/promotion/strategy";
         self.spec().pointer(STRATEGY).is_some_and(|strategy| strategy == "AutomaticPromotion")

@@ -59,7 +59,7 @@ impl ChildRole {
     pub fn key(self, owner: &DataPlaneOwner, colour: Colour, spec: &Value) -> ObjectKey {
         let name = &owner.name;
         let ingress = |state| {
-            // What is no name is told where the Service is made.
+            // The function that makes the Service reports an invalid name.
             let fixed = children::ingress_service_name(owner, spec, state);
             fixed.unwrap_or_else(|_| ingress_name(name, state))
         };
@@ -102,7 +102,7 @@ fn number(value: &Value) -> Option<i32> {
     i32::try_from(value.as_i64()?).ok()
 }
 
-/// Whether somebody else, such as an autoscaler, set the replicas.
+/// Whether another field manager, such as an autoscaler, owns the replicas.
 fn is_scaled_by_another(deployment: &Value) -> bool {
     let entries = deployment["metadata"]["managedFields"].as_array().into_iter().flatten();
     let mut others = entries.filter(|entry| !is_of_interlock(entry));
@@ -174,15 +174,15 @@ pub enum ChildState {
     AsWanted,
     /// It is being deleted: it is made again when it is gone.
     Terminating,
-    /// An object of that name is somebody else's.
+    /// The object of that name has another owner.
     Foreign,
     /// It is not there.
     Missing,
     /// It was made from another spec.
     Outdated,
-    /// Somebody changed this field of it.
+    /// Another field manager changed this field.
     Edited(String),
-    /// Somebody gave its Kong this variable.
+    /// Another field manager added this variable of Kong.
     Extended(String),
 }
 

@@ -6,8 +6,8 @@ use crate::kinds::data_plane::rollout::list_keys::ListKey;
 
 type Fields = Map<String, Value>;
 
-/// Whether all fields of an apply body are still those of a manager, whatever their values: nobody else has written
-/// them since. Where one differs all the same, an admission plugin changed it in that manager's own request.
+/// Whether all fields of an apply body are still those of a manager, whatever their values: no other manager has
+/// written them since. Where one differs all the same, an admission plugin changed it in that manager's own request.
 pub fn owns_all(found: &Value, body: &Value, manager: &str) -> bool {
     let entries = found.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
     let owned: Vec<&Fields> = entries
@@ -46,7 +46,7 @@ fn has_all(field: &str, owned: &[&Fields], value: &Value) -> bool {
     }
 }
 
-/// What nobody owns.
+/// Fields that no manager owns.
 const IDENTITY: [(&str, &str); 4] =
     [("", "apiVersion"), ("", "kind"), ("metadata", "name"), ("metadata", "namespace")];
 
