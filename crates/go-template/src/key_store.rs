@@ -2,7 +2,7 @@
 //! A key is a function of its inputs, so what is kept changes nothing but the time that it takes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Keys of the renderings that share a [`Keys`], each as often as its work counts: 24 for one of RSA with
@@ -123,6 +123,7 @@ pub struct Keys {
     owner: Arc<str>,
     spent: Arc<AtomicUsize>,
     count: Arc<AtomicUsize>,
+    kept: Arc<AtomicBool>,
 }
 
 impl Keys {
@@ -145,7 +146,14 @@ impl Keys {
         self.store.find(&self.owner, id).unwrap_or_default()
     }
 
+    /// Whether these renderings have made a key, or went on in the search for one: after an interruption, the next
+    /// try begins where they ended.
+    pub fn have_progressed(&self) -> bool {
+        self.kept.load(Ordering::Relaxed)
+    }
+
     pub(super) fn keep(&self, id: KeyId, progress: &KeySearch) {
+        self.kept.store(true, Ordering::Relaxed);
         self.store.keep(&self.owner, id, progress);
     }
 }

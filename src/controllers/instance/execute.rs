@@ -38,6 +38,9 @@ const CLEANUP_BACKOFF: Duration = Duration::from_secs(2);
 /// Pause before a pass for which no thread was free; it has waited for one already.
 const BUSY: Duration = Duration::from_secs(2);
 
+/// Pause before an interrupted task goes on: shorter than a back-off, and long enough for others to get a thread.
+const SOON: Duration = Duration::from_millis(250);
+
 /// Pause before an Instance is reconciled again whose OperatorVersion exceeds the size budget.
 const ROOM: Duration = Duration::from_secs(30);
 
@@ -194,6 +197,7 @@ async fn run(
         Ended::Finished | Ended::Superseded => Flow::Again,
         Ended::Waiting | Ended::Gone => Flow::End(Action::AwaitChange),
         Ended::Retry => Flow::End(Action::Retry),
+        Ended::Interrupted => Flow::End(Action::Requeue(SOON)),
         Ended::Busy => Flow::End(Action::Requeue(BUSY)),
         Ended::Failed(failure) => return Err(failure),
     })

@@ -68,6 +68,8 @@ impl InvalidTask {
 pub enum TaskError {
     /// A transient error: the engine retries the task.
     Transient(String),
+    /// It was interrupted, but is nearer to its end than before: the engine retries the task soon.
+    Interrupted(String),
     /// A refusal that only a person can remedy, such as a missing right: the engine retries the task, too.
     Refused(String),
     /// The definition of the task is invalid.

@@ -187,6 +187,8 @@ pub struct TaskFailure {
 pub enum FailureKind {
     /// It may.
     Transient,
+    /// The task was interrupted, and is nearer to its end than before.
+    Interrupted,
     /// The API server refused the request (400, 401, 403): only a person can help.
     Refused,
     /// A kind is not served: only a person can help.
@@ -197,7 +199,7 @@ impl TaskFailure {
     /// The reason of `Stalled` where only a person can help.
     pub fn stalls(&self) -> Option<&'static str> {
         match self.kind {
-            FailureKind::Transient => None,
+            FailureKind::Transient | FailureKind::Interrupted => None,
             FailureKind::Refused => Some("RequestRefused"),
             FailureKind::MissingDefinition => Some("MissingDependency"),
         }

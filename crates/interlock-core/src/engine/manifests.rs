@@ -164,7 +164,10 @@ fn is_namespaced(object: &Value, defined: &BTreeMap<(String, String), bool>) -> 
 
 fn text(error: TaskError) -> String {
     match error {
-        TaskError::Transient(cause) | TaskError::Refused(cause) | TaskError::Fatal { cause, .. } => cause,
+        TaskError::Transient(cause)
+        | TaskError::Interrupted(cause)
+        | TaskError::Refused(cause)
+        | TaskError::Fatal { cause, .. } => cause,
         TaskError::Build(invalid) => invalid.to_string(),
     }
 }

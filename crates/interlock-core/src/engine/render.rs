@@ -162,7 +162,11 @@ fn render(context: &TaskContext<'_>, file: &str, root: &Root<'_>, keys: &Keys) -
             ));
         }
         let cause = format!("error expanding template {file}: error rendering template: {error}");
-        if error.is_transient() { TaskError::Transient(cause) } else { fatal(cause) }
+        match error.is_transient() {
+            true if keys.have_progressed() => TaskError::Interrupted(cause),
+            true => TaskError::Transient(cause),
+            false => fatal(cause),
+        }
     })
 }
 
@@ -309,7 +313,7 @@ mod tests {
         let made = loop {
             match pass(&package, &store, &limit) {
                 Ok(made) => break made,
-                Err(error) => assert!(matches!(error, TaskError::Transient(_)), "{error:?}"),
+                Err(error) => assert!(matches!(error, TaskError::Interrupted(_)), "{error:?}"),
             }
             tries += 1;
             assert!(tries < 1000, "the plan never ends");

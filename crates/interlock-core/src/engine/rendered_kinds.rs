@@ -92,7 +92,9 @@ fn applied_by(context: &TaskContext<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeS
     }
     let objects = match render::objects(context, &files) {
         Ok(objects) => objects,
-        Err(error @ (TaskError::Transient(_) | TaskError::Refused(_))) => return Err(error),
+        Err(error @ (TaskError::Transient(_) | TaskError::Interrupted(_) | TaskError::Refused(_))) => {
+            return Err(error);
+        }
         Err(TaskError::Build(_) | TaskError::Fatal { .. }) => return Ok(BTreeSet::new()),
     };
     Ok(objects.iter().filter_map(Gvk::of).filter(|gvk| among.contains(gvk)).collect())

@@ -49,6 +49,8 @@ pub enum Ended {
     Waiting,
     /// The run waits for something that no watch reports, or for a retry.
     Retry,
+    /// An interrupted task is nearer to its end, and goes on soon.
+    Interrupted,
     /// The run is over; its end is recorded.
     Finished,
     /// The run is not current any more; decide again.
@@ -256,6 +258,11 @@ impl<'a> Pass<'a> {
     async fn settle(&mut self, phase: RecordPhase) -> Result<Ended, Stop> {
         let ended = match &phase {
             RecordPhase::Over { .. } => Ended::Finished,
+            RecordPhase::Waiting { failure: Some(failure), .. }
+                if failure.kind == FailureKind::Interrupted =>
+            {
+                Ended::Interrupted
+            }
             RecordPhase::Waiting { .. }
                 if !self.tried_again && self.watch_state.watches_suffice(self.engine.instance()) =>
             {

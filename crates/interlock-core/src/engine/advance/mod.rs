@@ -325,6 +325,7 @@ impl Walk<'_> {
         let task = tasks::build(definition).map_err(|error| build(&error))?;
         task.advance(context, self.observed, &mut self.owners).map_err(|error| match error {
             TaskError::Transient(error) => TaskEnd::Retry(FailureKind::Transient, error),
+            TaskError::Interrupted(error) => TaskEnd::Retry(FailureKind::Interrupted, error),
             TaskError::Refused(error) => TaskEnd::Retry(FailureKind::Refused, error),
             TaskError::Build(error) => build(&error),
             TaskError::Fatal { reason, cause } => {

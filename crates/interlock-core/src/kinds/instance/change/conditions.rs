@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::api::condition::{ConditionChange, ConditionStatus, WantedCondition};
 use crate::api::meta::condition as types;
-use crate::engine::lookup::TaskFailure;
+use crate::engine::lookup::{FailureKind, TaskFailure};
 
 /// How long attempts may fail with an error that may pass before a person is asked for help.
 pub const RETRY_LIMIT: SignedDuration = SignedDuration::from_mins(2);
@@ -32,7 +32,7 @@ pub fn stalled(reason: &str, message: impl Into<String>) -> Vec<ConditionChange>
 pub fn retrying(failure: &TaskFailure, since: Timestamp, now: Timestamp) -> Vec<ConditionChange> {
     match failure.stalls() {
         Some(reason) => stalled(reason, failure.message.as_str()),
-        None if now.duration_since(since) >= RETRY_LIMIT => {
+        None if failure.kind == FailureKind::Transient && now.duration_since(since) >= RETRY_LIMIT => {
             stalled("TransientError", failure.message.as_str())
         }
         None => reconciling(types::RETRYING, failure.message.as_str()),
@@ -86,7 +86,6 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::engine::lookup::FailureKind;
 
     fn named<'c>(changes: &'c [ConditionChange], type_: &str) -> Option<&'c str> {
         changes.iter().find_map(|change| match change {
@@ -99,6 +98,7 @@ mod tests {
     #[case::just_now(FailureKind::Transient, 0, Some("Retrying"), None)]
     #[case::not_for_long(FailureKind::Transient, 119, Some("Retrying"), None)]
     #[case::for_two_minutes(FailureKind::Transient, 120, None, Some("TransientError"))]
+    #[case::going_on(FailureKind::Interrupted, 120, Some("Retrying"), None)]
     #[case::refused(FailureKind::Refused, 0, None, Some("RequestRefused"))]
     #[case::without_a_definition(FailureKind::MissingDefinition, 0, None, Some("MissingDependency"))]
     fn an_error_is_retried_until_only_a_person_can_help(
