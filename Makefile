@@ -35,7 +35,7 @@ run: tools
 
 # Cases on a control plane wait more than they compute, so twice as many run at a time as there are cores. The
 # other suites measure time, and run as many as there are cores.
-PACKAGES := -p crd-schema -p go-template -p interlock-core -p interlock
+PACKAGES := -p crd-schema -p go-template -p interlock-core -p interlock --features interlock/pod-proxy
 SUITES := $(filter-out e2e,$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 .PHONY: test
 test: peers
@@ -55,12 +55,12 @@ test: peers
 .PHONY: check
 check:
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	cargo test --locked -q -p crd-schema -p go-template -p interlock-core
 
 .PHONY: soak
 soak: peers
-	INTERLOCK_SOAK=1 cargo test --locked --release -p crd-schema -p go-template -p interlock-core -p interlock --no-fail-fast -- --include-ignored
+	INTERLOCK_SOAK=1 cargo test --locked --release $(PACKAGES) --no-fail-fast -- --include-ignored
 	@hack/image-check
 
 # Coverage-guided; needs the nightly toolchain and cargo-fuzz (`cargo install --locked cargo-fuzz`). Of templates
@@ -88,5 +88,5 @@ bench: peers
 .PHONY: lint
 lint: tools
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	@hack/deny check bans licenses sources

@@ -14,6 +14,7 @@ pub mod kubeconfig;
 pub mod lease;
 pub mod list;
 pub mod path;
+pub mod pod_dialer;
 pub mod pods;
 pub mod read;
 pub mod requests;

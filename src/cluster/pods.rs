@@ -9,7 +9,8 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use interlock_core::reconcile::{PodAnswer, PodRequest, PodResponse};
-use tokio::net::TcpStream;
+
+use super::pod_dialer;
 
 /// From the first packet to the last byte.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -41,7 +42,7 @@ fn pod_address(text: &str) -> Result<IpAddr, String> {
 }
 
 async fn get(address: SocketAddr, path: &str) -> PodAnswer {
-    let stream = TcpStream::connect(address).await.map_err(|e| format!("cannot be reached: {e}"))?;
+    let stream = pod_dialer::dial(address).await.map_err(|e| format!("cannot be reached: {e}"))?;
     let broken = |error: hyper::Error| format!("broke the connection off: {error}");
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let connection = tokio::spawn(connection);

@@ -56,6 +56,7 @@ type options struct {
 	servicePath   bool          // dial a webhook's Service by its EndpointSlices
 	podCIDR       string        // addresses of fake pods
 	podReadyAfter time.Duration // a fake pod's time from scheduled to ready
+	answeringPods bool          // fake pods answer, through a proxy
 	audit         bool          // write dir/audit.log
 	port          int           // of the API server; 0 = a free one
 	startTimeout  time.Duration
@@ -75,6 +76,7 @@ func parse(args []string) (*options, error) {
 	flags.BoolVar(&o.servicePath, "service-path", false, "dial webhooks through the EndpointSlices of their Service")
 	flags.StringVar(&o.podCIDR, "pod-cidr", "10.244.0.0/16", "addresses of fake pods")
 	flags.DurationVar(&o.podReadyAfter, "pod-ready-after", 2*time.Second, "time that a fake pod takes to be ready")
+	flags.BoolVar(&o.answeringPods, "answering-pods", false, "offer a proxy to the fake pods, which answer as Kong does")
 	flags.BoolVar(&o.audit, "audit", false, "write an audit log of level Metadata to DIR/audit.log")
 	flags.IntVar(&o.port, "port", 0, "port of the API server (default: a free one)")
 	flags.DurationVar(&o.startTimeout, "start-timeout", 90*time.Second, "give up when not ready by then")

@@ -21,6 +21,8 @@ type ready struct {
 	Kubeconfigs map[string]string `json:"kubeconfigs"`
 	Pids        map[string]int    `json:"pids"`
 	Audit       string            `json:"audit,omitempty"`
+	// PodProxy is the URL of a proxy to the fake pods.
+	PodProxy string `json:"podProxy,omitempty"`
 	// Workloads is false where only etcd and kube-apiserver were found (KUBEBUILDER_ASSETS):
 	// nothing then makes pods out of Deployments, or collects garbage.
 	Workloads bool `json:"workloads"`
@@ -56,8 +58,16 @@ func up(ctx context.Context, o *options) error {
 		}
 		return err
 	}
+	told := plane.ready()
+	if o.answeringPods {
+		proxy, err := servePods(plane.api)
+		if err != nil {
+			return err
+		}
+		told.PodProxy = proxy
+	}
 	plane.say("ready after %.1f s", time.Since(began).Seconds())
-	if err := json.NewEncoder(os.Stdout).Encode(plane.ready()); err != nil {
+	if err := json.NewEncoder(os.Stdout).Encode(told); err != nil {
 		return err
 	}
 	return plane.serve(ctx, commands)
