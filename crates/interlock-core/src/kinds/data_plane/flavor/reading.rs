@@ -81,6 +81,8 @@ pub struct FlavorReading {
     pub effective: Effective,
     /// Whether anything sets it; else it is the image's default.
     pub said: bool,
+    /// A flavor that is set although this Kong is older than flavors, and ignores it.
+    pub ignored: Option<Flavor>,
     /// The version of Kong, if the image names it.
     pub version: Option<KongVersion>,
     /// The keys that it was computed from beside the template.
@@ -113,6 +115,7 @@ impl FlavorReading {
         Self {
             effective: Effective::Unknown(why),
             said: false,
+            ignored: None,
             version: None,
             keys: Vec::new(),
             elsewhere: Vec::new(),
@@ -123,7 +126,13 @@ impl FlavorReading {
     /// The same template with another flavor.
     #[must_use]
     pub fn with(&self, flavor: Flavor) -> Self {
-        Self { effective: Effective::Known(flavor), said: true, keys: Vec::new(), ..self.clone() }
+        Self {
+            effective: Effective::Known(flavor),
+            said: true,
+            ignored: None,
+            keys: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// The version to look up in the table.
@@ -158,11 +167,12 @@ fn of_proxy(proxy: &Container, surroundings: Surroundings<'_>) -> FlavorReading 
         EnvVariable::Unknown(Unknown::Unseen(key) | Unknown::NoKey(key)) => vec![key.clone()],
         EnvVariable::Unknown(_) | EnvVariable::Unset => Vec::new(),
     };
-    let effective = match version {
-        Some(version) if !version.has_flavors() => Effective::Legacy,
-        _ => effective(proxy, &direct, by_file),
+    let set = effective(proxy, &direct, by_file);
+    let (effective, ignored) = match version {
+        Some(version) if !version.has_flavors() => (Effective::Legacy, set.known().filter(|_| said)),
+        _ => (set, None),
     };
-    FlavorReading { effective, said, version, keys, elsewhere: Vec::new(), duplicated }
+    FlavorReading { effective, said, ignored, version, keys, elsewhere: Vec::new(), duplicated }
 }
 
 /// The environment overrides the configuration file, which overrides the image's default.

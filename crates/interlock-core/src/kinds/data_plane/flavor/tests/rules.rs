@@ -23,6 +23,7 @@ const RF03: &str = "denied [RF03] router flavor change traditional -> expression
 const RF09: &str = "warned [RF09] traditional_compatible uses Rust regular expressions: look-around and backreferences are not supported and path_handling v1 is ignored; check the preview before promoting";
 const RF13: &str = "warned [RF13] router flavor traditional is deprecated and will be removed in the next major release of Kong";
 const RF17: &str = "warned [RF17] after all pods run expressions, restart the ingress controller so that it starts producing expression routes";
+const RF04_IGNORED: &str = "denied [RF04] router flavor expressions on Kong 2.8.4 has no effect, as Kong before 3.0 has no router flavors; use Kong >= 3.4";
 const RF04_UNTOLD: &str = "warned [RF04] router flavor expressions needs Kong >= 3.4, and the image does not tell its version; name it in the tag, such as kong:3.9";
 const RF20_EX: &str = "warned [RF20] staged: promote to expressions only when every preview pod reports router_flavor=expressions and has received a configuration; run a separate ingress controller against the preview's admin Service";
 const RF20_TC: &str = "warned [RF20] staged: promote to traditional_compatible only when every preview pod reports router_flavor=traditional_compatible and has received a configuration; run a separate ingress controller against the preview's admin Service";
@@ -82,7 +83,10 @@ fn the_classic_accident() {
 #[case::both_versions_must_be_able(OLD, Some("traditional_compatible"), NEW, Some("expressions"), &["denied [RF02] router flavor change traditional_compatible -> expressions cannot be applied in place on Kong 3.6: new pods reject the routes that running pods use (\"paths: unknown field\") and the rollout deadlocks; set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan, or upgrade to Kong >= 3.7 first"])]
 #[case::default_said(NEW, None, NEW, Some("traditional_compatible"), &[])]
 #[case::to_latest(NEW, Some("expressions"), "kong:latest", Some("expressions"), &[RF04_UNTOLD])]
-#[case::to_2_x(NEW, Some("expressions"), "kong:2.8.4", Some("expressions"), &["denied [RF03] router flavor change expressions -> traditional skips a step; change to traditional_compatible first, promote it, then change to traditional (this isolates regex-engine failures from route-format failures)"])]
+#[case::on_2_x("kong:2.8.4", None, "kong:2.8.4", Some("expressions"), &[RF04_IGNORED])]
+#[case::another_2_x("kong:2.8.3", Some("expressions"), "kong:2.8.4", Some("expressions"), &[])]
+#[case::other_on_2_x("kong:2.8.4", None, "kong:2.8.4", Some("traditional_compatible"), &[])]
+#[case::to_2_x(NEW, Some("expressions"), "kong:2.8.4", Some("expressions"), &[RF04_IGNORED, "denied [RF03] router flavor change expressions -> traditional skips a step; change to traditional_compatible first, promote it, then change to traditional (this isolates regex-engine failures from route-format failures)"])]
 fn versions(
     #[case] before: &str,
     #[case] from: Option<&str>,

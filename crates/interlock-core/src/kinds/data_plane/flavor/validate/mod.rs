@@ -28,7 +28,10 @@ pub fn judge(change: &FlavorChange<'_>) -> Findings {
         Effective::Unknown(_) => unknown_flavor(change, &mut findings),
         Effective::Known(to) => known(change, *to, &mut findings),
         // The router before 3.0 behaves like `traditional`.
-        Effective::Legacy => known(change, Flavor::Traditional, &mut findings),
+        Effective::Legacy => {
+            versions::ignored(change, &mut findings);
+            known(change, Flavor::Traditional, &mut findings);
+        }
     }
     findings
 }

@@ -36,6 +36,22 @@ fn untold(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     }
 }
 
+/// RF04: Kong before 3.0 ignores the flavor.
+pub(super) fn ignored(change: &FlavorChange<'_>, findings: &mut Findings) {
+    let new = &change.new.reading;
+    let (Some(Flavor::Expressions), Some(version)) = (new.ignored, new.version) else { return };
+    if change.stored.is_some_and(|stored| stored.reading.ignored == new.ignored) {
+        return;
+    }
+    findings.deny(
+        Rule::FLAVOR_VERSION,
+        format!(
+            "router flavor expressions on Kong {version} has no effect, as Kong before 3.0 has no router flavors; use \
+             Kong >= 3.4"
+        ),
+    );
+}
+
 /// RF08, RF12: the same flavor on another version.
 pub(super) fn crossings(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     let new = &change.new.reading;
