@@ -1,6 +1,9 @@
 //! DataPlanes on a real control plane: they run, roll blue/green, and heal from the last-applied spec, with pods
 //! that answer as Kong does ([`fake_kong`]).
 
+mod large_specs;
+mod scaling;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -91,6 +94,7 @@ impl Ground {
         let api = match resource {
             "dataplanes" => format!("apis/{}", kong::API_VERSION),
             "deployments" => "apis/apps/v1".to_owned(),
+            "horizontalpodautoscalers" => "apis/autoscaling/v2".to_owned(),
             "events" => "apis/events.k8s.io/v1".to_owned(),
             "endpointslices" => "apis/discovery.k8s.io/v1".to_owned(),
             _ => "api/v1".to_owned(),
@@ -193,6 +197,17 @@ fn selected(service: &Value) -> &str {
     service["spec"]["selector"]["gateway-operator.konghq.com/selector"].as_str().unwrap_or_default()
 }
 
+/// The EndpointSlices of the live Service.
+fn live_slices(ground: &Ground) -> String {
+    format!("{}?labelSelector=kubernetes.io/service-name={INGRESS}", ground.path("endpointslices", ""))
+}
+
+fn ready_endpoints(slices: &Value) -> usize {
+    let slices = slices["items"].as_array().into_iter().flatten();
+    let endpoints = slices.flat_map(|slice| slice["endpoints"].as_array().into_iter().flatten());
+    endpoints.filter(|endpoint| endpoint["conditions"]["ready"] == true).count()
+}
+
 /// Counts the moments at which the live Service has no ready endpoint.
 struct Probe {
     stop: Arc<AtomicBool>,
@@ -203,10 +218,7 @@ struct Probe {
 impl Probe {
     fn start(ground: &Ground) -> Self {
         let (admin, stop) = (ground.admin.clone(), Arc::new(AtomicBool::new(false)));
-        let path = format!(
-            "{}?labelSelector=kubernetes.io/service-name={INGRESS}",
-            ground.path("endpointslices", "")
-        );
+        let path = live_slices(ground);
         let (empty, looks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let probe = Self { stop: stop.clone(), empty: empty.clone(), looks: looks.clone() };
         std::thread::spawn(move || {
@@ -215,11 +227,8 @@ impl Probe {
                 if list.code != 200 {
                     continue;
                 }
-                let slices = list.body["items"].as_array().into_iter().flatten();
-                let endpoints = slices.flat_map(|slice| slice["endpoints"].as_array().into_iter().flatten());
-                let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] == true).count();
                 looks.fetch_add(1, Ordering::SeqCst);
-                if ready == 0 {
+                if ready_endpoints(&list.body) == 0 {
                     empty.fetch_add(1, Ordering::SeqCst);
                 }
             }
