@@ -2,6 +2,7 @@
 //! that answer as Kong does ([`fake_kong`]).
 
 mod large_specs;
+mod requests;
 mod scaling;
 
 use std::sync::Arc;
@@ -26,7 +27,7 @@ const NAMESPACE: &str = "gateways";
 
 /// A cluster on which DataPlanes are carried out, and their pods have a producer.
 struct Ground {
-    _cluster: Cluster,
+    cluster: Cluster,
     interlock: Arc<Interlock>,
     admin: Client,
     kong: FakeKong,
@@ -52,7 +53,10 @@ fn definition(whose: &str) -> Option<Value> {
 
 impl Ground {
     fn new(definition: Value) -> Self {
-        let cluster = service_path::cluster();
+        Self::on(service_path::cluster(), definition)
+    }
+
+    fn on(cluster: Cluster, definition: Value) -> Self {
         let installed = service_path::install(&cluster, 1, &[]);
         let admin = cluster.admin();
         let options = InstallOptions { data_planes: true, ..InstallOptions::default() };
@@ -66,7 +70,7 @@ impl Ground {
         let kong = FakeKong::start(admin.clone());
         let interlock = installed.replicas[0].clone();
         let stop = Arc::new(AtomicBool::new(false));
-        let ground = Self { _cluster: cluster, interlock, admin, kong, _installed: installed, stop };
+        let ground = Self { cluster, interlock, admin, kong, _installed: installed, stop };
         wait_until("DataPlanes are served", CAP, || {
             let answer = ground.admin.read(&ground.path("dataplanes", ""));
             if answer.code == 200 { Ok(()) } else { Err(answer.to_string()) }

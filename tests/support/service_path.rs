@@ -74,7 +74,12 @@ pub fn inside() -> bool {
 
 /// A control plane that dials Services by their EndpointSlices.
 pub fn cluster() -> Cluster {
-    Cluster::own(&["--service-path", "--advertise", API_SERVER])
+    cluster_with(&[])
+}
+
+/// The same, with more flags of the testbed.
+pub fn cluster_with(flags: &[&str]) -> Cluster {
+    Cluster::own(&[&["--service-path", "--advertise", API_SERVER], flags].concat())
 }
 
 /// Interlock installed as rendered, Service and all, with a process at each of the first
