@@ -24,6 +24,7 @@ mod generated;
 mod graph_page;
 mod ground;
 mod guards;
+mod health;
 mod helm;
 mod hostile_tenant;
 mod installed;

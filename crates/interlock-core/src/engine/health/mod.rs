@@ -1,9 +1,11 @@
-//! Health of applied objects, by kind; objects of kinds not named here are healthy as soon as they
-//! exist (KUDO `pkg/kubernetes/status/health.go`).
+//! Health of applied objects, by kind (KUDO `pkg/kubernetes/status/health.go`); objects of kinds not named here, which
+//! are healthy for KUDO as soon as they exist, by their conditions.
+
+mod conditions;
 
 use serde_json::Value;
 
-use crate::api::object::{Gvk, meta_str};
+use crate::api::object::{Gvk, annotation, meta_str};
 
 /// Health of an object, according to its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +30,15 @@ pub fn of(object: &Value) -> Health {
     match (gvk.group.as_str(), gvk.kind.as_str()) {
         ("apps", "Deployment") => deployment(object),
         ("apps", "StatefulSet") => stateful_set(object),
+        ("apps", "DaemonSet") => daemon_set(object),
         ("batch", "Job") => job(object),
         ("", "Service") => service(object),
         ("", "Pod") => pod(object),
+        ("", "PersistentVolumeClaim") => claim(object),
         ("", "Namespace") => namespace(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => crd(object),
         (crate::api::meta::KUDO_GROUP, "Instance") => instance(object),
-        _ => Health::Healthy,
+        _ => conditions::health(object),
     }
 }
 
@@ -58,10 +62,15 @@ fn holds(object: &Value, type_: &str) -> bool {
     condition(object, type_).is_some_and(|c| c["status"] == "True")
 }
 
-/// The rules of `kubectl rollout status`. An exceeded progress deadline is not fatal: a Deployment
-/// can still recover.
+/// The rules of `kubectl rollout status`. For KUDO a Deployment that has exceeded its progress deadline goes on
+/// being waited for, so its plan never ends.
 fn deployment(object: &Value) -> Health {
     let name = name(object);
+    if is_observed(object)
+        && condition(object, "Progressing").is_some_and(|c| c["reason"] == "ProgressDeadlineExceeded")
+    {
+        return Health::Failed(format!("deployment \"{name}\" exceeded its progress deadline"));
+    }
     match deployment_waits(object, name) {
         Some(why) => Health::Waiting(format!("deployment \"{name}\" is not healthy: {why}")),
         None => Health::Healthy,
@@ -70,12 +79,8 @@ fn deployment(object: &Value) -> Health {
 
 fn deployment_waits(object: &Value, name: &str) -> Option<String> {
     let (spec, status) = (&object["spec"], &object["status"]);
-    if number(&object["metadata"]["generation"]) > number(&status["observedGeneration"]) {
+    if !is_observed(object) {
         return Some("Waiting for deployment spec update to be observed...".to_owned());
-    }
-    let progressing = condition(object, "Progressing");
-    if progressing.is_some_and(|c| c["reason"] == "ProgressDeadlineExceeded") {
-        return Some(format!("deployment \"{name}\" exceeded its progress deadline"));
     }
     let wanted = spec["replicas"].as_i64().unwrap_or(1);
     let updated = number(&status["updatedReplicas"]);
@@ -91,6 +96,48 @@ fn deployment_waits(object: &Value, name: &str) -> Option<String> {
         return None;
     };
     Some(format!("Waiting for deployment \"{name}\" rollout to finish: {rest}"))
+}
+
+fn is_observed(object: &Value) -> bool {
+    number(&object["metadata"]["generation"]) <= number(&object["status"]["observedGeneration"])
+}
+
+/// The rules of `kubectl rollout status`; with `OnDelete`, which that does not support, every pod that is there has
+/// to be available.
+fn daemon_set(object: &Value) -> Health {
+    let (status, name) = (&object["status"], name(object));
+    let wanted = number(&status["desiredNumberScheduled"]);
+    let updated = number(&status["updatedNumberScheduled"]);
+    let available = number(&status["numberAvailable"]);
+    let on_delete = object["spec"]["updateStrategy"]["type"] == "OnDelete";
+    let why = if !is_observed(object) {
+        "Waiting for daemon set spec update to be observed...".to_owned()
+    } else if updated < wanted && !on_delete {
+        format!(
+            "Waiting for daemon set \"{name}\" rollout to finish: {updated} out of {wanted} new pods have been updated..."
+        )
+    } else if available < wanted {
+        format!(
+            "Waiting for daemon set \"{name}\" rollout to finish: {available} of {wanted} updated pods are available..."
+        )
+    } else {
+        return Health::Healthy;
+    };
+    Health::Waiting(format!("daemon set \"{name}\" is not healthy: {why}"))
+}
+
+/// A claim that is pending is waited for only while a volume is made for it: one whose storage class waits for the
+/// first consumer stays pending until a pod uses it, and a later step may bring that.
+fn claim(object: &Value) -> Health {
+    const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
+    let name = full_name(object);
+    match object["status"]["phase"].as_str() {
+        Some("Lost") => Health::Failed(format!("persistent volume claim {name} has lost its volume")),
+        Some("Pending") => Health::waiting_unless(annotation(object, PROVISIONER).is_none(), || {
+            format!("persistent volume claim {name} is not bound yet")
+        }),
+        _ => Health::Healthy,
+    }
 }
 
 fn stateful_set(object: &Value) -> Health {
@@ -225,7 +272,7 @@ mod tests {
         object
     }
 
-    fn told(health: Health) -> String {
+    pub(super) fn told(health: Health) -> String {
         match health {
             Health::Healthy => "healthy".to_owned(),
             Health::Waiting(why) => why,
@@ -238,7 +285,8 @@ mod tests {
     #[case::updating(json!({"replicas": 3}), json!({"observedGeneration": 2, "updatedReplicas": 1}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 1 out of 3 new replicas have been updated...")]
     #[case::old_ones(json!({"replicas": 1}), json!({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 3}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 2 old replicas are pending termination...")]
     #[case::unavailable(json!({"replicas": 1}), json!({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 1}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 0 of 1 updated replicas are available...")]
-    #[case::deadline(json!({"replicas": 1}), json!({"observedGeneration": 2, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}), "deployment \"x\" is not healthy: deployment \"x\" exceeded its progress deadline")]
+    #[case::deadline(json!({"replicas": 1}), json!({"observedGeneration": 2, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}), "FAILED deployment \"x\" exceeded its progress deadline")]
+    #[case::deadline_of_before(json!({"replicas": 1}), json!({"observedGeneration": 1, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}), "deployment \"x\" is not healthy: Waiting for deployment spec update to be observed...")]
     #[case::done(json!({"replicas": 1}), json!({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 1, "availableReplicas": 1}), "healthy")]
     #[case::none_wanted(json!({"replicas": 0}), json!({"observedGeneration": 2}), "healthy")]
     fn deployments(#[case] spec: Value, #[case] status: Value, #[case] expected: &str) {
@@ -256,6 +304,28 @@ mod tests {
     #[case::on_delete(json!({"replicas": 1, "updateStrategy": {"type": "OnDelete"}}), json!({"observedGeneration": 2, "readyReplicas": 1, "updateRevision": "b", "currentRevision": "a"}), "healthy")]
     fn stateful_sets(#[case] spec: Value, #[case] status: Value, #[case] expected: &str) {
         let object = object("apps/v1", "StatefulSet", json!({"spec": spec, "status": status}));
+        assert_eq!(told(of(&object)), expected);
+    }
+
+    #[rstest]
+    #[case::not_observed(json!({}), json!({"observedGeneration": 1}), "daemon set \"x\" is not healthy: Waiting for daemon set spec update to be observed...")]
+    #[case::updating(json!({}), json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "updatedNumberScheduled": 1, "numberAvailable": 3}), "daemon set \"x\" is not healthy: Waiting for daemon set \"x\" rollout to finish: 1 out of 3 new pods have been updated...")]
+    #[case::unavailable(json!({}), json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvailable": 2}), "daemon set \"x\" is not healthy: Waiting for daemon set \"x\" rollout to finish: 2 of 3 updated pods are available...")]
+    #[case::on_delete(json!({"updateStrategy": {"type": "OnDelete"}}), json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberAvailable": 3}), "healthy")]
+    #[case::no_node(json!({}), json!({"observedGeneration": 2}), "healthy")]
+    fn daemon_sets(#[case] spec: Value, #[case] status: Value, #[case] expected: &str) {
+        let object = object("apps/v1", "DaemonSet", json!({"spec": spec, "status": status}));
+        assert_eq!(told(of(&object)), expected);
+    }
+
+    #[rstest]
+    #[case::bound(json!({}), "Bound", "healthy")]
+    #[case::waits_for_its_first_consumer(json!({}), "Pending", "healthy")]
+    #[case::provisioning(json!({"volume.kubernetes.io/storage-provisioner": "csi"}), "Pending", "persistent volume claim ns/x is not bound yet")]
+    #[case::lost(json!({}), "Lost", "FAILED persistent volume claim ns/x has lost its volume")]
+    fn claims(#[case] annotations: Value, #[case] phase: &str, #[case] expected: &str) {
+        let mut object = object("v1", "PersistentVolumeClaim", json!({"status": {"phase": phase}}));
+        object["metadata"]["annotations"] = annotations;
         assert_eq!(told(of(&object)), expected);
     }
 
@@ -292,7 +362,6 @@ mod tests {
     #[case("apiextensions.k8s.io/v1", "CustomResourceDefinition", json!({}), "CRD x is not healthy: it is not established")]
     #[case("apiextensions.k8s.io/v1", "CustomResourceDefinition", json!({"conditions": [{"type": "Established", "status": "True"}]}), "healthy")]
     #[case("v1", "ConfigMap", json!({}), "healthy")]
-    #[case("apps/v1", "DaemonSet", json!({}), "healthy")]
     fn others(#[case] version: &str, #[case] kind: &str, #[case] status: Value, #[case] expected: &str) {
         assert_eq!(told(of(&object(version, kind, json!({"status": status})))), expected);
     }
