@@ -21,5 +21,6 @@ pub mod requests;
 pub mod strip_managed_fields;
 pub mod supervisor;
 pub mod tamper;
+pub mod warnings;
 pub mod watch;
 pub mod write_limit;

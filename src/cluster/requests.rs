@@ -5,16 +5,27 @@ use std::sync::Arc;
 use http::{Method, Request};
 use interlock_core::effect::ApiFailure;
 use kube::Client;
+use kube::client::Body;
+use kube::core::Status;
 use serde_json::Value;
 
+use super::warnings;
 use super::write_limit::WriteLimit;
 
 /// Name under which fields are owned; merge patches record it in `managedFields`.
 pub use interlock_core::api::meta::{APPLY_MANAGER, FIELD_MANAGER};
 
-/// Field validation of writes. The API server drops unknown fields in any case; for warnings, which this
-/// process would not read, it checks each decoded object for them.
+/// Field validation of the process's own writes. The API server drops unknown fields in any case; for warnings, it
+/// checks each decoded object for them.
 const VALIDATION: &str = "Ignore";
+
+/// What was answered to a write, and the warnings of the API server about it.
+pub struct WarnedAnswer {
+    /// The body.
+    pub value: Value,
+    /// The warnings.
+    pub warnings: Vec<String>,
+}
 
 /// Sends requests as one user.
 #[derive(Clone)]
@@ -63,6 +74,35 @@ impl ApiRequests {
         self.request(user, method, (path, &query), content_type, body).await
     }
 
+    /// The same for a write of what others have written: the API server tells of fields that it drops.
+    pub async fn send_warned(
+        &self,
+        user: Option<&str>,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> Result<WarnedAnswer, ApiFailure> {
+        let query = format!("?fieldManager={FIELD_MANAGER}&fieldValidation=Warn");
+        let request = Self::build(user, method, (path, &query), content_type, Some(body))?;
+        let _share = match &self.writes {
+            Some(writes) => writes.enter(path, request.body().len()).await,
+            None => None,
+        };
+        let answer = self.client.send(request.map(Body::from)).await.map_err(|error| failure(&error))?;
+        let (head, body) = answer.into_parts();
+        let body = body.collect_bytes().await.map_err(|error| failure(&error))?;
+        if !head.status.is_success() {
+            let status: Status = serde_json::from_slice(&body).unwrap_or_else(|_| {
+                let text = String::from_utf8_lossy(&body);
+                Status::failure(text.trim(), "").with_code(head.status.as_u16())
+            });
+            return Err(failure(&kube::Error::Api(status.boxed())));
+        }
+        let value = serde_json::from_slice(&body).map_err(|error| local(error.to_string()))?;
+        Ok(WarnedAnswer { value, warnings: warnings::of(&head.headers) })
+    }
+
     /// Server-side apply of the fields that this process owns.
     pub async fn apply(
         &self,
@@ -83,13 +123,24 @@ impl ApiRequests {
         content_type: &str,
         body: Option<&Value>,
     ) -> Result<Value, ApiFailure> {
+        let request = Self::build(user, method, (path, query), content_type, body)?;
+        let _share = match &self.writes {
+            Some(writes) if request.method() != Method::GET => writes.enter(path, request.body().len()).await,
+            _ => None,
+        };
+        self.client.request::<Value>(request).await.map_err(|error| failure(&error))
+    }
+
+    fn build(
+        user: Option<&str>,
+        method: Method,
+        (path, query): (&str, &str),
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<Request<Vec<u8>>, ApiFailure> {
         let bytes = match body {
             Some(body) => serde_json::to_vec(body).map_err(|error| local(error.to_string()))?,
             None => Vec::new(),
-        };
-        let _share = match &self.writes {
-            Some(writes) if method != Method::GET => writes.enter(path, bytes.len()).await,
-            _ => None,
         };
         let mut request = Request::builder().method(method).uri(format!("{path}{query}"));
         if !content_type.is_empty() {
@@ -98,8 +149,7 @@ impl ApiRequests {
         if let Some(user) = user {
             request = request.header("Impersonate-User", user);
         }
-        let request = request.body(bytes).map_err(|error| local(error.to_string()))?;
-        self.client.request::<Value>(request).await.map_err(|error| failure(&error))
+        request.body(bytes).map_err(|error| local(error.to_string()))
     }
 }
 

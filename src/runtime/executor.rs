@@ -43,15 +43,22 @@ pub struct OfProcess;
 pub trait WriteIdentity {
     /// The user to impersonate; `None` for that of the process.
     fn user(&self) -> Option<String>;
+
+    /// Whether the API server shall tell of fields that it drops, as others have written the objects.
+    const WARNED: bool;
 }
 
 impl WriteIdentity for OfProcess {
+    const WARNED: bool = false;
+
     fn user(&self) -> Option<String> {
         None
     }
 }
 
 impl WriteIdentity for NamespacedName {
+    const WARNED: bool = true;
+
     fn user(&self) -> Option<String> {
         Some(format!("system:serviceaccount:{}:{}", self.namespace, self.name))
     }
@@ -151,8 +158,7 @@ impl<I: WriteIdentity> Executor<I> {
             Effect::Patch { key, resource_version, mut patch } => {
                 let path = self.must_path(&key).await?;
                 set_resource_version(&mut patch, &resource_version);
-                let value = self.send(Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await?;
-                Ok(Written::Now(Arc::new(value)))
+                self.put(Method::PATCH, &path, MERGE_PATCH, &patch).await
             }
             Effect::Apply { object, force } => self.apply(object, force).await,
             Effect::Status { key, resource_version, status } => {
@@ -160,7 +166,7 @@ impl<I: WriteIdentity> Executor<I> {
                 let mut patch = json!({ "status": status });
                 set_resource_version(&mut patch, &resource_version);
                 let value = self.send(Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await?;
-                Ok(Written::Now(Arc::new(value)))
+                Ok(Written::Now(Arc::new(value), Vec::new()))
             }
             Effect::Event { key, uid, note } => {
                 self.events.publish_on(&key, &uid, note).await;
@@ -179,7 +185,7 @@ impl<I: WriteIdentity> Executor<I> {
                     Ok(value) if value.get("kind").and_then(Value::as_str) == Some("Status") => {
                         Ok(Written::Gone)
                     }
-                    Ok(value) => Ok(Written::Now(Arc::new(value))),
+                    Ok(value) => Ok(Written::Now(Arc::new(value), Vec::new())),
                     Err(failure) if reports_gone(&key, &failure) => Ok(Written::Gone),
                     Err(failure) => Err(failure),
                 }
@@ -191,8 +197,24 @@ impl<I: WriteIdentity> Executor<I> {
         let key = key_of(object)?;
         let path = self.must_path(&key).await?;
         let collection = path.rsplit_once('/').map_or(path.as_str(), |(collection, _)| collection);
-        let value = self.send(Method::POST, collection, JSON, Some(object)).await?;
-        Ok(Written::Now(Arc::new(value)))
+        self.put(Method::POST, collection, JSON, object).await
+    }
+
+    /// Writes an object.
+    async fn put(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> Result<Written, ApiFailure> {
+        if !I::WARNED {
+            let value = self.send(method, path, content_type, Some(body)).await?;
+            return Ok(Written::Now(Arc::new(value), Vec::new()));
+        }
+        let user = self.account.user();
+        let answer = self.requests.send_warned(user.as_deref(), method, path, content_type, body).await?;
+        Ok(Written::Now(Arc::new(answer.value), answer.warnings))
     }
 
     /// Applies an object, on the condition that it names the present version, or that there is none yet.
@@ -203,7 +225,7 @@ impl<I: WriteIdentity> Executor<I> {
         }
         let user = self.account.user();
         let value = self.requests.apply(user.as_deref(), &path, &object, force).await?;
-        Ok(Written::Now(Arc::new(value)))
+        Ok(Written::Now(Arc::new(value), Vec::new()))
     }
 
     async fn must_path(&self, key: &ObjectKey) -> Result<String, ApiFailure> {
@@ -260,8 +282,8 @@ fn reports_gone(key: &ObjectKey, failure: &ApiFailure) -> bool {
 /// The result of a successful write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
-    /// The object as answered.
-    Now(Arc<Value>),
+    /// The object as answered, and the warnings of the API server about what a package wrote.
+    Now(Arc<Value>, Vec<String>),
     /// It is gone.
     Gone,
     /// An Event was published, or lost.

@@ -51,7 +51,7 @@ impl Children<'_> {
     /// The object as answered.
     fn applied(&self, object: Value) -> Value {
         match self.write(Effect::Apply { object, force: true }) {
-            Ok(Written::Now(object)) => Value::clone(&object),
+            Ok(Written::Now(object, _)) => Value::clone(&object),
             other => panic!("{other:?}"),
         }
     }

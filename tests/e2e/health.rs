@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::ground::Ground;
 use crate::support::{Cluster, Interlock, wait_until};
@@ -103,4 +103,47 @@ fn a_step_waits_for_the_condition_that_an_object_names_and_ends_at_an_exceeded_d
         let out = ground.user.kubectl(&["get", "events"]);
         if out.stdout.contains("exceeded its progress deadline") { Ok(()) } else { Err(out.to_string()) }
     });
+}
+
+const MISSPELLED: &str = r#"
+apiVersion: kudo.dev/v1beta1
+kind: OperatorVersion
+metadata: {name: misspelled-0.1.0}
+spec:
+  operator: {kind: Operator, name: misspelled}
+  version: 0.1.0
+  parameters: [{name: SIZE, default: small, trigger: deploy}]
+  tasks: [{name: service, kind: Apply, spec: {resources: [service.yaml]}}]
+  plans: {deploy: {phases: [{name: all, steps: [{name: service, tasks: [service]}]}]}}
+  templates:
+    service.yaml: |
+      apiVersion: v1
+      kind: Service
+      metadata: {name: "{{ .Name }}", labels: {size: "{{ .Params.SIZE }}"}}
+      spec: {ports: [{port: 80}], sessionAfinity: ClientIP}
+"#;
+
+/// A field that the API server does not know is told of once for each write, and holds nothing up.
+#[test]
+fn a_misspelled_field_of_a_template_is_told_of() {
+    let (cluster, _) = Interlock::shared();
+    let ground = Ground::new(cluster, "misspelled", MISSPELLED);
+    ground.create("one", "misspelled-0.1.0", &json!({}));
+    ground.await_plan("one", "deploy", "COMPLETE");
+    ground.edit("one", &json!({"SIZE": "large"}));
+    ground.await_that("one", "the second run is over", |found| {
+        let service = ground.user.get("service", "one").expect("the Service");
+        let observed = found["status"]["observedGeneration"] == found["metadata"]["generation"];
+        observed && service["metadata"]["labels"]["size"] == "large"
+    });
+    wait_until("an Event tells of the field", CAP, || {
+        let out = ground.user.kubectl(&["get", "events", "--field-selector", "reason=APIWarning"]);
+        let said = format!("Service {}/one: unknown field \"spec.sessionAfinity\"", ground.ns.name());
+        if out.stdout.contains(&said) { Ok(()) } else { Err(out.to_string()) }
+    });
+    let list = ground.user.kubectl(&["get", "events", "-o", "json", "--field-selector", "reason=APIWarning"]);
+    let list: Value = serde_json::from_str(&list.stdout).expect("JSON");
+    let times = |event: &Value| event["series"]["count"].as_u64().or(event["count"].as_u64()).unwrap_or(1);
+    let told: u64 = list["items"].as_array().into_iter().flatten().map(times).sum();
+    assert!((1..=2).contains(&told), "{list:#}");
 }

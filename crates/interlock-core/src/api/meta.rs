@@ -250,6 +250,8 @@ pub mod event {
     pub const GUARD_INTACT: &str = "GuardIntact";
     /// The OperatorVersion of an Instance is absent or unusable.
     pub const INVALID_OPERATOR_VERSION: &str = "InvalidOperatorVersion";
+    /// The API server warned about an object of a package, such as of a field that it does not know; ours.
+    pub const API_WARNING: &str = "APIWarning";
     /// Pods behind one Service run with different router flavors; on gateways, ours.
     pub const ROUTER_FLAVORS_MIXED: &str = "RouterFlavorsMixed";
     /// A child of the live side was gone and was made again; on DataPlanes, ours.

@@ -5,6 +5,7 @@ pub mod rendered_kinds;
 
 pub mod adoption;
 pub mod advance;
+pub mod api_warnings;
 pub mod enhance;
 pub mod errors;
 pub mod health;

@@ -16,6 +16,7 @@ use interlock_core::api::object::Gvk;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note};
 use interlock_core::engine::advance::advance;
+use interlock_core::engine::api_warnings;
 use interlock_core::engine::lookup::{EngineStep, FailureKind, Observed, PlanState, TaskFailure};
 use interlock_core::package::Package;
 use interlock_core::package::time_limits::{Cleanup, RunLimits, Words};
@@ -232,6 +233,9 @@ impl<'a> Pass<'a> {
         }
         self.reigns()?;
         self.watch_state.write(step.effects).await;
+        for note in api_warnings::notes(&self.watch_state.take_warnings()) {
+            self.publish(note).await;
+        }
         Ok(None)
     }
 

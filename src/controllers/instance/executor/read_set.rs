@@ -52,6 +52,8 @@ pub(super) struct ReadSet<'a> {
     /// Whether discovery of a kind failed, or the kind was removed while objects of it were written: no
     /// watch reports the end of that.
     kind_unsure: bool,
+    /// Warnings of the API server about objects that were written since they were last taken.
+    warnings: Vec<(ObjectKey, String)>,
 }
 
 impl<'a> ReadSet<'a> {
@@ -74,6 +76,7 @@ impl<'a> ReadSet<'a> {
             proof: 0,
             files_until: None,
             kind_unsure: false,
+            warnings: Vec::new(),
         }
     }
 
@@ -90,6 +93,11 @@ impl<'a> ReadSet<'a> {
     /// Takes the observed state back.
     pub(super) fn take_back(&mut self, observed: Observed) {
         self.observed = observed;
+    }
+
+    /// Takes the warnings about what was written.
+    pub(super) fn take_warnings(&mut self) -> Vec<(ObjectKey, String)> {
+        std::mem::take(&mut self.warnings)
     }
 
     /// Sets the current time.
@@ -240,7 +248,8 @@ impl<'a> ReadSet<'a> {
     pub(super) async fn write(&mut self, lanes: Vec<Vec<Effect>>) {
         for (key, answer) in self.objects.run(lanes).await {
             match answer {
-                Ok(Written::Now(object)) => {
+                Ok(Written::Now(object, warnings)) => {
+                    self.warnings.extend(warnings.into_iter().map(|text| (key.clone(), text)));
                     self.ctx.saw(&self.instance, &WatchChange::Applied(object.clone()));
                     self.observed.failures.remove(&key);
                     self.observed.objects.insert(key, Found::Present(object));
