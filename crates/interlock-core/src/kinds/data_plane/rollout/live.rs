@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::promotion::staged_hash;
 use super::side::Colour;
+use super::unguarded;
 use super::view::DataPlaneView;
 use crate::api::condition::Condition;
 use crate::api::meta;
@@ -33,6 +34,8 @@ pub struct LiveSide {
     pub spec: Value,
     /// Whether the annotation says all of this.
     pub is_stamped: bool,
+    /// Why the spec of the object, which admission never saw, is not carried out.
+    pub refused: Option<String>,
 }
 
 /// What is known of the live side.
@@ -109,16 +112,24 @@ pub fn record(of: &DataPlaneView<'_>, found: &BTreeMap<ObjectKey, Option<Arc<Val
         true => live_spec::after(Some(spec.clone()), of.spec()),
         false => of.wanted_spec(),
     };
+    let in_place = !of.is_blue_green() && has_served(of) && now != spec;
+    let refused = if in_place { unguarded::refusal(of, &spec) } else { None };
+    let now = if refused.is_some() { spec.clone() } else { now };
     let is_stamped =
         stamped.is_some() && now == spec && stamp.as_ref().is_some_and(|stamp| stamp.uid.is_some());
-    LiveRecord::Known(LiveSide { selector: selector.to_owned(), colour, spec: now, is_stamped })
+    LiveRecord::Known(LiveSide { selector: selector.to_owned(), colour, spec: now, is_stamped, refused })
 }
 
 /// The live side of a DataPlane that has none yet.
 fn first(of: &DataPlaneView<'_>) -> LiveRecord {
     let colour = Colour::Blue;
-    let side =
-        LiveSide { selector: colour.selector(of.uid), colour, spec: of.wanted_spec(), is_stamped: false };
+    let side = LiveSide {
+        selector: colour.selector(of.uid),
+        colour,
+        spec: of.wanted_spec(),
+        is_stamped: false,
+        refused: None,
+    };
     LiveRecord::Known(side)
 }
 

@@ -19,6 +19,7 @@ pub mod side;
 pub mod staged;
 pub mod status;
 pub mod summary;
+mod unguarded;
 pub mod verbs;
 pub mod view;
 pub mod wanted;

@@ -55,7 +55,7 @@ fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
         LiveRecord::Known(side) if !side.is_stamped => ReconcileStep::Write(vec![commit(&of, &side, false)]),
         LiveRecord::Known(side) => Pass { of, owner, input, side, lost: None }.step(),
         LiveRecord::Lost { selector, colour, why } => {
-            let side = LiveSide { selector, colour, spec: Value::Null, is_stamped: false };
+            let side = LiveSide { selector, colour, spec: Value::Null, is_stamped: false, refused: None };
             Pass { of, owner, input, side, lost: Some(why) }.step()
         }
     }
@@ -122,6 +122,9 @@ impl Pass<'_> {
         self.preview(phase.as_ref(), &mut wants);
         if let Some(why) = self.lost {
             wants.stall(why.reason(), self.lost_message(why));
+        }
+        if let Some(why) = &self.side.refused {
+            wants.stall(meta::condition::SPEC_DRIFT, why.clone());
         }
         let status = self.status(phase.as_ref(), wants.stalled.take());
         wants.effects.extend(status);
@@ -374,6 +377,7 @@ impl Pass<'_> {
             colour,
             spec: self.of.wanted_spec(),
             is_stamped: false,
+            refused: None,
         };
         let message = format!(
             "the staged spec is live: its pods are those of Deployment {}",

@@ -173,6 +173,45 @@ fn without_a_strategy_a_change_goes_live_and_the_preview_goes() {
     assert!(world.get()["status"].get("rollout").is_none());
 }
 
+fn with_flavor(flavor: &str) -> Value {
+    let mut plain = spec("kong:3.9");
+    plain["deployment"].as_object_mut().unwrap().remove("rollout");
+    let env = json!([{"name": "KONG_ROUTER_FLAVOR", "value": flavor}]);
+    plain["deployment"]["podTemplateSpec"]["spec"]["containers"][0]["env"] = env;
+    plain
+}
+
+fn stalled(world: &World) -> String {
+    let conditions = world.get()["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let stalled = conditions.iter().find(|condition| condition["type"] == meta::condition::STALLED);
+    stalled.map(|condition| format!("{}: {}", condition["reason"], condition["message"])).unwrap_or_default()
+}
+
+/// What admission would have refused reaches no pod, whoever wrote it.
+#[test]
+fn an_edit_past_admission_that_skips_a_step_is_not_carried_out() {
+    let mut world = World::with(with_flavor("traditional"));
+    settle(&mut world);
+    let pods = |world: &World| world.child("Deployment", BLUE).unwrap()["spec"]["template"].clone();
+    let before = pods(&world);
+
+    world.edit(with_flavor("expressions"));
+    settle(&mut world);
+    assert_eq!(pods(&world), before);
+    let said = stalled(&world);
+    assert!(said.starts_with("\"SpecDrift\"") && said.contains("[RF03]"), "{said}");
+    // It heals from what is live.
+    world.delete("Deployment", BLUE);
+    settle(&mut world);
+    assert_eq!(pods(&world), before);
+
+    // The next step is carried out, also past admission.
+    world.edit(with_flavor("traditional_compatible"));
+    settle(&mut world);
+    assert!(pods(&world).to_string().contains("traditional_compatible"));
+    assert_eq!(stalled(&world), "");
+}
+
 /// In every phase the live side comes back as it was, and the preview as it is staged.
 #[rstest]
 fn a_child_that_is_gone_comes_back(

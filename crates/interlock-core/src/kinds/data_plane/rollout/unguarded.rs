@@ -1,0 +1,53 @@
+//! Edits that admission never saw: of a DataPlane without blue/green, such an edit reaches the live pods at once. One
+//! that admission would have refused is not carried out.
+
+use serde_json::Value;
+
+use super::view::DataPlaneView;
+use crate::api::kong::DataPlaneSpec;
+use crate::api::object::NamespacedName;
+use crate::kinds::data_plane::flavor::change::FlavorChange;
+use crate::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
+use crate::kinds::data_plane::flavor::environment::Surroundings;
+use crate::kinds::data_plane::flavor::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
+use crate::kinds::data_plane::flavor::reading::FlavorReading;
+use crate::kinds::data_plane::flavor::routes::Inventory;
+use crate::kinds::data_plane::flavor::sources::Nothing;
+use crate::kinds::data_plane::flavor::validate::judge;
+
+/// Why the spec is not carried out in place of the live one; `None` where it is. A router flavor that comes from a
+/// ConfigMap or Secret is not read here: those are guarded where they are written.
+pub(super) fn refusal(of: &DataPlaneView<'_>, live: &Value) -> Option<String> {
+    let (before, new) = (flavor(of, live)?, flavor(of, of.spec())?);
+    let name = NamespacedName::new(of.namespace, of.name);
+    let findings = judge(&FlavorChange {
+        subject: &GatewayRef { kind: GatewayKind::DataPlane, name },
+        live: Some(&before.reading),
+        stored: Some(&before),
+        new: &new,
+        stopped: is_stopped(live) && is_stopped(of.spec()),
+        routes: &Inventory::seen([]),
+        configuration: ProducerConfiguration::Usual,
+        group: None,
+        allowance: None,
+    });
+    let refused = findings.denied.first()?;
+    Some(format!(
+        "the spec was changed past admission and is not carried out, the live pods stay as they are: {refused}; write \
+         the spec of the live pods back (`interlock rollout status {}` shows both), or change it in steps that are \
+         allowed",
+        of.name
+    ))
+}
+
+fn flavor(of: &DataPlaneView<'_>, spec: &Value) -> Option<FlavorSpec> {
+    let spec: DataPlaneSpec = serde_json::from_value(spec.clone()).ok()?;
+    let template = &spec.deployment.pod_template_spec;
+    let surroundings =
+        Surroundings { namespace: of.namespace, template: &template.metadata, sources: &Nothing };
+    Some(FlavorSpec { reading: FlavorReading::of(template, surroundings), staged: false })
+}
+
+fn is_stopped(spec: &Value) -> bool {
+    spec["deployment"]["replicas"] == 0
+}
