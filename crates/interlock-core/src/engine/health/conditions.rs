@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Health, condition, full_name, number};
+use super::outcome::{Health, condition, full_name, number};
 use crate::api::meta;
 use crate::api::object::annotation;
 

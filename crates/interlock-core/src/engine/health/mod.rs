@@ -2,27 +2,13 @@
 //! are healthy for KUDO as soon as they exist, by their conditions.
 
 mod conditions;
+mod outcome;
 
 use serde_json::Value;
 
-use crate::api::object::{Gvk, annotation, meta_str};
-
-/// Health of an object, according to its status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// The object has reached its desired state.
-    Healthy,
-    /// The object may still reach it; the reason, for people.
-    Waiting(String),
-    /// The object cannot reach it; the reason, for people.
-    Failed(String),
-}
-
-impl Health {
-    fn waiting_unless(healthy: bool, why: impl FnOnce() -> String) -> Self {
-        if healthy { Self::Healthy } else { Self::Waiting(why()) }
-    }
-}
+pub use self::outcome::Health;
+use self::outcome::{condition, full_name, holds, name, number};
+use crate::api::object::{Gvk, annotation};
 
 /// The health of one object.
 pub fn of(object: &Value) -> Health {
@@ -40,26 +26,6 @@ pub fn of(object: &Value) -> Health {
         (crate::api::meta::KUDO_GROUP, "Instance") => instance(object),
         _ => conditions::health(object),
     }
-}
-
-fn name(object: &Value) -> &str {
-    meta_str(object, "name").unwrap_or_default()
-}
-
-fn full_name(object: &Value) -> String {
-    format!("{}/{}", meta_str(object, "namespace").unwrap_or_default(), name(object))
-}
-
-fn number(value: &Value) -> i64 {
-    value.as_i64().unwrap_or_default()
-}
-
-fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
-    object["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == type_)
-}
-
-fn holds(object: &Value, type_: &str) -> bool {
-    condition(object, type_).is_some_and(|c| c["status"] == "True")
 }
 
 /// The rules of `kubectl rollout status`. For KUDO a Deployment that has exceeded its progress deadline goes on
