@@ -111,6 +111,13 @@ pub const ALLOW_FLAVOR: &str = "interlock.dev/allow-router-flavor-change";
 pub const PROMOTE_WHEN_READY: &str = "gateway-operator.konghq.com/promote-when-ready";
 /// Annotation on DataPlanes, Kong's: the selector of all its Services, as `k=v,k2=v2`.
 pub const SERVICE_SELECTOR_OVERRIDE: &str = "gateway-operator.konghq.com/service-selector-override";
+/// Annotation on the Deployment of a configuration producer that is scaled to 0 while a DataPlane is promoted:
+/// `NAMESPACE/NAME:REPLICAS`, the DataPlane and the number of pods to go back to.
+pub const STOPPED_FOR_PROMOTION: &str = "interlock.dev/stopped-for-promotion";
+/// Annotation on a DataPlane that is scaled to 0 while its flavor is changed: the number of pods to go back to.
+pub const REPLICAS_BEFORE_OUTAGE: &str = "interlock.dev/replicas-before-outage";
+/// Label on the copy of a configuration producer that serves the preview of a DataPlane: the name of that.
+pub const PREVIEW_PRODUCER_OF: &str = "interlock.dev/preview-producer-of";
 /// Verb that a user who writes [`ALLOW_FLAVOR`] on an object needs there.
 pub const ALLOW_FLAVOR_VERB: &str = "override-router-flavor";
 

@@ -129,6 +129,22 @@ impl FlavorPlan {
         self.hops.iter().all(|hop| hop.findings.denied.is_empty())
     }
 
+    /// Why the first hop that would be refused is, with `outage` the way through an outage; `None` where all are
+    /// allowed.
+    pub fn refusal(&self, outage: bool) -> Option<String> {
+        let staged = self.hops.iter().filter(|_| !outage);
+        staged.chain(self.outage.iter().filter(|_| outage)).find_map(|hop| {
+            let denied = hop.findings.denied.first()?;
+            Some(format!("{} -> {}: {denied}", hop.from, hop.to))
+        })
+    }
+
+    /// The warnings of the hop between two flavors.
+    pub fn warnings(&self, from: Flavor, to: Flavor) -> Vec<String> {
+        let hop = self.hops.iter().find(|hop| (hop.from, hop.to) == (from, to));
+        hop.into_iter().flat_map(|hop| &hop.findings.warned).map(ToString::to_string).collect()
+    }
+
     /// The plan for programs.
     pub fn json(&self) -> Value {
         json!({
@@ -227,7 +243,7 @@ fn argument(subject: &GatewayRef) -> String {
 }
 
 /// The flavors of the plan, one step apart.
-fn stations(from: Flavor, to: Flavor) -> Vec<Flavor> {
+pub fn stations(from: Flavor, to: Flavor) -> Vec<Flavor> {
     let inside = |flavor: &Flavor| (from.min(to)..=from.max(to)).contains(flavor);
     let mut stations: Vec<Flavor> = Flavor::ALL.into_iter().filter(inside).collect();
     if from > to {

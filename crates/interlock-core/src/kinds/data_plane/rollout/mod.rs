@@ -6,6 +6,7 @@ pub mod changes;
 pub mod children;
 pub mod commit;
 pub mod drift;
+pub mod flavor_change;
 pub mod follow;
 pub mod gates;
 mod list_keys;

@@ -1,0 +1,4 @@
+mod edits;
+mod moves;
+mod outages;
+mod producers;
