@@ -79,7 +79,7 @@ enum Command {
     Why(Box<why::WhyArguments>),
     /// Explains a rule, a condition or a reason, without a cluster.
     Explain(explain::ExplainArguments),
-    /// Plans changes of a gateway's router flavor.
+    /// Plans changes of a gateway's router flavor, and carries them out.
     Flavor(Box<flavor::FlavorArguments>),
     /// Shows, promotes and aborts what is staged in a DataPlane.
     Rollout(Box<rollout::RolloutCommand>),

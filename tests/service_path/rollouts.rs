@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 use crate::support::fake_kong::FakeKong;
 use crate::support::{Client, Cluster, Interlock, announce, interlock, service_path, shared, wait_until};
 
+mod flavor_changes;
+
 const CAP: Duration = Duration::from_secs(90);
 const BLUE: &str = "dataplane-edge-blue";
 const GREEN: &str = "dataplane-edge-green";

@@ -1,13 +1,12 @@
-//! `interlock flavor`: plans the hops from one router flavor of a gateway to another, and diagnoses
-//! gateways that are stuck between flavors.
+//! `interlock flavor`: plans the hops from one router flavor of a gateway to another, carries them out, and
+//! diagnoses gateways that are stuck between flavors.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use interlock_core::api::object::meta_str;
-use interlock_core::kinds::data_plane::flavor::Flavor;
 use interlock_core::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
 use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
 use interlock_core::kinds::data_plane::flavor::group::ProducerGroup;
@@ -17,13 +16,16 @@ use interlock_core::kinds::data_plane::flavor::routes::Inventory;
 use interlock_core::kinds::data_plane::flavor::sources::{GivenSources, Sources};
 use serde_json::Value;
 
+use self::flavor_flag::FlavorFlag;
 use super::exit;
 use super::files::{read_all, read_one};
 use super::output::OutputFlag;
-use super::target::{TargetFlags, finish};
+use super::target::{TargetFlags, block_on, finish};
 
+mod change;
 mod cluster;
 mod diagnose;
+mod flavor_flag;
 
 /// Flags of `interlock flavor`.
 #[derive(Args, Debug)]
@@ -37,6 +39,9 @@ enum Command {
     /// Prints the hops to another flavor, what each checks, and what would be refused, for a gateway
     /// of the cluster or of a file: 0 every hop is allowed, 1 one is refused.
     Plan(Box<PlanArguments>),
+    /// Carries the hops to another flavor of a DataPlane out, one after the other: 0 the flavor is live, or
+    /// without --wait one step is done, 1 refused or failed.
+    Change(Box<change::ChangeArguments>),
     /// Finds what blocks gateways: mixed flavors, pods that never get ready, a producer that keeps
     /// to a flavor of before; and the next command: 0 nothing was found, 1 something was.
     Diagnose(diagnose::DiagnoseArguments),
@@ -71,27 +76,6 @@ struct PlanArguments {
     target: TargetFlags,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum FlavorFlag {
-    /// The Lua router with PCRE.
-    Traditional,
-    /// The Rust router, fed with match fields.
-    TraditionalCompatible,
-    /// The Rust router, fed with expressions.
-    Expressions,
-}
-
-impl From<FlavorFlag> for Flavor {
-    fn from(flag: FlavorFlag) -> Self {
-        match flag {
-            FlavorFlag::Traditional => Self::Traditional,
-            FlavorFlag::TraditionalCompatible => Self::TraditionalCompatible,
-            FlavorFlag::Expressions => Self::Expressions,
-        }
-    }
-}
-
 impl PlanArguments {
     fn configuration(&self) -> ProducerConfiguration {
         match self.field_routes_only {
@@ -105,6 +89,7 @@ impl PlanArguments {
 pub fn main(arguments: FlavorArguments) -> ExitCode {
     let arguments = match arguments.command {
         Command::Plan(arguments) => arguments,
+        Command::Change(arguments) => return block_on(change::run(&arguments)),
         Command::Diagnose(arguments) => return exit::decided(finish(diagnose::run(&arguments))),
     };
     let planned = planned(&arguments).and_then(|plan| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use interlock_core::api::kong;
-use interlock_core::api::object::meta_str;
+use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::revision;
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::api::suggest;
@@ -28,7 +28,7 @@ const WATCHED: WatchTarget =
     WatchTarget { kind: "DataPlane", resource: "dataplanes.gateway-operator.konghq.com" };
 
 /// A DataPlane of a cluster.
-pub(super) struct DataPlaneRef {
+pub(in crate::cli) struct DataPlaneRef {
     client: Client,
     objects: Api<DynamicObject>,
     namespace: String,
@@ -37,15 +37,15 @@ pub(super) struct DataPlaneRef {
 
 /// The live spec that a stamp refers to.
 #[derive(Debug, Default)]
-pub(super) struct KeptLiveSpec {
+pub(in crate::cli) struct KeptLiveSpec {
     /// The spec, where it was read.
-    pub(super) spec: Option<Value>,
+    pub(in crate::cli) spec: Option<Value>,
     /// Why it was not.
-    pub(super) unread: Option<String>,
+    pub(in crate::cli) unread: Option<String>,
 }
 
 impl DataPlaneRef {
-    pub(super) async fn connect(flags: &TargetFlags, name: String) -> Result<Self, CliError> {
+    pub(in crate::cli) async fn connect(flags: &TargetFlags, name: String) -> Result<Self, CliError> {
         let (client, namespace) = flags.connect().await?;
         let kind = GroupVersionKind::gvk(kong::GROUP, kong::VERSION, "DataPlane");
         let resource = ApiResource::from_gvk_with_plural(&kind, "dataplanes");
@@ -53,17 +53,33 @@ impl DataPlaneRef {
         Ok(Self { client, objects, namespace, name })
     }
 
+    pub(in crate::cli) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(in crate::cli) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(in crate::cli) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    pub(in crate::cli) fn namespaced_name(&self) -> NamespacedName {
+        NamespacedName::new(self.namespace.as_str(), self.name.as_str())
+    }
+
     /// `NAMESPACE/NAME`.
-    pub(super) fn key(&self) -> String {
+    pub(in crate::cli) fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
     /// `NAME -n NAMESPACE`, as further commands name it.
-    pub(super) fn arguments(&self) -> String {
+    pub(in crate::cli) fn arguments(&self) -> String {
         format!("{} -n {}", self.name, self.namespace)
     }
 
-    pub(super) async fn get(&self) -> Result<Value, CliError> {
+    pub(in crate::cli) async fn get(&self) -> Result<Value, CliError> {
         let found = self.objects.get_opt(&self.name).await;
         match found.map_err(api(format!("DataPlane {} cannot be read", self.key())))? {
             Some(object) => value(object),
@@ -72,7 +88,7 @@ impl DataPlaneRef {
     }
 
     /// Patches the object; `None` where it was changed since it was read.
-    pub(super) async fn patch(&self, patch: Patch<Value>) -> Result<Option<Value>, CliError> {
+    pub(in crate::cli) async fn patch(&self, patch: Patch<Value>) -> Result<Option<Value>, CliError> {
         match self.objects.patch(&self.name, &PatchParams::default(), &patch).await {
             Ok(object) => value(object).map(Some),
             Err(Error::Api(status)) if status.code == 409 => Ok(None),
@@ -81,7 +97,7 @@ impl DataPlaneRef {
     }
 
     /// The live spec, where the stamp only refers to it and something else is stored.
-    pub(super) async fn kept(&self, object: &Value) -> KeptLiveSpec {
+    pub(in crate::cli) async fn kept(&self, object: &Value) -> KeptLiveSpec {
         let referenced = referenced_spec(object).filter(|hash| live_spec::hash(&object["spec"]) != *hash);
         let Some(hash) = referenced else { return KeptLiveSpec::default() };
         match self.revision(object, &hash).await {
@@ -112,7 +128,7 @@ impl DataPlaneRef {
     }
 
     /// Watches until a condition is met; `None` after a timeout.
-    pub(super) async fn until<T>(
+    pub(in crate::cli) async fn until<T>(
         &self,
         limit: Duration,
         mut look: impl FnMut(Value) -> Option<Result<T, CliError>>,
@@ -127,7 +143,7 @@ impl DataPlaneRef {
     }
 
     /// The error of a verb that cannot be carried out.
-    pub(super) fn refusal(&self, what: &str, why: &VerbRefusal) -> CliError {
+    pub(in crate::cli) fn refusal(&self, what: &str, why: &VerbRefusal) -> CliError {
         let arguments = self.arguments();
         let error = CliError::refused(format!("DataPlane {} is not {what}", self.key())).why(why.to_string());
         match why {

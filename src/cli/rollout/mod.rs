@@ -9,11 +9,11 @@ use self::flags::{DataPlaneName, VerbFlags};
 use super::target::{TargetFlags, block_on};
 
 mod abort;
-mod data_plane;
+pub(in crate::cli) mod data_plane;
 mod flags;
-mod promote;
-mod status;
-mod wait;
+pub(in crate::cli) mod promote;
+pub(in crate::cli) mod status;
+pub(in crate::cli) mod wait;
 
 /// Flags of `interlock rollout`.
 #[derive(Args, Debug)]

@@ -41,7 +41,11 @@ async fn staged(plane: &DataPlaneRef, object: &Value) -> Result<SpecHash, CliErr
 }
 
 /// Writes the annotation, on the condition that the spec is still the one that is meant.
-async fn request(plane: &DataPlaneRef, mut object: Value, hash: &SpecHash) -> Result<Value, CliError> {
+pub(in crate::cli) async fn request(
+    plane: &DataPlaneRef,
+    mut object: Value,
+    hash: &SpecHash,
+) -> Result<Value, CliError> {
     for _ in 0..TRIES {
         let stands = annotation(&object, meta::PROMOTE_WHEN_READY);
         if stands.is_some_and(|value| requested(value, &object["spec"]) == PromotionRequest::ThisSpec) {
@@ -69,7 +73,8 @@ async fn request(plane: &DataPlaneRef, mut object: Value, hash: &SpecHash) -> Re
         .next("try again"))
 }
 
-fn requested_line(plane: &DataPlaneRef, object: &Value, hash: &SpecHash) -> String {
+/// The line about a request.
+pub(in crate::cli) fn requested_line(plane: &DataPlaneRef, object: &Value, hash: &SpecHash) -> String {
     let summary = RolloutSummary::of(object, None);
     let done = format!("dataplane {}: the promotion of spec {} is requested", plane.key(), hash.short());
     match summary.phase {

@@ -58,7 +58,8 @@ fn replaced(plane: &DataPlaneRef) -> CliError {
         .next(format!("look at what is staged now: `interlock rollout status {}`", plane.arguments()))
 }
 
-fn withdrawn(plane: &DataPlaneRef) -> CliError {
+/// The error of a request that was taken back.
+pub(in crate::cli) fn withdrawn(plane: &DataPlaneRef) -> CliError {
     CliError::refused(format!("DataPlane {} is not promoted", plane.key()))
         .why("the request was taken back meanwhile")
         .next(format!("request it again: `interlock rollout promote {}`", plane.arguments()))

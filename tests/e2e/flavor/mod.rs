@@ -1,6 +1,7 @@
 //! Router flavors: what kubectl prints of changes to DataPlanes (with Kong's own CRD) and to
 //! labelled Deployments, and that `interlock check` says the same.
 
+mod change;
 mod overrides;
 mod own_definition;
 mod rollout;
