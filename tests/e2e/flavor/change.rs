@@ -137,6 +137,32 @@ fn what_others_stage_is_named(scene: &mut Scene<'_>) {
     scene.change(&["edge", "--to", "traditional"], 1);
 }
 
+/// What an interrupted command has left stopped is named by one that is called without it.
+#[test]
+fn a_producer_that_was_left_stopped_is_named() {
+    let (cluster, _) = Interlock::shared();
+    define_data_planes(cluster);
+    let ns = cluster.namespace("change-left");
+    let mut scene = scene(&ns);
+    let labels = json!({"app": "kic"});
+    let container = json!({"name": "ingress-controller", "image": "kic:3.4"});
+    let stopped = format!("{}/edge:2", ns.name());
+    let producer = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "kic", "annotations": {meta::STOPPED_FOR_PROMOTION: stopped}},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+            "spec": {"containers": [container]}}},
+    });
+    scene.user.apply(&producer.to_string());
+    let mut plane = data_plane("edge", &env("kong:3.9", "expressions"), true);
+    plane["metadata"]["annotations"] = json!({meta::CONFIG_PRODUCER: "kic"});
+    scene.user.apply(&plane.to_string());
+    scene.report("edge", BLUE, "WaitingForChange", "");
+    let out = scene.change(&TO_EXPRESSIONS, 0);
+    let next = format!("--wait --producer deploy/{}/kic`: that Deployment is still scaled to 0", ns.name());
+    assert!(out.stdout.contains(&next), "{out}");
+}
+
 /// A flavor that a ConfigMap holds is written into the DataPlane by the command of the remedy.
 #[test]
 fn a_flavor_of_a_config_map_is_refused_with_the_patch_to_write() {

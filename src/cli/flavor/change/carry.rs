@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use interlock_core::api::object::NamespacedName;
 use interlock_core::kinds::data_plane::flavor::Flavor;
 use interlock_core::kinds::data_plane::flavor::plan::{FlavorPlan, stations};
 use interlock_core::kinds::data_plane::rollout::flavor_change::edit::edit;
@@ -82,7 +83,7 @@ impl FlavorCarrier {
             self.observe(look.facts.live)?;
             let next = next_move(&look.facts);
             match next {
-                FlavorMove::Done => return self.done(),
+                FlavorMove::Done => return self.done().await,
                 FlavorMove::Refuse(why) => return Err(self.refused(&why)),
                 FlavorMove::Await(what) => {
                     self.explain(what).await?;
@@ -262,19 +263,35 @@ impl FlavorCarrier {
         let producer = self.producer.as_ref().map_or_else(String::new, |producer| {
             format!(" --producer deploy/{}/{}", producer.name.namespace, producer.name.name)
         });
-        format!("interlock flavor change {} --to {}{wait}{producer}", self.plane.arguments(), self.to)
+        format!("{}{wait}{producer}", self.one_step())
     }
 
-    fn done(&self) -> Result<(), CliError> {
-        if let Some(hop) = self.progress.crossed {
-            return preview::say_left(hop, self.known.as_ref(), self.producer.is_some());
+    /// The command without flags.
+    fn one_step(&self) -> String {
+        format!("interlock flavor change {} --to {}", self.plane.arguments(), self.to)
+    }
+
+    async fn done(&self) -> Result<(), CliError> {
+        if self.progress.requested.is_none() && self.progress.crossed.is_none() {
+            output::line(&format!("dataplane {}: router flavor {} is live", self.plane.key(), self.to))?;
         }
-        match self.progress.requested {
-            Some(_) => Ok(()),
-            None => {
-                output::line(&format!("dataplane {}: router flavor {} is live", self.plane.key(), self.to))
-            }
+        match (self.progress.crossed, self.left_stopped().await) {
+            (_, Some(producer)) => output::line(&format!(
+                "next: `{} --wait --producer deploy/{}/{}`: that Deployment is still scaled to 0 for this DataPlane",
+                self.one_step(),
+                producer.namespace,
+                producer.name
+            )),
+            (Some(hop), None) => preview::say_left(hop, self.known.as_ref(), self.producer.is_some()),
+            (None, None) => Ok(()),
         }
+    }
+
+    /// The producer that the DataPlane names, where an interrupted command has left it stopped.
+    async fn left_stopped(&self) -> Option<&NamespacedName> {
+        let known = self.known.as_ref().filter(|_| self.producer.is_none())?;
+        let state = ProducerState::of(&known.find().await?, &self.plane.key(), false);
+        matches!(state, ProducerState::Stopping | ProducerState::Stopped).then_some(&known.name)
     }
 
     /// Somebody else's write came first: it is looked at again.
