@@ -92,7 +92,8 @@ impl Ground {
     /// Waits until a flavor is written, and what else is seen of the DataPlane.
     #[track_caller]
     fn await_staged(&self, flavor: &str, holds: impl Fn(&Value) -> bool) {
-        wait_until(&format!("{flavor} is staged"), CAP, || {
+        // A hop before it may have to end first.
+        wait_until(&format!("{flavor} is staged"), CAP * 2, || {
             let found = self.data_plane();
             let is_written = found.pointer(TEMPLATE).is_some_and(|value| value == flavor);
             if is_written && holds(&found) { Ok(()) } else { Err(found.to_string()) }

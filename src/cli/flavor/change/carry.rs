@@ -220,6 +220,8 @@ impl FlavorCarrier {
             return producer.until(self.limit, moved).await;
         }
         let mut shown = self.progress.shown.take();
+        // The state is known even if no event follows.
+        show(&look.object, look.kept.as_ref(), &mut shown)?;
         let looked = self.plane.until(self.limit, |object| {
             let facts = self.facts(&object, look.kept.as_ref(), look.producer.as_ref());
             if let Err(error) = show(&object, look.kept.as_ref(), &mut shown) {
