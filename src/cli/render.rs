@@ -96,6 +96,10 @@ pub struct RenderArguments {
     /// HorizontalPodAutoscalers and PodDisruptionBudgets in every namespace.
     #[arg(long)]
     dataplanes: bool,
+    /// Refuse people's deletions of what is live of a DataPlane: adds the policy
+    /// interlock-protect-live.
+    #[arg(long)]
+    protect_live: bool,
     /// How the roles are spread over Deployments.
     #[arg(long, value_enum, default_value = "together")]
     layout: Layout,
@@ -187,6 +191,7 @@ fn options(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<InstallOp
         docs: a.docs.get(),
         flavor_secrets: a.flavor_secrets,
         data_planes: a.dataplanes,
+        protect_live: a.protect_live,
         watch_namespaces: Namespaces::union(a.watch_namespaces),
         layout: a.layout,
         certificates: a.certificates,

@@ -12,7 +12,7 @@ use interlock_core::api::object::NamespacedName;
 use serde_json::{Value, json};
 
 use super::role::DeploymentRole;
-use super::{CertificateIssuer, InstallOptions, Part, monitoring, objects, rbac, workload, yaml};
+use super::{CertificateIssuer, InstallOptions, Part, monitoring, objects, policies, rbac, workload, yaml};
 
 /// First line of every template.
 const HEADER: &str = "{{- /* Rendered by `interlock render helm`; do not edit. */ -}}\n";
@@ -38,7 +38,7 @@ pub fn chart() -> Rendered<BTreeMap<String, String>> {
         ("crds", crds()?),
         ("rbac", rbac_templates()?),
         ("workload", workload_templates()?),
-        ("policies", policies()?),
+        ("policies", policy_templates()?),
         ("webhooks", webhooks()?),
         ("monitoring", monitoring_templates()?),
     ];
@@ -234,10 +234,15 @@ fn workload_templates() -> Rendered<String> {
 const PULL_POLICY: &str = "mark-pull-policy";
 const RESOURCES: &str = "mark-resources";
 
-fn policies() -> Rendered<String> {
+fn policy_templates() -> Rendered<String> {
     let of = |freeze| template(&objects(Part::Policies, &InstallOptions { freeze, ..options() }));
     let (strict, same) = (of(Freeze::Strict)?, of(Freeze::SamePlan)?);
-    Ok(either("eq .Values.freeze \"same-plan\"", &same, &strict))
+    let protect = template(&policies::protect_live(&options()))?;
+    Ok([
+        either("eq .Values.freeze \"same-plan\"", &same, &strict),
+        when(".Values.protectLive", &documents(&[protect])),
+    ]
+    .concat())
 }
 
 fn webhooks() -> Rendered<String> {
@@ -282,6 +287,7 @@ fn schema() -> Value {
         "certificates": one_of(&["builtin", "cert-manager"]),
         "flavorSecrets": flag,
         "dataplanes": flag,
+        "protectLive": flag,
         "packages": closed(json!({"clusterAdmin": flag})),
         "crds": closed(json!({"install": flag})),
         "webhooks": closed(json!({"install": flag})),

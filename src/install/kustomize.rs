@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::role::DeploymentRole;
 use super::{
-    CertificateIssuer, InstallOptions, Layout, Part, dashboard, monitoring, network, objects, rbac, webhooks,
-    workload, yaml,
+    CertificateIssuer, InstallOptions, Layout, Part, dashboard, monitoring, network, objects, policies, rbac,
+    webhooks, workload, yaml,
 };
 
 /// First line of every file.
@@ -56,6 +56,11 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     let data_planes = "overlays/dataplanes";
     put(&format!("{data_planes}/rbac.yaml"), &rbac::data_planes(&options))?;
     put(&format!("{data_planes}/kustomization.yaml"), &[kustomization(&["../../base", "rbac.yaml"], &[])])?;
+
+    // Without the base: it is applied to an installation, and deleted again where people have to interfere.
+    let protect = "overlays/protect-live";
+    put(&format!("{protect}/policies.yaml"), &policies::protect_live(&options))?;
+    put(&format!("{protect}/kustomization.yaml"), &[kustomization(&["policies.yaml"], &[])])?;
 
     let egress = "overlays/strict-egress";
     put(&format!("{egress}/network-policy.yaml"), &[json!(network::egress(&options))])?;

@@ -83,6 +83,8 @@ pub struct InstallOptions {
     pub flavor_secrets: bool,
     /// Whether the process gets the rights to carry DataPlanes out.
     pub data_planes: bool,
+    /// Whether the policy is rendered that keeps people from deleting what is live of a DataPlane.
+    pub protect_live: bool,
     /// The only watched namespaces; empty means all.
     pub watch_namespaces: Vec<String>,
     /// How the roles are spread.
@@ -111,6 +113,7 @@ impl Default for InstallOptions {
             docs: build::docs(),
             flavor_secrets: false,
             data_planes: false,
+            protect_live: false,
             watch_namespaces: Vec::new(),
             layout: Layout::default(),
             certificates: CertificateIssuer::default(),

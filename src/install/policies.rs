@@ -6,6 +6,7 @@
 //! later, so each ends in `orValue`; and the API server drops a message with a line break, so each is one
 //! line, with a plain one beside it.
 
+use interlock_core::kinds::data_plane::rollout::protect_live;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
 };
@@ -18,13 +19,23 @@ use super::metadata::{cluster_wide, strings};
 pub fn all(options: &InstallOptions) -> Vec<Value> {
     let given = options.policies();
     let policies = options.kinds.iter().flat_map(|kind| kind.policies).map(|policy| policy(&given));
-    policies
-        .flat_map(|policy| {
-            let name = policy.metadata.name.clone().unwrap_or_default();
-            let policy = ValidatingAdmissionPolicy { metadata: cluster_wide(&name), ..policy };
-            [json!(policy), json!(binding(name))]
-        })
-        .collect()
+    let mut all: Vec<Value> = policies.flat_map(bound).collect();
+    if options.protect_live {
+        all.extend(protect_live(options));
+    }
+    all
+}
+
+/// The policy that keeps people from deleting what is live of a DataPlane, with its binding. Opt-in: it stands
+/// between people and the remedies that they know.
+pub fn protect_live(options: &InstallOptions) -> Vec<Value> {
+    bound(protect_live::protect_live(&options.policies())).into()
+}
+
+fn bound(policy: ValidatingAdmissionPolicy) -> [Value; 2] {
+    let name = policy.metadata.name.clone().unwrap_or_default();
+    let policy = ValidatingAdmissionPolicy { metadata: cluster_wide(&name), ..policy };
+    [json!(policy), json!(binding(name))]
 }
 
 fn binding(policy: String) -> ValidatingAdmissionPolicyBinding {
@@ -45,13 +56,13 @@ mod tests {
     use super::*;
 
     fn policies(freeze: Freeze) -> Vec<Value> {
-        let options = InstallOptions { freeze, ..InstallOptions::default() };
+        let options = InstallOptions { freeze, protect_live: true, ..InstallOptions::default() };
         all(&options).into_iter().filter(|o| o["kind"] == "ValidatingAdmissionPolicy").collect()
     }
 
     #[test]
     fn every_policy_fails_closed_and_is_bound() {
-        let all = all(&InstallOptions::default());
+        let all = all(&InstallOptions { protect_live: true, ..InstallOptions::default() });
         for pair in all.chunks(2) {
             assert_eq!(pair[0]["spec"]["failurePolicy"], "Fail");
             assert_eq!(pair[1]["spec"]["policyName"], pair[0]["metadata"]["name"]);

@@ -102,6 +102,7 @@ mod tests {
             certificates: CertificateIssuer::CertManager,
             flavor_secrets: true,
             data_planes: true,
+            protect_live: true,
             packages: NamespacedName::new("packages", "deployer"),
             ..InstallOptions::default()
         };

@@ -48,6 +48,8 @@ fn overlays_are_what_is_rendered() {
     let carrying_out = InstallOptions { data_planes: true, ..plain.clone() };
     let carrying_out = install::objects(Part::All, &carrying_out);
     assert_eq!(by_name(kustomize(&admin, "overlays/dataplanes")), by_name(carrying_out));
+    let protected = by_name(install::policies::protect_live(&plain));
+    assert_eq!(by_name(kustomize(&admin, "overlays/protect-live")), protected);
     let mut strict = install::objects(Part::All, &plain);
     strict.push(json!(install::network::egress(&plain)));
     assert_eq!(by_name(kustomize(&admin, "overlays/strict-egress")), by_name(strict));
@@ -71,6 +73,7 @@ fn the_api_server_takes_everything_strictly() {
         "overlays/split",
         "overlays/packages-cluster-admin",
         "overlays/dataplanes",
+        "overlays/protect-live",
         "overlays/strict-egress",
         "overlays/kong-crds",
         "overlays/cert-manager",

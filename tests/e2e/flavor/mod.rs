@@ -4,6 +4,7 @@
 mod change;
 mod overrides;
 mod own_definition;
+mod protected;
 mod rollout;
 mod said;
 mod staged;

@@ -13,6 +13,7 @@ mod list_keys;
 pub mod live;
 pub mod phase;
 pub mod promotion;
+pub mod protect_live;
 pub mod reconcile;
 pub mod report;
 pub mod service_selector;

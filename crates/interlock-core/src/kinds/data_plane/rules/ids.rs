@@ -17,6 +17,8 @@ rules! {
     DATA_PLANE_PROMOTION = "dataplane-promotion" in Requests;
     /// A fixed name of the ingress Service, beside `blueGreen`.
     DATA_PLANE_SERVICE_NAME = "dataplane-service-name" in Requests;
+    /// What is live of a DataPlane is neither deleted nor stripped of its marks by people.
+    DATA_PLANE_LIVE_CHILD = "dataplane-live-child" in Requests;
     /// The value is a router flavor.
     FLAVOR_INVALID = "RF01" in Flavors;
     /// A rolling change of flavor must not deadlock or lose routes.
