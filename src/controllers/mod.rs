@@ -117,6 +117,7 @@ fn described(
             executor: executor.clone(),
             store: context.store.clone(),
             leadership: context.leadership.clone(),
+            metrics: context.metrics.clone(),
             reported: Mutex::default(),
         };
         let gate = LeaderGate::new(context.leadership.clone());

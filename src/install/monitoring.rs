@@ -231,6 +231,8 @@ mod tests {
         metrics.leads("interlock", true);
         metrics.rest_call("GET", 200);
         metrics.instances(&interlock_core::kinds::instance::summary::Totals::default(), 0);
+        metrics.rollouts(&interlock_core::kinds::data_plane::rollout::totals::RolloutTotals::default(), 0);
+        metrics.healed("Deployment", interlock_core::effect::HealCause::Deleted);
         metrics.decided(&DecisionLabels {
             door: "mutate",
             kind: "Instance",
@@ -254,7 +256,10 @@ mod tests {
         });
         let panels: Vec<&str> = panels.collect();
         assert!(panels.len() >= 12, "{panels:?}");
-        for expression in ALERTS.iter().map(|alert| alert.expression).chain(panels) {
+        let examples = include_str!("../../docs/metrics.md").lines();
+        let examples: Vec<&str> = examples.filter_map(|line| line.trim().strip_prefix("expr: ")).collect();
+        assert_eq!(examples.len(), 3, "{examples:?}");
+        for expression in ALERTS.iter().map(|alert| alert.expression).chain(panels).chain(examples) {
             for name in names(expression) {
                 let base = ["_total", "_bucket", "_info"].iter().find_map(|end| name.strip_suffix(end));
                 assert!(types.contains(base.unwrap_or(name)), "{name} in {expression} is not exposed");

@@ -131,8 +131,12 @@ impl Process {
     }
 
     fn exposition(&self) -> Exposition {
-        let store = self.store.clone();
-        Exposition { metrics: self.metrics.clone(), totals: Arc::new(move || store.totals()) }
+        let (instances, data_planes) = (self.store.clone(), self.store.clone());
+        Exposition {
+            metrics: self.metrics.clone(),
+            totals: Arc::new(move || instances.totals()),
+            rollouts: Arc::new(move || data_planes.rollouts()),
+        }
     }
 
     /// Who may read a port: everybody on loopback, else those whom the API server authorizes.

@@ -172,6 +172,8 @@ impl<I: WriteIdentity> Executor<I> {
                 self.events.publish_on(&key, &uid, note).await;
                 Ok(Written::Published)
             }
+            // Who runs the reconciler counts.
+            Effect::Healed { .. } => Ok(Written::Published),
             Effect::Delete { key, uid, resource_version, propagation } => {
                 let path = self.must_path(&key).await?;
                 let options = json!({
@@ -286,7 +288,7 @@ pub enum Written {
     Now(Arc<Value>, Vec<String>),
     /// It is gone.
     Gone,
-    /// An Event was published, or lost.
+    /// An Event was published, or lost; or there was nothing to write.
     Published,
 }
 

@@ -23,6 +23,7 @@ use super::index::Store;
 use super::queue::FairnessGroup;
 use super::reconcile_reads::{ReadError, ReconcileReads};
 use crate::cluster::lease::Leadership;
+use crate::telemetry::metrics::Metrics;
 
 /// Objects of one kind that are reconciled at once.
 const WORKERS: usize = 4;
@@ -47,6 +48,8 @@ pub struct DescribedKind {
     pub store: Arc<Store>,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
+    /// Counts what was put right.
+    pub metrics: Arc<Metrics>,
     /// Objects with a published Event about a missing right; removed when a reconcile succeeds.
     pub reported: Mutex<HashSet<NamespacedName>>,
 }
@@ -201,6 +204,10 @@ impl DescribedKind {
         epoch: LeaderEpoch,
     ) -> Result<Option<ApiFailure>, Interrupted> {
         for effect in effects {
+            if let Effect::Healed { kind, cause } = &effect {
+                self.metrics.healed(kind, *cause);
+                continue;
+            }
             self.prove(epoch)?;
             for (key, answer) in self.executor.run(vec![vec![effect]]).await {
                 match answer {

@@ -9,6 +9,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::{HeaderValue, StatusCode, header};
+use interlock_core::kinds::data_plane::rollout::totals::RolloutTotals;
 use interlock_core::kinds::instance::summary::Totals;
 use tokio::sync::Semaphore;
 
@@ -65,6 +66,8 @@ pub struct Exposition {
     pub metrics: Arc<Metrics>,
     /// Returns what the index says of Instances.
     pub totals: Arc<dyn Fn() -> Totals + Send + Sync>,
+    /// Returns what the index says of DataPlanes.
+    pub rollouts: Arc<dyn Fn() -> RolloutTotals + Send + Sync>,
 }
 
 /// Routes of the ops port; without a guard every user who reaches it may read.
@@ -103,6 +106,7 @@ async fn exposition(State(exposed): State<Exposition>) -> Response {
     let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
     let encoded = tokio::task::spawn_blocking(move || {
         exposed.metrics.instances(&(exposed.totals)(), now);
+        exposed.metrics.rollouts(&(exposed.rollouts)(), now);
         exposed.metrics.encode(now)
     });
     match encoded.await {

@@ -273,6 +273,7 @@ fn a_reconciler_lists_asks_and_applies() {
         executor: children.executor.clone(),
         store: Store::new(interlock_core::kinds::ALL, false),
         leadership: leadership.1,
+        metrics: Arc::default(),
         reported: std::sync::Mutex::default(),
     };
     let (admin, name) = (children.ns.admin(), NamespacedName::new(children.ns.name(), "edge"));

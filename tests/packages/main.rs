@@ -149,7 +149,10 @@ fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
                     Found::Present(Arc::new(healthy(object)))
                 }
                 Effect::Delete { .. } => Found::Absent,
-                Effect::Apply { .. } | Effect::Status { .. } | Effect::Event { .. } => {
+                Effect::Apply { .. }
+                | Effect::Status { .. }
+                | Effect::Event { .. }
+                | Effect::Healed { .. } => {
                     panic!("the engine wants none of these")
                 }
             };

@@ -8,7 +8,7 @@ use crate::api::object::ObjectKey;
 
 /// A write that a decision wants.
 ///
-/// Every write but an Event is conditional: a first write fails where the object is there, a later one carries
+/// Every write of an object is conditional: a first write fails where the object is there, a later one carries
 /// the `resourceVersion` that it was decided on, a delete carries uid and `resourceVersion`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -65,6 +65,38 @@ pub enum Effect {
         /// What happened.
         note: Note,
     },
+    /// Counts an object that was put right, in the metrics of the process; it follows the write that did so.
+    Healed {
+        /// Kind of the object, one of those that a reconciler makes.
+        kind: String,
+        /// What had happened to it.
+        cause: HealCause,
+    },
+}
+
+/// What had happened to an object that was put right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HealCause {
+    /// It was deleted.
+    Deleted,
+    /// A field of it was changed or removed.
+    Edited,
+    /// Something was added to it.
+    Added,
+}
+
+impl HealCause {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Deleted, Self::Edited, Self::Added];
+
+    /// The word in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::Edited => "edited",
+            Self::Added => "added",
+        }
+    }
 }
 
 impl Effect {
@@ -72,7 +104,7 @@ impl Effect {
     /// would take it unconditionally.
     pub fn is_conditional(&self) -> bool {
         match self {
-            Self::Create { .. } | Self::Apply { .. } | Self::Event { .. } => true,
+            Self::Create { .. } | Self::Apply { .. } | Self::Event { .. } | Self::Healed { .. } => true,
             Self::Patch { resource_version, .. } | Self::Status { resource_version, .. } => {
                 !resource_version.is_empty()
             }
@@ -80,7 +112,7 @@ impl Effect {
         }
     }
 
-    /// The object that is written, or that an Event is about.
+    /// The object that is written, or that an Event is about; `None` for what is only counted.
     pub fn key(&self) -> Option<ObjectKey> {
         match self {
             Self::Create { object } | Self::Apply { object, .. } => ObjectKey::of(object),
@@ -88,6 +120,7 @@ impl Effect {
             | Self::Delete { key, .. }
             | Self::Status { key, .. }
             | Self::Event { key, .. } => Some(key.clone()),
+            Self::Healed { .. } => None,
         }
     }
 }

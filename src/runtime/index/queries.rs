@@ -8,6 +8,7 @@ use interlock_core::api::object::{NamespacedName, ObjectKey};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
+use interlock_core::kinds::data_plane::rollout::totals::RolloutTotals;
 use interlock_core::kinds::instance::change::baseline::Baseline;
 use interlock_core::kinds::instance::summary::Totals;
 use interlock_core::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, fact, link};
@@ -106,6 +107,13 @@ impl Store {
     pub fn totals(&self) -> Totals {
         let inner = self.read();
         Totals::of(inner.graph.rows(inner.kinds.instance))
+    }
+
+    /// What metrics say of all DataPlanes.
+    pub fn rollouts(&self) -> RolloutTotals {
+        let tables = self.read();
+        let kind = tables.graph.find_kind(DATA_PLANE.group, DATA_PLANE.kind);
+        RolloutTotals::of(kind.into_iter().flat_map(|kind| tables.graph.rows(kind)))
     }
 
     /// Every Instance that needs reconciling.

@@ -4,10 +4,13 @@
 //! that an unauthenticated caller could choose.
 
 mod labels;
+mod rollouts;
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use interlock_core::effect::HealCause;
+use interlock_core::kinds::data_plane::rollout::totals::RolloutTotals;
 use interlock_core::kinds::instance::summary::{self, Totals};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
@@ -23,6 +26,7 @@ use labels::{
     PlanResult, ReasonLabel, RestCall, StateLabel, WebhookCode, WebhookLabels,
 };
 pub use labels::{Cap, DecisionLabels};
+use rollouts::RolloutMetrics;
 
 /// Content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -61,6 +65,7 @@ pub struct Metrics {
     drifted: Gauge,
     waiting: Family<ReasonLabel, Gauge>,
     oldest_run: Gauge,
+    rollouts: RolloutMetrics,
 }
 
 /// Decisions take tens of microseconds; the webhook's own timeout is seconds.
@@ -119,8 +124,9 @@ impl Metrics {
             drifted: Gauge::default(),
             waiting: Family::default(),
             oldest_run: Gauge::default(),
+            rollouts: RolloutMetrics::default(),
         };
-        metrics.with_own_names().with_instances().with_familiar_names()
+        metrics.with_own_names().with_instances().with_rollouts().with_familiar_names()
     }
 
     fn with_own_names(mut self) -> Self {
@@ -187,6 +193,12 @@ impl Metrics {
         r.register("instances_waiting", help, self.waiting.clone());
         let help = "Seconds since the start of the oldest run of a plan that is not over; 0 without one";
         r.register("oldest_running_plan_age_seconds", help, self.oldest_run.clone());
+        self
+    }
+
+    /// Adds what is known of the rollouts of DataPlanes.
+    fn with_rollouts(mut self) -> Self {
+        self.rollouts.register(self.registry.sub_registry_with_prefix("interlock"));
         self
     }
 
@@ -364,6 +376,16 @@ impl Metrics {
         }
         self.drifted.set(number(totals.drifted));
         self.oldest_run.set(totals.oldest_start.map_or(0, |start| number(now.saturating_sub(start))));
+    }
+
+    /// What the index says of DataPlanes, as of `now` (Unix seconds).
+    pub fn rollouts(&self, totals: &RolloutTotals, now: u64) {
+        self.rollouts.set(totals, now);
+    }
+
+    /// An object of this kind was put right; the kind is one that a reconciler makes.
+    pub fn healed(&self, kind: &str, cause: HealCause) {
+        self.rollouts.healed(kind, cause);
     }
 
     /// The API server answered a call, or did not (code 0).

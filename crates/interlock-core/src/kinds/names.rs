@@ -87,6 +87,11 @@ pub mod fact {
     pub const CREATED: &str = "created";
     /// Whether a Gateway is programmed: 1 for yes, 2 for no, 0 for unknown.
     pub const PROGRAMMED: &str = "programmed";
+    /// The phase of a DataPlane's rollout, one of
+    /// [`ReportedPhase`](crate::kinds::data_plane::rollout::report::ReportedPhase).
+    pub const PHASE: &str = "phase";
+    /// Since when a DataPlane is in its phase, in Unix seconds; 0 where that is not known.
+    pub const PHASE_SINCE: &str = "phaseSince";
     /// Whether a Namespace or an owned child is being deleted.
     pub const TERMINATING: &str = "terminating";
     /// Whether an object is healthy.

@@ -65,7 +65,9 @@ impl Projection {
             },
             Effect::Delete { .. } => Found::Absent,
             // The engine wants none of these: a run ends at what they would answer.
-            Effect::Apply { .. } | Effect::Status { .. } | Effect::Event { .. } => return,
+            Effect::Apply { .. } | Effect::Status { .. } | Effect::Event { .. } | Effect::Healed { .. } => {
+                return;
+            }
         };
         self.0.objects.insert(key, seen);
     }

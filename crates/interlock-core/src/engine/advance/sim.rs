@@ -168,7 +168,7 @@ impl Server {
                 self.ledger.push(Did::Patch(key.clone()));
                 Ok(self.look(&key))
             }
-            Effect::Apply { .. } | Effect::Status { .. } | Effect::Event { .. } => {
+            Effect::Apply { .. } | Effect::Status { .. } | Effect::Event { .. } | Effect::Healed { .. } => {
                 panic!("the engine wants none of these")
             }
             Effect::Delete { key, uid, resource_version, .. } => {

@@ -11,6 +11,7 @@ use super::flavor::gateway::{Gateway, sources_of};
 use super::flavor::group::{admin_service, controlled};
 use super::flavor::rolled_out::is_rolled_out;
 use super::flavor::sources::{Nothing, SourceKind};
+use super::rollout::totals;
 use crate::api::kong::stamp::StatusSelectors;
 use crate::api::object::{annotation, meta_str};
 use crate::api::{kong, meta};
@@ -26,7 +27,7 @@ use crate::topology::schema::{
 pub(crate) static DATA_PLANE_KIND: DeclaredKind = DeclaredKind {
     name: DATA_PLANE,
     about: "a gateway of Kong's operator",
-    facts: &[FLAVOR],
+    facts: &[FLAVOR, totals::PHASE, totals::PHASE_SINCE],
     links: &[CONFIG_MAPS, SECRETS, PRODUCER],
     sections: None,
     events: EventRow {

@@ -12,7 +12,7 @@ use crate::api::meta;
 pub struct Recorded {
     /// The reason of `RolledOut`.
     pub reason: Reason,
-    /// Since when `RolledOut` has its status.
+    /// Since when `RolledOut` has this reason.
     pub since: Timestamp,
 }
 

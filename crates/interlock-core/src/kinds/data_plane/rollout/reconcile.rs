@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::children::{self, DataPlaneOwner};
 use super::commit::commit;
 use super::gates;
+use super::healing;
 use super::live::{self, LiveRecord, LiveSide, LostSpec};
 use super::phase::{PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, phase};
 use super::promotion::{self, PromotionRequest};
@@ -197,10 +198,14 @@ impl Pass<'_> {
             );
             wants.stall("NameTaken", message);
         }
-        if is_live && live::has_served(&self.of) {
+        let heals = is_live && live::has_served(&self.of);
+        if heals {
             wants.effects.extend(wanted::healed(&self.of, key, &state, found));
         }
-        wants.effects.extend(wanted::apply(body, &state, found));
+        if let Some(write) = wanted::apply(body, &state, found) {
+            wants.effects.push(write);
+            wants.effects.extend(heals.then(|| healing::counted(key, &state)).flatten());
+        }
     }
 
     /// Where the rollout stands; `None` without one. `Err` with what must be seen first.

@@ -5,6 +5,9 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::api::meta;
+use crate::kinds::data_plane::live_spec;
+
 /// The phase of a rollout, as the condition `RolledOut` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ReportedPhase {
@@ -31,7 +34,54 @@ pub enum ReportedPhase {
 }
 
 impl ReportedPhase {
-    pub(super) fn of_reason(reason: &str) -> Self {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::InPlace,
+        Self::Unreported,
+        Self::Starting,
+        Self::Idle,
+        Self::Staging,
+        Self::AwaitingPromotion,
+        Self::Promoting,
+        Self::PromotionFailed,
+        Self::Failed,
+        Self::Unknown,
+    ];
+
+    /// The phase that a controller has reported of a DataPlane, whatever its spec has become since.
+    pub fn of(object: &Value) -> Self {
+        if !live_spec::is_staged(&object["spec"]) {
+            return Self::InPlace;
+        }
+        match ReportedRollout::of(object) {
+            Some(rollout) => Self::of_reason(rollout.reason),
+            None if readiness(object).is_some() => Self::Starting,
+            None => Self::Unreported,
+        }
+    }
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InPlace => "InPlace",
+            Self::Unreported => "Unreported",
+            Self::Starting => "Starting",
+            Self::Idle => "Idle",
+            Self::Staging => "Staging",
+            Self::AwaitingPromotion => "AwaitingPromotion",
+            Self::Promoting => "Promoting",
+            Self::PromotionFailed => "PromotionFailed",
+            Self::Failed => "Failed",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// Whether nothing is staged, and nothing is waited for.
+    pub fn is_at_rest(self) -> bool {
+        matches!(self, Self::InPlace | Self::Idle)
+    }
+
+    fn of_reason(reason: &str) -> Self {
         match reason {
             "Progressing" => Self::Staging,
             "WaitingForChange" | "PromotionDone" => Self::Idle,
@@ -51,9 +101,14 @@ impl ReportedPhase {
 
 impl fmt::Display for ReportedPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The names are those of the variants, as in JSON.
-        fmt::Debug::fmt(self, f)
+        f.write_str(self.as_str())
     }
+}
+
+/// The message of the condition `Ready`.
+pub(super) fn readiness(object: &Value) -> Option<&str> {
+    let conditions = object["status"]["conditions"].as_array()?;
+    conditions.iter().find(|condition| condition["type"] == meta::condition::READY)?["message"].as_str()
 }
 
 /// The condition `RolledOut` of a DataPlane.
@@ -63,7 +118,7 @@ pub struct ReportedRollout<'a> {
     pub reason: &'a str,
     /// Its message.
     pub message: &'a str,
-    /// Since when it has this status.
+    /// Since when it has this reason.
     pub since: Option<&'a str>,
     /// Whether it was written for the spec that is stored.
     pub is_current: bool,

@@ -200,8 +200,10 @@ fn rollout(of: &DataPlaneView<'_>, input: Option<&RolloutInput<'_>>, now: &Time)
             json!({"name": meta_str(service, "name"), "addresses": listed})
         })
     };
-    let mut conditions: Vec<Condition> = of.rolled_out().into_iter().collect();
     let reason = input.phase.reason();
+    // The reason is the state: as with Kong's operator, a transition is one from a reason to another.
+    let before = of.rolled_out().filter(|condition| condition.reason == reason.as_str());
+    let mut conditions: Vec<Condition> = before.into_iter().collect();
     let status = match reason {
         Reason::PromotionDone => ConditionStatus::True,
         _ => ConditionStatus::False,

@@ -110,7 +110,7 @@ fn conditions(status: &Value) -> Vec<Condition> {
     listed.filter_map(|condition| serde_json::from_value(condition.clone()).ok()).collect()
 }
 
-/// Since when a condition has its status.
+/// Since when a condition has its status; since when the condition of a rollout has its reason.
 pub fn since(condition: &Condition) -> Timestamp {
     condition.last_transition_time.0
 }

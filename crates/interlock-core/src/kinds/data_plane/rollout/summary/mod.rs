@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::changes::StagedChanges;
 use super::promotion::{PromotionRequest, requested, staged_hash};
-use super::report::{ReportedPhase, ReportedRollout};
+use super::report::{ReportedPhase, ReportedRollout, readiness};
 use super::staged::{LiveSpec, StagedState};
 use crate::api::kong::PROXY;
 use crate::api::kong::stamp::{LiveStamp, StatusSelectors};
@@ -17,7 +17,6 @@ use crate::api::object::{annotation, meta_str};
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::gateway::Gateway;
 use crate::kinds::data_plane::flavor::sources::Nothing;
-use crate::kinds::data_plane::live_spec;
 
 /// The state of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -89,10 +88,7 @@ impl RolloutSummary {
         let live = LiveSpec::of(object, kept);
         let staged = StagedState::of(&live, spec);
         let condition = ReportedRollout::of(object);
-        let phase = match phase(spec, condition.as_ref(), &staged) {
-            ReportedPhase::Unreported if readiness(object).is_some() => ReportedPhase::Starting,
-            phase => phase,
-        };
+        let phase = phase(object, condition.as_ref(), &staged);
         let promotion = annotation(object, meta::PROMOTE_WHEN_READY).map(|value| requested(value, spec));
         let (namespace, name) = (text("namespace"), text("name"));
         let next = next(phase, &staged, promotion, &format!("{name} -n {namespace}"));
@@ -157,22 +153,11 @@ fn image(spec: &Value) -> Option<String> {
     Some(proxy["image"].as_str()?.to_owned())
 }
 
-/// The message of the condition `Ready`.
-fn readiness(object: &Value) -> Option<&str> {
-    let conditions = object["status"]["conditions"].as_array()?;
-    conditions.iter().find(|condition| condition["type"] == meta::condition::READY)?["message"].as_str()
-}
-
-fn phase(spec: &Value, condition: Option<&ReportedRollout<'_>>, staged: &StagedState) -> ReportedPhase {
-    if !live_spec::is_staged(spec) {
-        return ReportedPhase::InPlace;
-    }
-    let Some(condition) = condition else { return ReportedPhase::Unreported };
-    match ReportedPhase::of_reason(condition.reason) {
+fn phase(object: &Value, condition: Option<&ReportedRollout<'_>>, staged: &StagedState) -> ReportedPhase {
+    let is_older = condition.is_some_and(|condition| !condition.is_current);
+    match ReportedPhase::of(object) {
         // The controller has not seen this spec yet.
-        ReportedPhase::Idle | ReportedPhase::AwaitingPromotion
-            if !condition.is_current && staged.is_something() =>
-        {
+        ReportedPhase::Idle | ReportedPhase::AwaitingPromotion if is_older && staged.is_something() => {
             ReportedPhase::Staging
         }
         phase => phase,

@@ -4,6 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::kinds::data_plane::live_spec;
 
 fn spec(image: &str, flavor: &str) -> Value {
     json!({"deployment": {

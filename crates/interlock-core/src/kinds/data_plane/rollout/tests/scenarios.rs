@@ -249,6 +249,28 @@ fn a_child_that_is_gone_comes_back(
     let is_live = !child.1.ends_with("-preview") && child.1 != if phase == "grace" { BLUE } else { GREEN };
     let told = world.log.iter().any(|line| line.starts_with("event LiveChildRecreated"));
     assert_eq!(told, is_live, "{:?}", world.log);
+    let counted = format!("healed {}, deleted", child.0);
+    assert_eq!(world.log.contains(&counted), is_live, "{:?}", world.log);
+}
+
+/// A state has its own time, which an alert about one that lasts too long needs.
+#[test]
+fn each_state_of_a_rollout_says_since_when_it_lasts() {
+    let mut world = running();
+    let since = |world: &World| {
+        let condition = world.get().pointer("/status/rollout/conditions/0/lastTransitionTime").unwrap();
+        condition.as_str().unwrap().parse::<jiff::Timestamp>().unwrap()
+    };
+    let started = since(&world);
+    world.wait(60);
+    settle(&mut world);
+    assert_eq!(since(&world), started, "it is the same state");
+    world.edit(spec("kong:3.9"));
+    assert_eq!(world.reconcile(usize::MAX), PassEnd::Waits);
+    assert_eq!((world.rolled_out(), since(&world)), ("Progressing", world.now));
+    world.wait(60);
+    settle(&mut world);
+    assert_eq!((world.rolled_out(), since(&world)), ("AwaitingPromotion", world.now));
 }
 
 #[test]
@@ -266,6 +288,7 @@ fn what_was_edited_by_hand_is_set_back_and_told() {
     assert_eq!(live(&world), Colour::Blue.selector("u-1"));
     let told = world.log.iter().find(|line| line.starts_with("event LiveChildRestored")).expect("an Event");
     assert!(told.contains("by kubectl-edit") && told.contains(INGRESS), "{told}");
+    assert!(world.log.contains(&"healed Service, edited".to_owned()), "{:?}", world.log);
 }
 
 #[test]
@@ -281,6 +304,7 @@ fn a_variable_that_was_added_by_hand_is_taken_away() {
     settle(&mut world);
     let found = world.child("Deployment", BLUE).unwrap();
     assert!(!found.to_string().contains("KONG_ROUTER_FLAVOR"));
+    assert!(world.log.contains(&"healed Deployment, added".to_owned()), "{:?}", world.log);
     assert!(
         world.log.iter().any(|line| line.contains("was given the variable KONG_ROUTER_FLAVOR")),
         "{:?}",

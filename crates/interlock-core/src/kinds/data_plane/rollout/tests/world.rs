@@ -229,7 +229,7 @@ impl World {
                 if writes == 0 {
                     return PassEnd::Killed;
                 }
-                if !matches!(effect, Effect::Event { .. }) {
+                if !matches!(effect, Effect::Event { .. } | Effect::Healed { .. }) {
                     writes -= 1;
                 }
                 if !self.write(effect) {
@@ -253,6 +253,7 @@ impl World {
     fn write(&mut self, effect: Effect) -> bool {
         match effect {
             Effect::Event { note, .. } => self.log.push(format!("event {}: {}", note.reason, note.message)),
+            Effect::Healed { kind, cause } => self.log.push(format!("healed {kind}, {}", cause.as_str())),
             Effect::Apply { object, .. } => return self.apply(object),
             Effect::Patch { key, resource_version, patch } => {
                 return self.merge(&key, &resource_version, &patch, "patch");
