@@ -170,7 +170,7 @@ fn it_says_what_kongs_says() {
     scale_knows_the_pods(&ns, &admin, &user);
     let printed = user.kubectl(&["get", "kodp"]).ok();
     let head: Vec<&str> = printed.lines().next().unwrap_or_default().split_whitespace().collect();
-    assert_eq!(head, ["NAME", "READY", "REPLICAS", "ROLLOUT", "AGE"]);
+    assert_eq!(head, ["NAME", "READY", "FLAVOR", "PHASE", "AGE"]);
     assert!(
         user.kubectl(&["get", "kong", "-o", "name"])
             .ok()

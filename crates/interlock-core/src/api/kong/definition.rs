@@ -44,8 +44,9 @@ const PROMOTING: &str = "self.spec == oldSelf.spec || !has(self.status) || !has(
         label_selector_path = ".status.podSelector"
     ),
     printcolumn = r#"{"name": "Ready", "type": "string", "description": "Whether the live pods are ready.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
-    printcolumn = r#"{"name": "Replicas", "type": "integer", "description": "How many live pods there are.", "jsonPath": ".status.replicas"}"#,
-    printcolumn = r#"{"name": "Rollout", "type": "string", "description": "How a staged change stands.", "jsonPath": ".status.rollout.conditions[?(@.type==\"RolledOut\")].reason"}"#,
+    printcolumn = r#"{"name": "Flavor", "type": "string", "description": "Router flavor of the live pods.", "jsonPath": ".status.routerFlavor"}"#,
+    printcolumn = r#"{"name": "Phase", "type": "string", "description": "How a staged change stands; empty where changes take effect at once.", "jsonPath": ".status.rollout.conditions[?(@.type==\"RolledOut\")].reason"}"#,
+    printcolumn = r#"{"name": "Replicas", "type": "integer", "description": "How many live pods there are.", "jsonPath": ".status.replicas", "priority": 1}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "description": "Why it is ready or not.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason", "priority": 1}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
@@ -378,6 +379,10 @@ pub struct DataPlaneStatus {
     /// How many of them are ready.
     #[serde(default)]
     pub ready_replicas: i32,
+    /// Router flavor of the live pods, as their spec sets it; absent where that cannot be told. Kong's own
+    /// definition does not have this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router_flavor: Option<String>,
     /// How a staged change stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutStatus>,

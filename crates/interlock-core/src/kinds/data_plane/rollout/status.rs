@@ -12,6 +12,9 @@ use crate::api::kong::labels;
 use crate::api::meta;
 use crate::api::object::meta_str;
 use crate::effect::Effect;
+use crate::kinds::data_plane::flavor::Flavor;
+use crate::kinds::data_plane::flavor::gateway::Gateway;
+use crate::kinds::data_plane::flavor::sources::Nothing;
 
 /// What a status tells.
 #[derive(Debug)]
@@ -47,6 +50,9 @@ pub struct RolloutInput<'a> {
     pub admin: Option<&'a Value>,
 }
 
+/// Fields that only our definition has: Kong's drops them each time.
+const OURS: [&str; 2] = ["podSelector", "routerFlavor"];
+
 /// The write of the status, where it differs from the present one.
 pub fn write(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Timestamp) -> Option<Effect> {
     let now = Time(now);
@@ -55,6 +61,7 @@ pub fn write(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Time
     status.insert("selector".to_owned(), json!(input.selector));
     let pods = format!("app={},{}={}", of.name, labels::SELECTOR, input.selector);
     status.insert("podSelector".to_owned(), json!(pods));
+    status.insert("routerFlavor".to_owned(), json!(router_flavor(of, input)));
     status.insert("service".to_owned(), json!(input.ingress.and_then(|service| meta_str(service, "name"))));
     status.insert("addresses".to_owned(), json!(input.ingress.map(addresses)));
     for count in ["replicas", "readyReplicas"] {
@@ -63,10 +70,9 @@ pub fn write(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Time
     }
     status.insert("conditions".to_owned(), json!(conditions(of, input, &now)));
     status.insert("rollout".to_owned(), rollout(of, input.rollout.as_ref(), &now));
-    // A definition that lacks a field drops it each time.
     status.retain(|name, wanted| differs(&before[name.as_str()], wanted));
-    let only_unknown = status.keys().all(|name| name == "podSelector") && !before["selector"].is_null();
-    if status.is_empty() || only_unknown {
+    let drops = before["podSelector"].is_null() && !before["selector"].is_null();
+    if status.is_empty() || drops && status.keys().all(|name| OURS.contains(&name.as_str())) {
         return None;
     }
     Some(Effect::Status {
@@ -92,6 +98,13 @@ pub fn not_managed(of: &DataPlaneView<'_>, reason: &str, message: String, now: T
         resource_version: of.resource_version.to_owned(),
         status: json!({"conditions": after}),
     })
+}
+
+/// The router flavor of the live side, where its spec is known and sets one.
+fn router_flavor(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>) -> Option<&'static str> {
+    input.live_spec?;
+    let runs = Gateway::runs(of.object, of.namespace, &Nothing).ok().flatten()?;
+    runs.known().map(Flavor::as_str)
 }
 
 /// Whether a merge patch of a member would change it.

@@ -253,6 +253,30 @@ fn a_child_that_is_gone_comes_back(
     assert_eq!(world.log.contains(&counted), is_live, "{:?}", world.log);
 }
 
+/// Kong's definition has neither field: nothing is written again and again for them.
+#[test]
+fn what_a_definition_drops_is_not_written_again() {
+    let mut world = running();
+    assert_eq!(world.get()["status"]["routerFlavor"], "traditional_compatible");
+    let status = world.objects.get_mut(&data_plane()).unwrap()["status"].as_object_mut().unwrap();
+    status.remove("routerFlavor");
+    assert!(world.decide().is_some(), "ours keeps both");
+    let status = world.objects.get_mut(&data_plane()).unwrap()["status"].as_object_mut().unwrap();
+    status.remove("podSelector");
+    assert_eq!(world.decide(), None);
+    // The flavor that is staged is not that of the live pods.
+    let mut world = running();
+    let mut staged = spec("kong:3.8");
+    staged["deployment"]["podTemplateSpec"]["spec"]["containers"][0]["env"] =
+        json!([{"name": "KONG_ROUTER_FLAVOR", "value": "traditional"}]);
+    world.edit(staged);
+    settle(&mut world);
+    assert_eq!(world.get()["status"]["routerFlavor"], "traditional_compatible");
+    world.annotate(meta::PROMOTE_WHEN_READY, "true");
+    settle(&mut world);
+    assert_eq!(world.get()["status"]["routerFlavor"], "traditional");
+}
+
 /// A state has its own time, which an alert about one that lasts too long needs.
 #[test]
 fn each_state_of_a_rollout_says_since_when_it_lasts() {
