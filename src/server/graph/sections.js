@@ -70,6 +70,7 @@ function drawGateways() {
     const { flavor, next, staged, ready, wanted, programmed } = gateway;
     const live = element("span", "", element("bdi", "", flavor));
     if (next) live.append(element("span", "busy", " → " + next), element("span", "quiet", staged ? " (staged)" : " (rolling out)"));
+    if (gateway.rollout) live.append(rolloutOf(gateway));
     let pods = "";
     if (wanted !== null && ready !== null) pods = element("span", ready < wanted ? "wait" : "", ready + " of " + many(wanted, "pod", "pods"));
     else if (wanted !== null) pods = element("span", "quiet", many(wanted, "pod", "pods"));
@@ -78,6 +79,27 @@ function drawGateways() {
       [pods, "Ready"], [since(gateway.created), "Age", "end"]);
   }, [why + " DataPlanes are guarded without more; a Deployment that runs Kong is guarded by its label:", "$ kubectl label deployment NAME interlock.dev/guard=kong-router-flavor"]);
   table("gateways", columns, rows);
+}
+
+const ROLLOUT = { Idle: "good", Staging: "busy", Promoting: "busy", AwaitingPromotion: "wait", Starting: "wait", Unreported: "quiet" };
+const GATE = { passed: "passed", closed: "closed", notReached: "not reached" };
+
+// The phase, the sides with their pods, what the closed gate waits for, and what to do.
+function rolloutOf({ namespace, name, rollout }) {
+  const { phase, sides, gates, next, command: line } = rollout;
+  const head = element("div", "head", element("span", "state " + (ROLLOUT[phase] || "bad"), phase), since(rollout.since, "for "));
+  for (const { side, colour, ready, wanted } of sides) {
+    head.append(element("span", "quiet", [colour, side, ready + "/" + wanted].filter(Boolean).join(" ")));
+  }
+  const all = element("div", "rollout", head);
+  const closed = gates.find(({ state }) => state === "closed");
+  if (closed) {
+    const gate = element("p", "", element("span", "quiet", "gate " + closed.gate + ": "), element("bdi", "", closed.waits_for || GATE.closed));
+    gate.title = gates.map(({ gate, state }) => gate + ": " + GATE[state]).join(", ");
+    all.append(gate);
+  }
+  if (next) all.append(element("div", "remedy", element("span", "", next), command(line, "Copy the command for the rollout of " + namespace + "/" + name)));
+  return all;
 }
 
 function drawVersions() {

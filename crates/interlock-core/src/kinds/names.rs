@@ -92,6 +92,14 @@ pub mod fact {
     pub const PHASE: &str = "phase";
     /// Since when a DataPlane is in its phase, in Unix seconds; 0 where that is not known.
     pub const PHASE_SINCE: &str = "phaseSince";
+    /// The colour of a child of a DataPlane.
+    pub const COLOUR: &str = "colour";
+    /// Whether a child of a DataPlane is `live` or of the `preview`.
+    pub const SIDE: &str = "side";
+    /// How many pods of a Deployment of a DataPlane are ready.
+    pub const READY_REPLICAS: &str = "readyReplicas";
+    /// How many pods a Deployment of a DataPlane asks for.
+    pub const REPLICAS: &str = "replicas";
     /// Whether a Namespace or an owned child is being deleted.
     pub const TERMINATING: &str = "terminating";
     /// Whether an object is healthy.

@@ -1,6 +1,7 @@
 //! What to do about the reason of a condition: a sentence, and a command to copy. Pure.
 
 use super::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use super::data_plane::rollout::report::ReportedPhase;
 use super::list;
 use crate::api::meta::{condition as types, event};
 use crate::api::object::NamespacedName;
@@ -106,6 +107,29 @@ pub fn of_gateway(gateway: &GatewayRef) -> Remedy {
     }
 }
 
+/// The remedy for a rollout that is on its way, or cannot go on; `None` where nothing is staged.
+pub fn of_rollout(phase: ReportedPhase, data_plane: &NamespacedName) -> Option<Remedy> {
+    let NamespacedName { namespace, name } = data_plane;
+    let rollout = |verb: &str, rest: &str| format!("interlock rollout {verb} {name} -n {namespace}{rest}");
+    let why = || format!("interlock why dataplane/{namespace}/{name}");
+    let (next, command) = match phase {
+        ReportedPhase::InPlace | ReportedPhase::Idle => return None,
+        ReportedPhase::Unreported => (
+            "Switch the capability dataplanes on in the Interlock object, unless Kong's operator carries DataPlanes out here.",
+            rollout("status", ""),
+        ),
+        ReportedPhase::Starting => ("Find out why its pods do not become ready.", why()),
+        ReportedPhase::Staging | ReportedPhase::Promoting => {
+            ("Wait; Interlock goes on by itself.", rollout("status", " --watch"))
+        }
+        ReportedPhase::AwaitingPromotion => ("Try the preview, then promote it.", rollout("promote", "")),
+        ReportedPhase::PromotionFailed | ReportedPhase::Failed | ReportedPhase::Unknown => {
+            ("Correct the cause, or take the change back with `interlock rollout abort`.", why())
+        }
+    };
+    Some(Remedy { next: next.to_owned(), command })
+}
+
 /// The rule that a reason is made of: `parameter-immutable` is `ParameterImmutable`.
 fn rule_of(reason: &str) -> Option<Rule> {
     list::rules(list::ALL).find(|rule| rule.id().replace('-', "").eq_ignore_ascii_case(reason))
@@ -125,6 +149,25 @@ mod tests {
 
     fn demo() -> NamespacedName {
         NamespacedName::new("team", "demo")
+    }
+
+    #[rstest]
+    #[case::awaiting(ReportedPhase::AwaitingPromotion, "interlock rollout promote demo -n team")]
+    #[case::staging(ReportedPhase::Staging, "interlock rollout status demo -n team --watch")]
+    #[case::failed(ReportedPhase::Failed, "interlock why dataplane/team/demo")]
+    #[case::starting(ReportedPhase::Starting, "interlock why dataplane/team/demo")]
+    #[case::unreported(ReportedPhase::Unreported, "interlock rollout status demo -n team")]
+    fn a_rollout_has_a_command(#[case] phase: ReportedPhase, #[case] command: &str) {
+        let remedy = of_rollout(phase, &demo()).expect("a remedy");
+        assert_eq!(remedy.command, command);
+        assert!(remedy.next.ends_with('.'), "{}", remedy.next);
+    }
+
+    #[test]
+    fn each_phase_but_those_at_rest_has_a_remedy() {
+        for phase in ReportedPhase::ALL {
+            assert_eq!(of_rollout(phase, &demo()).is_none(), phase.is_at_rest(), "{phase}");
+        }
     }
 
     #[rstest]

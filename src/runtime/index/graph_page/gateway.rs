@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::list::{MESSAGE_LIMIT, NAME_LIMIT, PageSection, ROWS, time};
+use super::rollout::{self, RolloutRow};
 use crate::runtime::index::tables::Tables;
 
 /// A gateway.
@@ -30,6 +31,9 @@ pub(super) struct GatewayRow {
     wanted: Option<i64>,
     /// Of a Gateway: whether it is programmed, where its status says so.
     programmed: Option<bool>,
+    /// Of a DataPlane that stages its changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollout: Option<RolloutRow>,
     created: Option<Timestamp>,
 }
 
@@ -40,13 +44,20 @@ pub(super) fn all(tables: &Tables) -> PageSection<GatewayRow> {
         of_api.into_iter().flat_map(|kind| tables.graph.rows(kind)).map(|row| (row.id(), row)).collect();
     of_api.sort_by(|(one, _), (other, _)| one.cmp(other));
     let total = tables.flavors.gateways().count() + of_api.len();
-    let kong = tables.flavors.overviews(ROWS).into_iter().map(GatewayRow::of_kong);
+    let data_planes = rollout::data_planes(tables);
+    let kong = tables.flavors.overviews(ROWS).into_iter();
+    let kong = kong.map(|found| {
+        let data_plane =
+            data_planes.get(&found.subject.name).filter(|_| found.subject.kind == GatewayKind::DataPlane);
+        let rollout = data_plane.and_then(|object| RolloutRow::of(tables, &found.subject.name, object));
+        GatewayRow::of_kong(found, rollout)
+    });
     let shown = kong.chain(of_api.iter().map(|(_, row)| GatewayRow::of_gateway_api(row))).take(ROWS);
     PageSection { total, shown: shown.collect() }
 }
 
 impl GatewayRow {
-    fn of_kong(found: GatewayOverview) -> Self {
+    fn of_kong(found: GatewayOverview, rollout: Option<RolloutRow>) -> Self {
         let GatewayOverview { subject, live, next, staged, ready, wanted, created } = found;
         let NamespacedName { namespace, name } = subject.name;
         Self {
@@ -62,6 +73,7 @@ impl GatewayRow {
             ready,
             wanted,
             programmed: None,
+            rollout,
             created: created.and_then(|text| text.parse().ok()),
         }
     }
@@ -83,6 +95,7 @@ impl GatewayRow {
                 Some(2) => Some(false),
                 _ => None,
             },
+            rollout: None,
             created: time(row.number(fact::CREATED)),
         }
     }

@@ -8,6 +8,7 @@ mod instance;
 mod list;
 mod objects;
 mod ranked;
+mod rollout;
 mod trouble;
 
 use interlock_core::api::display::display;
@@ -106,8 +107,10 @@ fn versions(tables: &Tables) -> PageSection<VersionRow> {
 mod tests {
     use std::sync::Arc;
 
+    use interlock_core::api::kong::{self, labels};
     use interlock_core::api::object::Gvk;
     use interlock_core::kinds::ALL;
+    use interlock_core::kinds::data_plane::rollout::side::Colour;
     use interlock_core::topology::Epoch;
     use serde_json::{Value, json};
 
@@ -248,6 +251,61 @@ mod tests {
         let row = &page["gateways"]["shown"][0];
         assert_eq!((&row["kind"], &row["flavor"]), (&json!("Gateway"), &json!("class kong")));
         assert_eq!((&row["programmed"], &row["created"]), (&json!(false), &json!("2026-01-01T00:00:00Z")));
+    }
+
+    #[test]
+    fn a_rollout_has_its_sides_its_gates_and_what_to_do() {
+        let uid = "00000000-0000-4000-8000-000000000001";
+        let deployment = |name: &str, colour: Colour, state: &str, ready: u64| {
+            let owner = json!({
+                "apiVersion": kong::API_VERSION, "kind": "DataPlane", "name": "edge", "uid": uid, "controller": true,
+            });
+            let selector = json!({labels::SELECTOR: colour.selector(uid)});
+            let labels = json!({labels::MANAGED_BY: "dataplane", labels::DEPLOYMENT_STATE: state});
+            json!({
+                "apiVersion": "apps/v1", "kind": "DataPlaneDeployment",
+                "metadata": {
+                    "namespace": "kong", "name": name, "uid": name, "labels": labels, "ownerReferences": [owner],
+                },
+                "spec": {"replicas": 3, "selector": {"matchLabels": selector}}, "status": {"readyReplicas": ready},
+            })
+        };
+        let rolled_out = json!({
+            "type": "RolledOut", "reason": "Progressing", "status": "False", "message": "Preview\nnot ready",
+            "lastTransitionTime": "2026-01-01T00:30:00Z",
+        });
+        let plane = json!({
+            "apiVersion": kong::API_VERSION, "kind": "DataPlane",
+            "metadata": {"namespace": "kong", "name": "edge", "uid": uid},
+            "spec": {"deployment": {"replicas": 3, "rollout": {"strategy": {"blueGreen": {}}}, "podTemplateSpec": {}}},
+            "status": {"rollout": {"conditions": [rolled_out]}},
+        });
+        let page = document(&[
+            deployment("b", Colour::Green, "preview", 1),
+            deployment("a", Colour::Blue, "live", 3),
+            plane.clone(),
+        ]);
+        let rollout = &page["gateways"]["shown"][0]["rollout"];
+        assert_eq!(
+            (&rollout["phase"], &rollout["since"]),
+            (&json!("Staging"), &json!("2026-01-01T00:30:00Z"))
+        );
+        assert_eq!(
+            rollout["sides"],
+            json!([
+                {"side": "live", "colour": "blue", "ready": 3, "wanted": 3},
+                {"side": "preview", "colour": "green", "ready": 1, "wanted": 3},
+            ])
+        );
+        let gate = |at: usize| (&rollout["gates"][at]["state"], &rollout["gates"][at]["waits_for"]);
+        assert_eq!(gate(0), (&json!("passed"), &Value::Null));
+        let waits_for = json!("all pods of the preview to be ready (1 of 3 are)");
+        assert_eq!(gate(1), (&json!("closed"), &waits_for));
+        assert_eq!(rollout["command"], "interlock rollout status edge -n kong --watch");
+        // Of a change that takes effect at once there is nothing to say.
+        let mut plain = plane;
+        plain["spec"]["deployment"]["rollout"] = Value::Null;
+        assert_eq!(document(&[plain])["gateways"]["shown"][0].get("rollout"), None);
     }
 
     #[test]

@@ -42,20 +42,23 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
     kept["spec"] = spec;
     kept["status"] = some(&object["status"], &["replicas", "readyReplicas", "selector"]);
     if let Some(preview) = StatusSelectors::of(&object["status"]).preview {
-        kept["status"]["rollout"] = json!({"deployment": {"selector": preview}});
+        kept["status"]["rollout"]["deployment"]["selector"] = json!(preview);
     }
-    kept["status"]["conditions"] = conditions(&object["status"]);
+    let rolled_out = told(&object["status"]["rollout"], &[ROLLED_OUT]);
+    if rolled_out.as_array().is_some_and(|found| !found.is_empty()) {
+        kept["status"]["rollout"]["conditions"] = rolled_out;
+    }
+    kept["status"]["conditions"] = told(&object["status"], &overview::CONDITIONS);
     kept
 }
 
-/// The conditions that report the state of a gateway, without unused fields.
-fn conditions(status: &Value) -> Value {
+/// The conditions of these types, without unused fields.
+fn told(status: &Value, types: &[&str]) -> Value {
+    const FIELDS: [&str; 5] = ["type", "status", "reason", "message", "lastTransitionTime"];
     let all = status["conditions"].as_array().into_iter().flatten();
-    let told = all.filter(|condition| {
-        condition["type"].as_str().is_some_and(|type_| overview::CONDITIONS.contains(&type_))
-    });
+    let told = all.filter(|condition| condition["type"].as_str().is_some_and(|type_| types.contains(&type_)));
     told.map(|condition| {
-        let mut kept = some(condition, &["type", "status", "reason", "message", "lastTransitionTime"]);
+        let mut kept = some(condition, &FIELDS);
         if let Some(Value::String(message)) = kept.get_mut("message") {
             message.truncate(message.floor_char_boundary(MESSAGE_LIMIT));
         }
@@ -63,6 +66,9 @@ fn conditions(status: &Value) -> Value {
     })
     .collect()
 }
+
+/// The condition of a rollout.
+const ROLLED_OUT: &str = "RolledOut";
 
 /// Limit of the bytes of a condition's message; the API server's is 32 KiB.
 const MESSAGE_LIMIT: usize = 1024;

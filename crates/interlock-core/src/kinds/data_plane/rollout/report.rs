@@ -76,6 +76,20 @@ impl ReportedPhase {
         }
     }
 
+    /// What a rollout in this phase waits for, where its controller has not said more; `None` where it waits for
+    /// nothing.
+    pub fn waits_for(self) -> Option<&'static str> {
+        match self {
+            Self::InPlace | Self::Idle => None,
+            Self::Unreported | Self::Starting => Some("a controller that carries out rollouts"),
+            Self::Staging => Some("the pods of the preview"),
+            Self::AwaitingPromotion => Some("a promotion"),
+            Self::Promoting => Some("the live Services to select the promoted pods"),
+            Self::PromotionFailed => Some("another attempt of the promotion"),
+            Self::Failed | Self::Unknown => Some("the cause to be corrected"),
+        }
+    }
+
     /// Whether nothing is staged, and nothing is waited for.
     pub fn is_at_rest(self) -> bool {
         matches!(self, Self::InPlace | Self::Idle)

@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use super::object_side;
+
 use crate::api::kong::GROUP;
 use crate::api::object::meta_str;
 use crate::api::resource::Resource;
@@ -77,8 +79,11 @@ const fn watch(labelled: &'static Labelled) -> Watch {
     Watch::required(&DATA_PLANES).labelled(labelled)
 }
 
-static DEPLOYMENT_KIND: DeclaredKind =
-    DeclaredKind { about: "the pods of a side of a DataPlane", ..schema(&DATA_PLANE_DEPLOYMENTS) };
+static DEPLOYMENT_KIND: DeclaredKind = DeclaredKind {
+    about: "the pods of a side of a DataPlane",
+    facts: &[object_side::COLOUR, object_side::SIDE, object_side::READY, object_side::WANTED],
+    ..schema(&DATA_PLANE_DEPLOYMENTS)
+};
 
 static SERVICE_KIND: DeclaredKind =
     DeclaredKind { about: "the way to the pods of a side of a DataPlane", ..schema(&DATA_PLANE_SERVICES) };
@@ -95,7 +100,7 @@ const fn schema(labelled: &Labelled) -> DeclaredKind {
     DeclaredKind {
         name: KindName::new(labelled.group, labelled.name),
         about: "",
-        facts: &[],
+        facts: &[object_side::COLOUR, object_side::SIDE],
         links: &[OWNER],
         sections: None,
         events: EventRow {

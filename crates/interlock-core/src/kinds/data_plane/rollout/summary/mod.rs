@@ -172,16 +172,10 @@ fn waits_for(
     let message = condition.filter(|condition| condition.is_current && !condition.message.is_empty());
     let message = message.map(|condition| condition.message.to_owned());
     let own = match phase {
-        ReportedPhase::InPlace => return None,
-        ReportedPhase::Idle if !staged.is_something() => return None,
-        ReportedPhase::Unreported | ReportedPhase::Starting => "a controller that carries out rollouts",
-        ReportedPhase::Idle | ReportedPhase::Staging => "the pods of the preview",
-        ReportedPhase::AwaitingPromotion => "a promotion",
-        ReportedPhase::Promoting => "the live Services to select the promoted pods",
-        ReportedPhase::PromotionFailed => "another attempt of the promotion",
-        ReportedPhase::Failed | ReportedPhase::Unknown => "the cause to be corrected",
+        ReportedPhase::Idle if staged.is_something() => ReportedPhase::Staging.waits_for(),
+        phase => phase.waits_for(),
     };
-    Some(message.unwrap_or_else(|| own.to_owned()))
+    own.map(|own| message.unwrap_or_else(|| own.to_owned()))
 }
 
 fn next(

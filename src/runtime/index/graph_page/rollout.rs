@@ -1,0 +1,120 @@
+//! Rollouts of DataPlanes: the phase, the two sides with their pods, the gates, and what to do next.
+
+use std::collections::BTreeMap;
+
+use interlock_core::api::display::display;
+use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::api::watched::DATA_PLANE_DEPLOYMENTS;
+use interlock_core::kinds::data_plane::rollout::gate_report::{self, GateState, PreviewPods};
+use interlock_core::kinds::data_plane::rollout::report::{ReportedPhase, ReportedRollout};
+use interlock_core::kinds::data_plane::rollout::side::SideState;
+use interlock_core::kinds::remedy::{self, Remedy};
+use interlock_core::kinds::{DATA_PLANE, fact, link};
+use interlock_core::topology::schema::Side;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::list::MESSAGE_LIMIT;
+use crate::runtime::index::tables::Tables;
+
+/// The rollout of a DataPlane.
+#[derive(Debug, Serialize)]
+pub(super) struct RolloutRow {
+    phase: &'static str,
+    since: Option<Timestamp>,
+    /// The live side first.
+    sides: Vec<SideRow>,
+    gates: Vec<GateRow>,
+    /// What to do, and a command for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+}
+
+/// A set of pods.
+#[derive(Debug, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+struct SideRow {
+    /// `live` or `preview`.
+    side: String,
+    /// Absent for pods that another operator made.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    colour: String,
+    ready: u64,
+    wanted: u64,
+}
+
+/// A gate that a staged change has to pass.
+#[derive(Debug, Serialize)]
+struct GateRow {
+    gate: &'static str,
+    state: GateState,
+    /// What it waits for, or why it is closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<String>,
+}
+
+/// The DataPlanes of the inventory by name.
+pub(super) fn data_planes(tables: &Tables) -> BTreeMap<NamespacedName, &Value> {
+    let text = |object: &Value, field| meta_str(object, field).unwrap_or_default().to_owned();
+    let all = tables.flavors.gateways().filter(|object| object["kind"] == DATA_PLANE.kind);
+    all.map(|object| (NamespacedName::new(text(object, "namespace"), text(object, "name")), &**object))
+        .collect()
+}
+
+impl RolloutRow {
+    /// That of a DataPlane; `None` where a change takes effect at once.
+    pub(super) fn of(tables: &Tables, name: &NamespacedName, object: &Value) -> Option<Self> {
+        let phase = ReportedPhase::of(object);
+        if phase == ReportedPhase::InPlace {
+            return None;
+        }
+        let reported = ReportedRollout::of(object);
+        let message =
+            reported.as_ref().map(|reported| reported.message).filter(|message| !message.is_empty());
+        let sides = sides(tables, name);
+        let preview = sides.iter().find(|side| side.side == SideState::Preview.as_str());
+        let pods = preview.map(|side| PreviewPods { ready: side.ready, wanted: side.wanted });
+        let gates = gate_report::gates(phase, message.or(phase.waits_for()), pods);
+        let (next, command) = match remedy::of_rollout(phase, name) {
+            Some(Remedy { next, command }) => (Some(next), Some(command)),
+            None => (None, None),
+        };
+        Some(Self {
+            phase: phase.as_str(),
+            since: reported.and_then(|reported| reported.since?.parse().ok()),
+            sides,
+            gates: gates.into_iter().map(GateRow::of).collect(),
+            next,
+            command,
+        })
+    }
+}
+
+impl GateRow {
+    fn of(gate: gate_report::ReportedGate) -> Self {
+        Self {
+            gate: gate.gate.as_str(),
+            state: gate.state,
+            waits_for: gate.waits_for.map(|what| display(&what, MESSAGE_LIMIT)),
+        }
+    }
+}
+
+/// The Deployments of a DataPlane, the live one first.
+fn sides(tables: &Tables, name: &NamespacedName) -> Vec<SideRow> {
+    let Some(kind) = tables.graph.find_kind(DATA_PLANE.group, DATA_PLANE.kind) else { return Vec::new() };
+    let children = tables.graph.along(kind, &name.namespace, &name.name, Side::Child, link::DATA_PLANE);
+    let deployments = children.filter(|row| &*row.id().kind.kind == DATA_PLANE_DEPLOYMENTS.name);
+    let mut sides: Vec<SideRow> = deployments
+        .map(|row| SideRow {
+            side: row.word(fact::SIDE).unwrap_or_default().to_owned(),
+            colour: row.word(fact::COLOUR).unwrap_or_default().to_owned(),
+            ready: row.number(fact::READY_REPLICAS).unwrap_or(0),
+            wanted: row.number(fact::REPLICAS).unwrap_or(0),
+        })
+        .collect();
+    sides.sort();
+    sides
+}
