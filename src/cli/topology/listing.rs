@@ -5,11 +5,13 @@ use interlock_core::api::meta;
 use interlock_core::api::watched::LABELLED;
 use interlock_core::kinds::{self, Kinds};
 use interlock_core::topology::KindName;
-use interlock_core::topology::{Epoch, Graph, GraphChange};
+use interlock_core::topology::snapshot::GraphSnapshot;
+use interlock_core::topology::{Epoch, Graph, GraphChange, NodeId};
 use kube::Client;
 use serde_json::Value;
 
 use super::gaps::{Gaps, ListProblem};
+use super::rollouts::Rollouts;
 use crate::cli::discovery::{ServedKinds, ServedResource};
 use crate::cli::progress::ProgressLine;
 use crate::cli::reader::{self, ReadOutcome, Selection};
@@ -31,8 +33,9 @@ const METADATA_ONLY: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 
 /// Listed objects, and gaps.
 pub(super) struct Listing {
-    pub(super) graph: Graph,
+    graph: Graph,
     pub(super) gaps: Gaps,
+    rollouts: Rollouts,
 }
 
 /// The result of listing a kind.
@@ -59,7 +62,8 @@ impl Listing {
     /// Lists all declared kinds, and objects of packages of every other kind.
     pub(super) async fn list_all(client: &Client, served: &ServedKinds, scope: ListScope<'_>) -> Self {
         let all = scope.kinds;
-        let mut listing = Self { graph: kinds::graph(all), gaps: Gaps::default() };
+        let mut listing =
+            Self { graph: kinds::graph(all), gaps: Gaps::default(), rollouts: Rollouts::default() };
         let declared = kinds::schemas(all).into_iter().map(|kind| kind.name);
         let labelled =
             |kind: &KindName| LABELLED.iter().any(|l| (l.group, l.name) == (kind.group, kind.kind));
@@ -91,6 +95,16 @@ impl Listing {
         listing
     }
 
+    /// A snapshot around an object, or of everything; `None` for an object that is not there.
+    pub(super) fn snapshot(&self, root: Option<&NodeId>) -> Option<GraphSnapshot> {
+        let mut snapshot = match root {
+            Some(root) => self.graph.snapshot_of(root)?,
+            None => self.graph.snapshot(),
+        };
+        self.rollouts.add_to(&mut snapshot);
+        Some(snapshot)
+    }
+
     fn note(&mut self, kind: &str, listed: &Listed, why: Option<ListProblem>) {
         if matches!(listed, Listed::All(..)) {
             self.gaps.seen();
@@ -117,6 +131,7 @@ impl Listing {
             self.graph.apply(kind, epoch, GraphChange::Listing(namespace));
         }
         for object in objects {
+            self.rollouts.note(object);
             self.graph.apply(kind, epoch, GraphChange::Listed(object));
         }
         if let Some(namespace) = namespace {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use interlock_core::kinds::{self, Kinds};
+use interlock_core::topology::snapshot::GraphSnapshot;
 use interlock_core::topology::{GroupKind, NodeId, event_table};
 use serde_json::json;
 
@@ -17,6 +18,7 @@ use super::{exit, output};
 
 mod gaps;
 mod listing;
+mod rollouts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum GraphOutput {
@@ -89,12 +91,10 @@ async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
     for line in listing.gaps.lines() {
         eprintln!("{line}");
     }
-    let picture = match &root {
-        None => listing.graph.snapshot(),
-        Some(root) => match listing.graph.snapshot_of(root) {
-            Some(picture) => picture,
-            None => return Err(not_seen(root, &listing).into()),
-        },
+    let picture = match (listing.snapshot(root.as_ref()), &root) {
+        (Some(picture), _) => picture,
+        (None, Some(root)) => return Err(not_seen(root, &listing).into()),
+        (None, None) => GraphSnapshot::default(),
     };
     if picture.nodes.is_empty() {
         let place = requested_namespace.map_or_else(String::new, |name| format!(" in namespace {name}"));
