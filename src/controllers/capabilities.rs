@@ -13,6 +13,8 @@ pub const INSTANCES: &str = capabilities::INSTANCES.name;
 pub const ROUTES: &str = capabilities::ROUTES.name;
 /// Gateways, their ingress controllers and the sources of their flavors, for admission.
 pub const FLAVORS: &str = capabilities::FLAVORS.name;
+/// DataPlanes, which Interlock carries out.
+pub const DATA_PLANES: &str = capabilities::DATA_PLANES.name;
 /// The settings: the object that enables the others. It cannot itself be switched off.
 pub const SETTINGS: &str = capabilities::SETTINGS.name;
 

@@ -47,10 +47,15 @@ pub(in crate::cli) struct KeptLiveSpec {
 impl DataPlaneRef {
     pub(in crate::cli) async fn connect(flags: &TargetFlags, name: String) -> Result<Self, CliError> {
         let (client, namespace) = flags.connect().await?;
+        Ok(Self::of(client, &namespace, &name))
+    }
+
+    /// The one of that name.
+    pub(in crate::cli) fn of(client: Client, namespace: &str, name: &str) -> Self {
         let kind = GroupVersionKind::gvk(kong::GROUP, kong::VERSION, "DataPlane");
         let resource = ApiResource::from_gvk_with_plural(&kind, "dataplanes");
-        let objects = Api::namespaced_with(client.clone(), &namespace, &resource);
-        Ok(Self { client, objects, namespace, name })
+        let objects = Api::namespaced_with(client.clone(), namespace, &resource);
+        Self { client, objects, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     pub(in crate::cli) fn client(&self) -> &Client {

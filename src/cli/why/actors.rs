@@ -9,10 +9,11 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::answer::{Actor, named, one_line};
+use super::data_plane::is_data_plane;
 use super::facts::{self, ClusterFacts};
 use crate::cli::reader::ReadOutcome;
 use crate::cluster::supervisor::Capability;
-use crate::controllers::capabilities::{CAPABILITIES, INSTANCES, SETTINGS};
+use crate::controllers::capabilities::{CAPABILITIES, DATA_PLANES, INSTANCES, SETTINGS};
 
 /// Packages, then Interlock, then the field managers that the API server records.
 pub(super) fn all(facts: &ClusterFacts) -> Vec<Actor> {
@@ -64,6 +65,12 @@ fn interlock(facts: &ClusterFacts, capability: &Capability) -> Actor {
         }
         INSTANCES if made => "brings it back to what its plan wrote whenever a plan of the Instance runs",
         INSTANCES => "runs plans of the Instances that need it",
+        DATA_PLANES if is_data_plane(&facts.object) => {
+            "makes its pods and Services, and rolls its changes out"
+        }
+        DATA_PLANES if facts.data_plane().is_some() => {
+            "makes it, and puts it right from the spec of its side"
+        }
         SETTINGS => "is set up by it",
         _ => "keeps an inventory of it",
     };

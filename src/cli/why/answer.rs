@@ -7,6 +7,7 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use super::facts;
+use super::rollout::RolloutAnswer;
 
 /// The answer about an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -15,6 +16,9 @@ pub(super) struct WhyAnswer {
     pub(super) object: AnsweredObject,
     /// Its kind and its state.
     pub(super) is: Vec<String>,
+    /// Of a DataPlane, and of what belongs to one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rollout: Option<RolloutAnswer>,
     pub(super) depends_on: Vec<Dependency>,
     pub(super) acted_on_by: Vec<Actor>,
     /// Newest first.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use interlock_core::api::interlock;
+use interlock_core::api::kong::labels;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, annotation, meta_str};
 use interlock_core::kinds;
@@ -12,10 +13,12 @@ use interlock_core::topology::schema::{DeclaredKind, Family, Holder, Link, Ref};
 use kube::Client;
 use serde_json::Value;
 
+use super::data_plane::{DataPlaneObjects, is_data_plane};
 use crate::cli::discovery::{ServedKinds, ServedResource};
 use crate::cli::reader::{self, ReadOutcome, Selection};
+use crate::cli::rollout::data_plane::DataPlaneRef;
 
-/// Length of the followed chain of owners: an Instance, a Deployment, a ReplicaSet, a Pod and spare.
+/// Length of the followed chain of owners: an Instance or a DataPlane, a Deployment, a ReplicaSet, a Pod and spare.
 const MAX_OWNERS: usize = 8;
 
 /// The objects that were read.
@@ -23,11 +26,13 @@ pub(super) struct ClusterFacts {
     pub(super) object: Arc<Value>,
     /// Its references, in the order of their declaration.
     pub(super) references: Vec<FoundReference>,
-    /// Its owner, then the owner's owner, up to the Instance if there is one.
+    /// Its owner, then the owner's owner, up to the Instance or the DataPlane if there is one.
     pub(super) owners: Vec<Owner>,
+    /// What belongs to the DataPlane, if there is one.
+    pub(super) of_data_plane: DataPlaneObjects,
     /// The OperatorVersion that the Instance refers to.
     pub(super) package: Option<Arc<Value>>,
-    /// Events about the object and its Instance; the error where they may not be listed.
+    /// Events about the object, and about its Instance or DataPlane; the error where they may not be listed.
     pub(super) events: Result<Vec<Value>, String>,
     /// The API user of Interlock; the error where it could not be read.
     pub(super) controller_user: Result<String, String>,
@@ -67,6 +72,18 @@ impl ClusterFacts {
         });
         found.map(|object| &**object)
     }
+
+    /// The DataPlane: the object itself, or its owner.
+    pub(super) fn data_plane(&self) -> Option<&Value> {
+        if is_data_plane(&self.object) {
+            return Some(&self.object);
+        }
+        let found = self.owners.iter().find_map(|owner| match &owner.found {
+            ReadOutcome::There(object) if is_data_plane(object) => Some(object),
+            _ => None,
+        });
+        found.map(|object| &**object)
+    }
 }
 
 /// Whether an object is an Instance.
@@ -88,15 +105,21 @@ impl FactReader<'_> {
             object,
             references,
             owners,
+            of_data_plane: DataPlaneObjects::default(),
             package: None,
             events: Ok(Vec::new()),
             controller_user: Err(String::new()),
             report: ReadOutcome::Missing,
         };
-        let (package, events, controller_user, report) =
-            tokio::join!(self.package(&facts), self.events(&facts), self.controller_user(), self.report());
+        let (of_data_plane, package, events, controller_user, report) = tokio::join!(
+            self.of_data_plane(&facts),
+            self.package(&facts),
+            self.events(&facts),
+            self.controller_user(),
+            self.report()
+        );
         (facts.package, facts.events, facts.controller_user) = (package, events, controller_user);
-        facts.report = report;
+        (facts.of_data_plane, facts.report) = (of_data_plane, report);
         facts
     }
 
@@ -195,13 +218,43 @@ impl FactReader<'_> {
         }
     }
 
+    async fn of_data_plane(&self, facts: &ClusterFacts) -> DataPlaneObjects {
+        let Some(data_plane) = facts.data_plane() else { return DataPlaneObjects::default() };
+        let of = |field| meta_str(data_plane, field).unwrap_or_default();
+        let labels = format!(
+            "{}={},{}={}",
+            labels::APP,
+            of("name"),
+            labels::MANAGED_BY,
+            labels::MANAGED_BY_DATA_PLANE
+        );
+        let selection =
+            Selection { namespace: Some(of("namespace")), labels: Some(&labels), ..Selection::default() };
+        let deployments = async {
+            let resource =
+                self.served.of("apps", "Deployment").ok_or("the API server does not serve apps")?;
+            let found = reader::list(self.client, resource, &selection).await;
+            let found = found.map_err(|error| reader::api_message(&error))?;
+            let is_owned = |deployment: &Value| {
+                let owners = deployment["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+                owners.into_iter().any(|owner| owner["uid"] == of("uid"))
+            };
+            Ok(found.into_iter().filter(is_owned).collect())
+        };
+        let plane = DataPlaneRef::of(self.client.clone(), of("namespace"), of("name"));
+        let (deployments, kept) = tokio::join!(deployments, plane.kept(data_plane));
+        DataPlaneObjects { deployments, live_spec: kept.spec }
+    }
+
     async fn events(&self, facts: &ClusterFacts) -> Result<Vec<Value>, String> {
         let Some(resource) = self.served.of("events.k8s.io", "Event") else {
             return Err("the API server does not serve events.k8s.io".to_owned());
         };
         let mut events = self.events_about(resource, &facts.object).await?;
-        if let Some(instance) = facts.instance().filter(|_| !is_instance(&facts.object)) {
-            events.extend(self.events_about(resource, instance).await?);
+        for owner in [facts.instance(), facts.data_plane()].into_iter().flatten() {
+            if !std::ptr::eq(owner, &*facts.object) {
+                events.extend(self.events_about(resource, owner).await?);
+            }
         }
         Ok(events)
     }

@@ -18,8 +18,10 @@ use interlock_core::api::suggest;
 
 mod actors;
 mod answer;
+mod data_plane;
 mod facts;
 mod recent_events;
+mod rollout;
 mod story;
 mod text;
 

@@ -1,11 +1,15 @@
-//! The history of an object and of its Instance.
+//! The history of an object, and of its Instance or DataPlane.
 
+use interlock_core::api::condition::Condition;
 use interlock_core::api::meta;
+use interlock_core::api::object::meta_str;
 use interlock_core::kinds::instance::change::history;
 use jiff::Timestamp;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::answer::{RecentEvent, one_line, read_instance};
+use super::data_plane::is_data_plane;
 use super::facts::{self, ClusterFacts};
 
 /// Ended runs, changed conditions and Events, in no order.
@@ -30,8 +34,25 @@ pub(super) fn all(facts: &ClusterFacts) -> Vec<RecentEvent> {
             what: format!("{whose}{} became {} ({})", condition.type_, condition.status, condition.reason),
         }));
     }
+    events.extend(facts.data_plane().into_iter().flat_map(|data_plane| of_data_plane(data_plane, facts)));
     events.extend(facts.events.iter().flatten().filter_map(event));
     events
+}
+
+/// Changed conditions of a DataPlane and of its rollout.
+fn of_data_plane(data_plane: &Value, facts: &ClusterFacts) -> Vec<RecentEvent> {
+    let name = meta_str(data_plane, "name").unwrap_or_default();
+    let whose = if is_data_plane(&facts.object) { String::new() } else { format!("DataPlane {name}: ") };
+    let status = &data_plane["status"];
+    let all = [&status["conditions"], &status["rollout"]["conditions"]];
+    let all = all.into_iter().flat_map(|listed| listed.as_array().into_iter().flatten());
+    let all = all.filter_map(|condition| Condition::deserialize(condition).ok());
+    let all = all.filter(|condition| condition.type_ != meta::condition::LIVE_SPEC_RECORDED);
+    all.map(|condition| RecentEvent {
+        at: condition.last_transition_time.0,
+        what: format!("{whose}{} became {} ({})", condition.type_, condition.status, condition.reason),
+    })
+    .collect()
 }
 
 fn request(request: &history::CarriedOutRequest) -> String {

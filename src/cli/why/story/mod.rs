@@ -11,7 +11,9 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::answer::{AnsweredObject, Dependency, Presence, WhyAnswer, named, one_line, read_instance};
+use super::data_plane::is_data_plane;
 use super::facts::ClusterFacts;
+use super::rollout::RolloutAnswer;
 use super::{actors, recent_events};
 use crate::cli::reader::ReadOutcome;
 
@@ -25,7 +27,10 @@ impl WhyAnswer {
         happened.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.what.cmp(&b.what)));
         happened.dedup();
         happened.truncate(HISTORY_LENGTH);
+        let rollout = facts.data_plane().map(|of| RolloutAnswer::of(of, &facts.of_data_plane));
         let unknown_part = |what: &str, why: &String| format!("{what}: {why}");
+        let deployments = facts.of_data_plane.deployments.as_ref().err();
+        let deployments = deployments.map(|why| unknown_part("the Deployments of the DataPlane", why));
         let events = facts.events.as_ref().err().map(|why| unknown_part("Events", why));
         let user = facts.controller_user.as_ref().err().filter(|_| facts.instance().is_some());
         let user = user.map(|why| unknown_part("the user that Interlock works as", why));
@@ -37,26 +42,33 @@ impl WhyAnswer {
         };
         Self {
             object: named(&facts.object),
-            is: describe(facts),
+            is: describe(facts, rollout.as_ref()),
+            rollout,
             depends_on: dependencies(facts),
             acted_on_by: actors::all(facts),
             happened,
-            unknown: events.into_iter().chain(user).chain(report).collect(),
+            unknown: deployments.into_iter().chain(events).chain(user).chain(report).collect(),
         }
     }
 }
 
-fn describe(facts: &ClusterFacts) -> Vec<String> {
+fn describe(facts: &ClusterFacts, rollout: Option<&RolloutAnswer>) -> Vec<String> {
     let mut lines = Vec::new();
     let object = &facts.object;
-    match read_instance(object) {
-        Some(instance) => {
+    match (read_instance(object), rollout) {
+        (None, Some(rollout)) if is_data_plane(object) => {
+            lines.extend(rollout.lines().iter().map(|line| keep_indent(line)));
+            let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+            let conditions = conditions.filter_map(|condition| Condition::deserialize(condition).ok());
+            lines.extend(conditions.filter_map(|condition| current_state(&condition)));
+        }
+        (Some(instance), _) => {
             lines.push(describe_package(&instance, facts));
             lines.extend(running(&instance));
             let conditions = instance.status.iter().flat_map(|status| &status.conditions);
             lines.extend(conditions.filter_map(current_state));
         }
-        None => {
+        (None, rollout) => {
             if let Some(owner) = facts.owners.first() {
                 let kind = owner.kind.split('.').next().unwrap_or_default();
                 let owner = AnsweredObject {
@@ -66,6 +78,8 @@ fn describe(facts: &ClusterFacts) -> Vec<String> {
                 };
                 lines.push(format!("made by {owner}"));
             }
+            let of_child = rollout.map(|rollout| rollout.lines_of_child(object, facts.data_plane()));
+            lines.extend(of_child.iter().flatten().map(|line| one_line(line)));
             lines.push(match health::of(object) {
                 Health::Healthy => "healthy".to_owned(),
                 Health::Waiting(why) => format!("not yet healthy: {why}"),
@@ -126,10 +140,12 @@ fn open_steps(entry: &PlanStatus) -> Vec<String> {
 
 /// A condition that reports more than success; omits those whose message is for programs.
 fn current_state(condition: &Condition) -> Option<String> {
-    use meta::condition::{PLAN_RUNNING, READY, SPEC_STAMPED};
+    use meta::condition::{
+        LIVE_SPEC_RECORDED, MANAGED, PLAN_RUNNING, READY, ROUTER_FLAVOR_CONSISTENT, SPEC_STAMPED,
+    };
     let told = match condition.type_.as_str() {
-        PLAN_RUNNING | SPEC_STAMPED => false,
-        READY => true,
+        PLAN_RUNNING | SPEC_STAMPED | LIVE_SPEC_RECORDED => false,
+        READY | MANAGED | ROUTER_FLAVOR_CONSISTENT => true,
         _ => condition.status != "False",
     };
     let message = one_line(&condition.message);
@@ -168,6 +184,12 @@ fn dependencies(facts: &ClusterFacts) -> Vec<Dependency> {
             Dependency { on, link, state, why }
         })
         .collect()
+}
+
+/// One line, with the blanks at its beginning.
+fn keep_indent(line: &str) -> String {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    format!("{}{}", &line[..indent], one_line(line))
 }
 
 #[cfg(test)]

@@ -1,9 +1,15 @@
 use std::sync::Arc;
 
+use interlock_core::api::kong::{self, labels};
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::kinds::data_plane::live_spec;
+use interlock_core::kinds::data_plane::rollout::side::Colour;
+use regex::Regex;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::cli::why::data_plane::DataPlaneObjects;
 use crate::cli::why::facts::{FoundReference, Owner};
 
 fn instance() -> Value {
@@ -61,6 +67,7 @@ fn facts(object: Value) -> ClusterFacts {
         object: Arc::new(object),
         references: Vec::new(),
         owners: Vec::new(),
+        of_data_plane: DataPlaneObjects::default(),
         package: Some(Arc::new(package())),
         events: Ok(Vec::new()),
         controller_user: Ok("someone".to_owned()),
@@ -223,4 +230,139 @@ fn what_people_asked_of_a_run_is_told_with_its_end() {
     object["metadata"]["annotations"] = json!({"plan.interlock.dev/history": run.to_string()});
     let told = &WhyAnswer::of(&facts(object)).happened[0].what;
     assert_eq!(told, "plan deploy ended FATAL_ERROR; alice asked for abort: wrong size");
+}
+
+const UID: &str = "00000000-0000-4000-8000-000000000001";
+
+/// A DataPlane whose live side is blue, with another image staged.
+fn data_plane(reason: &str, message: &str) -> Value {
+    let spec = |image: &str| {
+        let template = json!({"spec": {"containers": [{"name": "proxy", "image": image}]}});
+        json!({"deployment": {"podTemplateSpec": template, "rollout": {"strategy": {"blueGreen": {}}}}})
+    };
+    let live = live_spec::after(None, &spec("kong:3.8"));
+    let selector = Colour::Blue.selector(UID);
+    let stamp = json!({
+        "v": 1, "hash": SpecHash::of(&live.to_string()), "spec": live, "uid": UID, "selector": selector,
+    });
+    let mut rolled_out = condition("RolledOut", "False", reason, message);
+    rolled_out["observedGeneration"] = json!(2);
+    json!({
+        "apiVersion": kong::API_VERSION, "kind": "DataPlane",
+        "metadata": {
+            "namespace": "kong", "name": "edge", "uid": UID, "generation": 2,
+            "annotations": {meta::LAST_APPLIED_SPEC: stamp.to_string()},
+        },
+        "spec": spec("kong:3.9"),
+        "status": {
+            "selector": selector, "replicas": 3, "readyReplicas": 3,
+            "conditions": [condition("Ready", "True", "Ready", ""), condition("LiveSpecRecorded", "True", "Served", "h")],
+            "rollout": {"deployment": {"selector": Colour::Green.selector(UID)}, "conditions": [rolled_out]},
+        },
+    })
+}
+
+fn deployment(colour: Colour, state: &str, ready: u64) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "namespace": "kong", "name": format!("dataplane-edge-{}", colour.as_str()),
+            "labels": {labels::DEPLOYMENT_STATE: state},
+        },
+        "spec": {"replicas": 3, "selector": {"matchLabels": {labels::SELECTOR: colour.selector(UID)}}},
+        "status": {"readyReplicas": ready},
+    })
+}
+
+fn of_data_plane(object: Value, data_plane: Value, ready: u64) -> ClusterFacts {
+    let deployments = vec![deployment(Colour::Green, "preview", ready), deployment(Colour::Blue, "live", 3)];
+    let owner = Owner {
+        kind: "DataPlane.gateway-operator.konghq.com".to_owned(),
+        namespace: "kong".to_owned(),
+        name: "edge".to_owned(),
+        found: ReadOutcome::There(Arc::new(data_plane)),
+    };
+    ClusterFacts {
+        owners: vec![owner],
+        of_data_plane: DataPlaneObjects { deployments: Ok(deployments), live_spec: None },
+        ..facts(object)
+    }
+}
+
+#[test]
+fn a_data_plane_tells_its_phase_its_sides_its_gates_and_the_next_command() {
+    let object = data_plane("AwaitingPromotion", "");
+    let story = WhyAnswer::of(&of_data_plane(object.clone(), object, 3));
+    let hash = Regex::new("spec [0-9a-f]{12}").unwrap();
+    let is: Vec<_> = story.is.iter().map(|line| hash.replace_all(line, "spec HASH")).collect();
+    let selector = Colour::Blue.selector(UID);
+    let live = format!(
+        "live: kong:3.8, router flavor traditional_compatible, 3 of 3 replicas ready, selector {selector}"
+    );
+    assert_eq!(
+        is,
+        [
+            "rollout AwaitingPromotion since 2026-01-01T00:00:00Z",
+            &live,
+            "staged: spec HASH",
+            "  spec.deployment.podTemplateSpec.spec.containers[proxy].image: kong:3.8 -> kong:3.9",
+            "live blue: 3 of 3 pods ready, Deployment dataplane-edge-blue",
+            "preview green: 3 of 3 pods ready, Deployment dataplane-edge-green",
+            "gate spec: passed",
+            "gate pods: passed",
+            "gate answers: passed",
+            "gate promotion: waits for: a promotion",
+            "gate traffic: not reached",
+            "next: `interlock rollout promote edge -n kong`, or `interlock rollout abort edge -n kong`",
+            "Ready=True (Ready)",
+        ]
+    );
+    let happened: Vec<_> = story.happened.iter().map(|event| event.what.as_str()).collect();
+    assert_eq!(happened, ["Ready became True (Ready)", "RolledOut became False (AwaitingPromotion)"]);
+    let json = serde_json::to_value(&story).unwrap();
+    assert_eq!(json["rollout"]["sides"][1]["colour"], "green");
+    assert_eq!(
+        json["rollout"]["gates"][3],
+        json!({"gate": "promotion", "state": "closed", "waitsFor": "a promotion"})
+    );
+}
+
+#[rstest]
+#[case::pods(1, "gate pods: waits for: all pods of the preview to be ready (1 of 3 are)")]
+#[case::answers(3, "gate answers: waits for: pod x: it has received no configuration")]
+fn a_gate_says_what_it_waits_for(#[case] ready: u64, #[case] gate: &str) {
+    let object = data_plane("Progressing", "pod x: it has\nreceived no configuration");
+    let story = WhyAnswer::of(&of_data_plane(object.clone(), object, ready));
+    assert!(story.is.iter().any(|line| line == gate), "{:#?}", story.is);
+}
+
+#[rstest]
+#[case::a_deployment(
+    deployment(Colour::Green, "preview", 1),
+    "part of the preview (green) of DataPlane kong/edge"
+)]
+#[case::a_pod(
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "kong",
+        "labels": {labels::SELECTOR: Colour::Blue.selector(UID)}}, "status": {"phase": "Running"}}),
+    "part of the live side (blue) of DataPlane kong/edge"
+)]
+#[case::a_secret(
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "kong"}}),
+    "belongs to DataPlane kong/edge"
+)]
+fn what_belongs_to_a_data_plane_leads_to_it(#[case] object: Value, #[case] belongs: &str) {
+    let story = WhyAnswer::of(&of_data_plane(object, data_plane("AwaitingPromotion", ""), 3));
+    assert_eq!(story.is[0], "made by DataPlane kong/edge");
+    assert_eq!(story.is[1], belongs);
+    assert_eq!(story.is[2], "rollout AwaitingPromotion; gate promotion: waits for: a promotion");
+    assert_eq!(story.is[3], "next: `interlock why dataplane/kong/edge`");
+    assert!(story.happened.iter().all(|event| event.what.starts_with("DataPlane edge: ")));
+}
+
+#[test]
+fn deployments_that_may_not_be_read_are_said() {
+    let object = data_plane("AwaitingPromotion", "");
+    let unread = DataPlaneObjects { deployments: Err("forbidden".into()), live_spec: None };
+    let story = WhyAnswer::of(&ClusterFacts { of_data_plane: unread, ..facts(object) });
+    assert_eq!(story.unknown, ["the Deployments of the DataPlane: forbidden"]);
 }
