@@ -45,6 +45,7 @@ mod real_packages;
 mod removed_apis;
 mod requests;
 mod rights;
+mod rollouts_seen;
 mod see;
 mod settings;
 mod sharing;

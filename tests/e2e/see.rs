@@ -38,7 +38,7 @@ fn instance(parameters: &Value) -> String {
 
 /// Without what differs from run to run: names, times, and the order of what happens within a
 /// second. A plan that ends quickly tells nobody that it started, nor that it waits.
-fn settled(out: &Output, namespace: &str) -> String {
+pub fn settled(out: &Output, namespace: &str) -> String {
     let mut text = out.stdout.replace(namespace, "NAMESPACE");
     for (pattern, name) in [
         (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID"),
@@ -60,7 +60,7 @@ fn settled(out: &Output, namespace: &str) -> String {
 }
 
 #[track_caller]
-fn compare(name: &str, text: &str) {
+pub fn compare(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/see").join(name);
     if std::env::var_os("INTERLOCK_BLESS").is_some() {
         std::fs::write(&path, text).unwrap();
