@@ -79,6 +79,10 @@ fn furnish(cluster: &Cluster, interlock_process: &Interlock) {
             .as_str(),
     );
     let ready = json!({"status": {"replicas": 3, "readyReplicas": 3, "selector": "7f9d0c4e-1111-4222-8333-444455556666"}});
+    let rolled_out = json!({
+        "type": "RolledOut", "status": "False", "reason": "AwaitingPromotion", "message": "",
+        "lastTransitionTime": format!("{:.0}", jiff::Timestamp::now()),
+    });
     kong.merge_patch(
         "/apis/gateway-operator.konghq.com/v1beta1/namespaces/kong/dataplanes/edge/status",
         &ready,
@@ -86,6 +90,8 @@ fn furnish(cluster: &Cluster, interlock_process: &Interlock) {
     .ok();
     // Kong's operator has named the live pods: from here on a change waits for a promotion.
     kong.apply(&data_plane("traditional_compatible"));
+    let path = "/apis/gateway-operator.konghq.com/v1beta1/namespaces/kong/dataplanes/edge/status";
+    kong.merge_patch(path, &json!({"status": {"rollout": {"conditions": [rolled_out]}}})).ok();
     shop.apply(PACKAGE);
     shop.apply(WAITS);
     shop.apply(&instance("catalog", "web-0.1.0", &json!({})));
@@ -97,7 +103,8 @@ fn furnish(cluster: &Cluster, interlock_process: &Interlock) {
         let page = page(interlock_process)?;
         let stalls = row(&page, "trouble", "payments").is_some_and(|row| row["reason"] == "RequestRefused");
         let runs = row(&page, "plans", "search").is_some_and(|row| row["done"] == 2 && row["steps"] == 3);
-        let staged = row(&page, "gateways", "edge").is_some_and(|row| row["staged"] == true);
+        let staged = row(&page, "gateways", "edge")
+            .is_some_and(|row| row["staged"] == true && row["rollout"]["phase"] == "AwaitingPromotion");
         let rolled_out = row(&page, "gateways", "legacy").is_some_and(|row| row["ready"] == 3);
         if stalls && runs && staged && rolled_out { Ok(()) } else { Err(format!("{page:#}")) }
     });
@@ -157,6 +164,9 @@ fn trouble_comes_first(browser: &mut Browser) {
         "DataPlane",
         "traditional → traditional_compatible (staged)",
         "3 of 3 pods",
+        "AwaitingPromotion",
+        "gate promotion waits for: a promotion",
+        "interlock rollout promote edge -n kong",
         "kong/legacy",
         "Deployment",
     ] {
