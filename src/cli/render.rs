@@ -100,6 +100,10 @@ pub struct RenderArguments {
     /// interlock-protect-live.
     #[arg(long)]
     protect_live: bool,
+    /// Grant what making the certificates of the admin APIs of DataPlanes takes: create, get and patch of
+    /// all Secrets.
+    #[arg(long)]
+    dataplane_certificates: bool,
     /// How the roles are spread over Deployments.
     #[arg(long, value_enum, default_value = "together")]
     layout: Layout,
@@ -192,6 +196,7 @@ fn options(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<InstallOp
         flavor_secrets: a.flavor_secrets,
         data_planes: a.dataplanes,
         protect_live: a.protect_live,
+        data_plane_certificates: a.dataplane_certificates,
         watch_namespaces: Namespaces::union(a.watch_namespaces),
         layout: a.layout,
         certificates: a.certificates,

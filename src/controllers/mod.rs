@@ -19,6 +19,7 @@ use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{Assignment, Handle};
 use crate::cluster::tamper::{GuardState, PolicyState};
+use crate::runtime::certificates::CertificateSigner;
 use crate::runtime::driver;
 use crate::runtime::executor::Executor;
 use crate::runtime::gate::{self, LeaderGate};
@@ -109,12 +110,14 @@ fn described(
     kinds: &Arc<KindDiscovery>,
 ) -> Vec<(Arc<DescribedKind>, Arc<Queue<NamespacedName>>, LeaderGate)> {
     let executor = Executor::of_process(context.client.clone(), kinds.clone(), bookkeeping);
+    let signer = Arc::new(CertificateSigner::new(executor.clone(), context.namespace.clone()));
     let described = context.watches.described().iter().filter_map(|(kind, queue)| {
         let reconciler = kind.reconciler?;
         let controller = DescribedKind {
             resource: kind.resource,
             reconciler,
             executor: executor.clone(),
+            signer: signer.clone(),
             store: context.store.clone(),
             leadership: context.leadership.clone(),
             metrics: context.metrics.clone(),

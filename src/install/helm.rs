@@ -196,6 +196,10 @@ fn rbac_templates() -> Rendered<String> {
         when(".Values.packages.clusterAdmin", &documents(&[admin])),
         when(".Values.flavorSecrets", &documents(&[template(&rbac::flavor_secrets(&options))?])),
         when(".Values.dataplanes", &documents(&[template(&rbac::data_planes(&options))?])),
+        when(
+            ".Values.dataplaneCertificates",
+            &documents(&[template(&rbac::data_plane_certificates(&options))?]),
+        ),
     ]
     .concat())
 }
@@ -288,6 +292,7 @@ fn schema() -> Value {
         "flavorSecrets": flag,
         "dataplanes": flag,
         "protectLive": flag,
+        "dataplaneCertificates": flag,
         "packages": closed(json!({"clusterAdmin": flag})),
         "crds": closed(json!({"install": flag})),
         "webhooks": closed(json!({"install": flag})),

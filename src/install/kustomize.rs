@@ -61,6 +61,10 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     let protect = "overlays/protect-live";
     put(&format!("{protect}/policies.yaml"), &policies::protect_live(&options))?;
     put(&format!("{protect}/kustomization.yaml"), &[kustomization(&["policies.yaml"], &[])])?;
+    // Without the base: it is added to an installation that carries DataPlanes out.
+    let certificates = "overlays/dataplane-certificates";
+    put(&format!("{certificates}/rbac.yaml"), &rbac::data_plane_certificates(&options))?;
+    put(&format!("{certificates}/kustomization.yaml"), &[kustomization(&["rbac.yaml"], &[])])?;
 
     let egress = "overlays/strict-egress";
     put(&format!("{egress}/network-policy.yaml"), &[json!(network::egress(&options))])?;

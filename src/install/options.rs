@@ -85,6 +85,9 @@ pub struct InstallOptions {
     pub data_planes: bool,
     /// Whether the policy is rendered that keeps people from deleting what is live of a DataPlane.
     pub protect_live: bool,
+    /// Whether the process gets the rights to make the certificates of their admin APIs, which are rights to read and
+    /// write all Secrets.
+    pub data_plane_certificates: bool,
     /// The only watched namespaces; empty means all.
     pub watch_namespaces: Vec<String>,
     /// How the roles are spread.
@@ -114,6 +117,7 @@ impl Default for InstallOptions {
             flavor_secrets: false,
             data_planes: false,
             protect_live: false,
+            data_plane_certificates: false,
             watch_namespaces: Vec::new(),
             layout: Layout::default(),
             certificates: CertificateIssuer::default(),

@@ -61,6 +61,9 @@ pub fn all(options: &InstallOptions) -> Vec<Value> {
     if options.data_planes {
         all.extend(data_planes(options));
     }
+    if options.data_plane_certificates {
+        all.extend(data_plane_certificates(options));
+    }
     if options.layout == Layout::Split {
         all.extend(webhook(options));
     }
@@ -133,6 +136,17 @@ pub fn data_planes(options: &InstallOptions) -> Vec<Value> {
     let mut rules = kind_rights::of_watches(options.kinds, |watch| !is_on_by_default(watch));
     rules.extend(kind_rights::of(options.kinds, Grantee::DataPlanes));
     granted(DATA_PLANES, rules, DATA_PLANES_WHY, options)
+}
+
+/// The rights to make the certificates of the admin APIs of DataPlanes. Opt-in: RBAC cannot limit a right to names
+/// that begin the same, so it is one on every Secret of a namespace.
+pub fn data_plane_certificates(options: &InstallOptions) -> Vec<Value> {
+    let rules = kind_rights::of(options.kinds, Grantee::DataPlaneCertificates);
+    let authority = vec![rule([""], ["secrets"], ["get", "patch"]).named([install::DATA_PLANE_CA_SECRET])];
+    let mut all = granted(DATA_PLANE_CERTIFICATES, rules, DATA_PLANE_CERTIFICATES_WHY, options);
+    all.push(json!(role(DATA_PLANE_CERTIFICATES, &options.namespace, authority)));
+    all.push(json!(bind(DATA_PLANE_CERTIFICATES, &options.namespace, options)));
+    all
 }
 
 /// Whether the base lets the process read what is watched, or an overlay does.
@@ -228,6 +242,13 @@ const DATA_PLANES: &str = "interlock-dataplanes";
 const DATA_PLANES_WHY: &str = "The process makes what belongs to DataPlanes, and changes and deletes it (--dataplanes), \
      while spec.capabilities.dataplanes.mode of Interlock default is auto or manual. With the right to write Deployments \
      it can run pods in every namespace.";
+
+/// ClusterRole and binding of `--dataplane-certificates`, and the Role for the CA in the namespace of the process.
+const DATA_PLANE_CERTIFICATES: &str = "interlock-dataplane-certificates";
+const DATA_PLANE_CERTIFICATES_WHY: &str = "The process makes the Secret dataplane-NAME-certificate of each DataPlane whose \
+     pods mount it, and renews it (--dataplane-certificates). RBAC cannot limit a right to names that begin the same: this \
+     one is to read and write every Secret. To limit it to the namespaces of DataPlanes, delete the ClusterRoleBinding and \
+     bind the ClusterRole there by RoleBindings. Nothing lists, watches or deletes Secrets.";
 
 const METRICS_READER_WHY: &str = "The port of the metrics asks the API server whether a caller may get /metrics: bind this \
      to the service account of Prometheus.";
@@ -348,12 +369,28 @@ mod tests {
     #[test]
     fn rights_on_secrets_are_bindings_of_their_own() {
         let options = InstallOptions { flavor_secrets: true, ..InstallOptions::default() };
-        let opt_in = [flavor_secrets(&options), migrate_spec_secrets(&options)].concat();
+        let opt_in =
+            [flavor_secrets(&options), migrate_spec_secrets(&options), data_plane_certificates(&options)]
+                .concat();
         let verbs: Vec<_> = rules(&opt_in).map(|(name, rule)| (name, rule["verbs"].clone())).collect();
         assert_eq!(
             verbs,
-            [(FLAVOR_SECRETS, json!(["get", "patch"])), (MIGRATE_SPEC_SECRETS, json!(["get", "delete"]))]
+            [
+                (FLAVOR_SECRETS, json!(["get", "patch"])),
+                (MIGRATE_SPEC_SECRETS, json!(["get", "delete"])),
+                (DATA_PLANE_CERTIFICATES, json!(["create", "get", "patch"])),
+                (DATA_PLANE_CERTIFICATES, json!(["get", "patch"])),
+            ]
         );
+        let of_authority = rules(&opt_in).last().unwrap().1;
+        assert_eq!(of_authority["resourceNames"], json!([install::DATA_PLANE_CA_SECRET]));
+        for (flag, name) in [
+            (InstallOptions { data_planes: true, ..InstallOptions::default() }, false),
+            (InstallOptions { data_plane_certificates: true, ..InstallOptions::default() }, true),
+        ] {
+            let bound = all(&flag).iter().any(|object| object["metadata"]["name"] == DATA_PLANE_CERTIFICATES);
+            assert_eq!(bound, name, "carrying DataPlanes out alone gives no right on Secrets");
+        }
         assert!(all(&options).iter().any(|object| object["metadata"]["name"] == FLAVOR_SECRETS));
         assert!(
             !all(&InstallOptions::default())

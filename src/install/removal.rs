@@ -27,10 +27,11 @@ pub const GUARDS: [RemovedKind; 4] = [
 pub const PROCESS: [RemovedKind; 1] = [("apps", "Deployment")];
 
 /// Objects of the process, which have no label, by name in its namespace.
-pub const RECORDS: [(RemovedKind, &str); 4] = [
+pub const RECORDS: [(RemovedKind, &str); 5] = [
     (("coordination.k8s.io", "Lease"), install::LEASE),
     (("", "Secret"), install::CERTIFICATE_SECRET),
     (("", "Secret"), install::TEMPLATE_KEY_SECRET),
+    (("", "Secret"), install::DATA_PLANE_CA_SECRET),
     (("", "ConfigMap"), install::ENFORCED),
 ];
 
@@ -103,6 +104,7 @@ mod tests {
             flavor_secrets: true,
             data_planes: true,
             protect_live: true,
+            data_plane_certificates: true,
             packages: NamespacedName::new("packages", "deployer"),
             ..InstallOptions::default()
         };

@@ -1,6 +1,7 @@
 //! What every controller stands on: the work queue, the workers, the leader epoch, the index of watched
 //! objects, the executor of effects, and the threads that render packages.
 
+pub mod certificates;
 pub mod controller;
 pub mod driver;
 pub mod executor;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use interlock_core::api::object::ObjectKey;
+use interlock_core::certificate::CertificateAnswer;
 use interlock_core::effect::ApiFailure;
 use interlock_core::reconcile::{ObjectList, PodAnswer, PodRequest, ReconcileInput};
 use jiff::Timestamp;
@@ -29,6 +30,8 @@ pub struct ReconcileReads {
     found: BTreeMap<ObjectKey, Option<Arc<Value>>>,
     listed: BTreeMap<ObjectList, Vec<Arc<Value>>>,
     answered: BTreeMap<PodRequest, PodAnswer>,
+    /// What became of the certificate that it asked for.
+    pub certificate: Option<CertificateAnswer>,
 }
 
 /// Why a read set does not have what was asked for.
@@ -49,8 +52,14 @@ impl From<ApiFailure> for ReadError {
 impl ReconcileReads {
     /// The input of a decision on an object.
     pub fn input<'a>(&'a self, object: &'a Value, now: Timestamp) -> ReconcileInput<'a> {
-        let Self { found, listed, answered } = self;
-        ReconcileInput { object, found, listed, answered, now }
+        let Self { found, listed, answered, certificate } = self;
+        ReconcileInput { object, found, listed, answered, certificate: certificate.as_ref(), now }
+    }
+
+    /// What still holds after a write: it changed no certificate.
+    #[must_use]
+    pub fn after_write(self) -> Self {
+        Self { certificate: self.certificate, ..Self::default() }
     }
 
     /// Reads objects.

@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
+use super::certificates::CertificateSigner;
 use super::controller::{Action, Controller, WorkerLimits};
 use super::executor::{Executor, OfProcess};
 use super::gate::LeaderEpoch;
@@ -30,7 +31,7 @@ const WORKERS: usize = 4;
 /// Of these, those of one namespace.
 const NAMESPACE_SHARE: usize = 3;
 /// Steps of one reconcile; each ends in reads or writes, or ends the reconcile.
-const STEPS: usize = 16;
+const STEPS: usize = 20;
 /// Writes of one reconcile that meet another version than that which was read, or an object of that name.
 const CONFLICTS: usize = 4;
 /// How long running reconciles may take to end.
@@ -44,6 +45,8 @@ pub struct DescribedKind {
     pub reconciler: &'static Reconciler,
     /// Reads and writes as the user of the process.
     pub executor: Executor<OfProcess>,
+    /// Has certificates in their Secrets.
+    pub signer: Arc<CertificateSigner>,
     /// Its objects, as last seen.
     pub store: Arc<Store>,
     /// Whether this process leads.
@@ -164,6 +167,10 @@ impl DescribedKind {
                 ReconcileStep::Read(keys) => reads.read(&self.executor, keys).await?,
                 ReconcileStep::List(lists) => reads.list(&self.executor, lists).await?,
                 ReconcileStep::Ask(requests) => reads.ask(requests).await?,
+                ReconcileStep::Certify(request) => {
+                    self.prove(epoch)?;
+                    reads.certificate = Some(self.signer.certify(&request).await?);
+                }
                 ReconcileStep::Write(effects) => {
                     if let Some(conflict) = self.write(effects, epoch).await? {
                         conflicts += 1;
@@ -172,12 +179,12 @@ impl DescribedKind {
                         }
                     }
                     // What was read may have changed with it.
-                    reads = ReconcileReads::default();
+                    reads = reads.after_write();
                     object = self.read(key).await?;
                 }
             }
         }
-        Err(Interrupted::TooMuch("more than 16 steps"))
+        Err(Interrupted::TooMuch("more than 20 steps"))
     }
 
     async fn read(&self, key: &ObjectKey) -> Result<Arc<Value>, Interrupted> {

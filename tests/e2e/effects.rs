@@ -9,6 +9,7 @@ use interlock::cluster::api_writer::Bookkeeping;
 use interlock::cluster::discovery::KindDiscovery;
 use interlock::cluster::lease::Leadership;
 use interlock::cluster::read::{self, BoundedList};
+use interlock::runtime::certificates::CertificateSigner;
 use interlock::runtime::controller::{Action, Controller as _};
 use interlock::runtime::executor::{Executor, OfProcess, Written};
 use interlock::runtime::index::Store;
@@ -271,6 +272,7 @@ fn a_reconciler_lists_asks_and_applies() {
         resource: kind,
         reconciler: &Reconciler { name: "test", capability: &DATA_PLANES, reconcile },
         executor: children.executor.clone(),
+        signer: Arc::new(CertificateSigner::new(children.executor.clone(), children.ns.name().to_owned())),
         store: Store::new(interlock_core::kinds::ALL, false),
         leadership: leadership.1,
         metrics: Arc::default(),

@@ -50,6 +50,8 @@ fn overlays_are_what_is_rendered() {
     assert_eq!(by_name(kustomize(&admin, "overlays/dataplanes")), by_name(carrying_out));
     let protected = by_name(install::policies::protect_live(&plain));
     assert_eq!(by_name(kustomize(&admin, "overlays/protect-live")), protected);
+    let certificates = install::rbac::data_plane_certificates(&plain);
+    assert_eq!(by_name(kustomize(&admin, "overlays/dataplane-certificates")), by_name(certificates));
     let mut strict = install::objects(Part::All, &plain);
     strict.push(json!(install::network::egress(&plain)));
     assert_eq!(by_name(kustomize(&admin, "overlays/strict-egress")), by_name(strict));
@@ -74,6 +76,7 @@ fn the_api_server_takes_everything_strictly() {
         "overlays/packages-cluster-admin",
         "overlays/dataplanes",
         "overlays/protect-live",
+        "overlays/dataplane-certificates",
         "overlays/strict-egress",
         "overlays/kong-crds",
         "overlays/cert-manager",

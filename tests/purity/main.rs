@@ -26,7 +26,7 @@ const CORE: Crate = Crate {
     sources: "crates/interlock-core/src",
     floors: &[
         &["api"],
-        &["effect"],
+        &["certificate", "effect"],
         &["package", "reconcile", "topology"],
         &["engine"],
         &["admission"],

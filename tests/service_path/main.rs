@@ -13,5 +13,6 @@ mod ground;
 mod mutual_tls;
 mod real_kong;
 mod replicas;
+mod rollout_certificates;
 mod rollouts;
 mod rotation;

@@ -28,11 +28,11 @@ const INGRESS: &str = "dataplane-ingress-edge";
 const NAMESPACE: &str = "gateways";
 
 /// A cluster on which DataPlanes are carried out, and their pods have a producer.
-struct Ground {
+pub(crate) struct Ground {
     cluster: Cluster,
-    interlock: Arc<Interlock>,
-    admin: Client,
-    kong: FakeKong,
+    pub(crate) interlock: Arc<Interlock>,
+    pub(crate) admin: Client,
+    pub(crate) kong: FakeKong,
     _installed: service_path::Installation,
     stop: Arc<AtomicBool>,
 }
@@ -44,7 +44,7 @@ impl Drop for Ground {
 }
 
 /// The definition of DataPlanes: ours, or Kong's own where it is at hand.
-fn definition(whose: &str) -> Option<Value> {
+pub(crate) fn definition(whose: &str) -> Option<Value> {
     if whose == "ours" {
         return install::objects(Part::KongCrds, &InstallOptions::default()).into_iter().next();
     }
@@ -54,7 +54,7 @@ fn definition(whose: &str) -> Option<Value> {
 }
 
 impl Ground {
-    fn new(definition: Value) -> Self {
+    pub(crate) fn new(definition: Value) -> Self {
         Self::on(service_path::cluster(), definition)
     }
 
@@ -81,7 +81,7 @@ impl Ground {
     }
 
     /// Configures every pod that a producer finds behind an admin Service.
-    fn produce(&self) {
+    pub(crate) fn produce(&self) {
         let (admin, kong, stop) = (self.admin.clone(), self.kong.clone(), self.stop.clone());
         std::thread::spawn(move || {
             while !stop.load(Ordering::SeqCst) {
@@ -96,7 +96,7 @@ impl Ground {
         });
     }
 
-    fn path(&self, resource: &str, name: &str) -> String {
+    pub(crate) fn path(&self, resource: &str, name: &str) -> String {
         let api = match resource {
             "dataplanes" => format!("apis/{}", kong::API_VERSION),
             "deployments" => "apis/apps/v1".to_owned(),
@@ -109,7 +109,7 @@ impl Ground {
         if name.is_empty() { path } else { format!("{path}/{name}") }
     }
 
-    fn create(&self, spec: Value) {
+    pub(crate) fn create(&self, spec: Value) {
         let object = json!({
             "apiVersion": kong::API_VERSION, "kind": "DataPlane",
             "metadata": {"name": "edge", "annotations": {"interlock.dev/promotion-grace-period": "2s"}},
@@ -121,12 +121,12 @@ impl Ground {
         });
     }
 
-    fn stage(&self, image: &str) {
+    pub(crate) fn stage(&self, image: &str) {
         let patch = json!({"spec": {"deployment": {"podTemplateSpec": template(image)}}});
         self.admin.merge_patch(&self.path("dataplanes", "edge"), &patch).ok();
     }
 
-    fn data_plane(&self) -> Value {
+    pub(crate) fn data_plane(&self) -> Value {
         self.admin.read(&self.path("dataplanes", "edge")).ok()
     }
 
@@ -135,7 +135,7 @@ impl Ground {
     }
 
     #[track_caller]
-    fn await_rolled_out(&self, reason: &str) -> Value {
+    pub(crate) fn await_rolled_out(&self, reason: &str) -> Value {
         wait_until(&format!("the rollout is {reason}"), CAP, || {
             let found = self.data_plane();
             let rolled_out = &found["status"]["rollout"]["conditions"][0];
@@ -150,7 +150,13 @@ impl Ground {
 
     /// Waits until a child is as it shall be.
     #[track_caller]
-    fn await_child(&self, resource: &str, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn await_child(
+        &self,
+        resource: &str,
+        name: &str,
+        what: &str,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Value {
         wait_until(&format!("{name} {what}"), CAP, || {
             let found = self.admin.read(&self.path(resource, name));
             let is_alive = found.code == 200 && found.body["metadata"]["deletionTimestamp"].is_null();
@@ -181,7 +187,7 @@ fn template(image: &str) -> Value {
     json!({"spec": {"containers": [{"name": "proxy", "image": image}]}})
 }
 
-fn spec(image: &str) -> Value {
+pub(crate) fn spec(image: &str) -> Value {
     json!({
         "deployment": {
             "replicas": 2,

@@ -9,6 +9,7 @@
 
 pub mod admission;
 pub mod api;
+pub mod certificate;
 pub mod effect;
 pub mod engine;
 pub mod kinds;

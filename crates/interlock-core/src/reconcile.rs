@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::api::capability::Capability;
 use crate::api::object::{Gvk, ObjectKey};
+use crate::certificate::{CertificateAnswer, CertificateRequest};
 use crate::effect::Effect;
 
 /// The reconciler of a kind.
@@ -34,6 +35,8 @@ pub struct ReconcileInput<'a> {
     pub listed: &'a BTreeMap<ObjectList, Vec<Arc<Value>>>,
     /// What the pods answered that it asked.
     pub answered: &'a BTreeMap<PodRequest, PodAnswer>,
+    /// What became of the certificate that it asked for in this reconcile.
+    pub certificate: Option<&'a CertificateAnswer>,
     /// The time.
     pub now: Timestamp,
 }
@@ -47,6 +50,8 @@ pub enum ReconcileStep {
     List(Vec<ObjectList>),
     /// To have these pods asked.
     Ask(Vec<PodRequest>),
+    /// To have this certificate in its Secret; one in a reconcile.
+    Certify(Box<CertificateRequest>),
     /// To have these effects, one after the other.
     Write(Vec<Effect>),
     /// Nothing until an event of the object, or until this time has passed.

@@ -58,24 +58,49 @@ fn authority_parameters(now: Timestamp, lifetime: Duration) -> CertificateParams
     parameters
 }
 
-/// A serving certificate for `names`, signed by `authority`.
+/// A certificate for `names` that serves, signed by `authority`.
 pub fn leaf(
     authority: &KeyPem,
     names: &[String],
     now: Timestamp,
     lifetime: Duration,
 ) -> Result<KeyPem, GenerationError> {
-    let subject = names.first().map_or("interlock", String::as_str);
-    let bad = |error: rcgen::Error| generation_error(subject, error);
+    sign(authority, &Subject { common_name: "interlock", names, is_client: false }, now, lifetime)
+}
+
+/// Whom a certificate is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'s> {
+    /// The common name.
+    pub common_name: &'s str,
+    /// DNS names and addresses.
+    pub names: &'s [String],
+    /// Whether it is shown to servers as well.
+    pub is_client: bool,
+}
+
+/// A certificate for a subject, signed by `authority`.
+pub fn sign(
+    authority: &KeyPem,
+    subject: &Subject<'_>,
+    now: Timestamp,
+    lifetime: Duration,
+) -> Result<KeyPem, GenerationError> {
+    let first = subject.names.first().map_or(subject.common_name, String::as_str);
+    let bad = |error: rcgen::Error| generation_error(first, error);
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(bad)?;
     let signer = KeyPair::from_pem(&authority.key).map_err(bad)?;
     // A signature needs only the CA's name, which never changes, and its key.
     let issuer = Issuer::new(authority_parameters(now, lifetime), signer);
-    let mut parameters = parameters("interlock", now, lifetime);
+    let mut parameters = parameters(subject.common_name, now, lifetime);
     parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    if subject.is_client {
+        parameters.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
+    }
     parameters.use_authority_key_identifier_extension = true;
-    parameters.subject_alt_names = names.iter().map(|name| alternative(name)).collect::<Result<_, _>>()?;
+    parameters.subject_alt_names =
+        subject.names.iter().map(|name| alternative(name)).collect::<Result<_, _>>()?;
     let certificate = parameters.signed_by(&key, &issuer).map_err(bad)?;
     Ok(KeyPem { certificate: certificate.pem(), key: key.serialize_pem() })
 }

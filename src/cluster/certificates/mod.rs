@@ -4,12 +4,15 @@
 //! `rotation` decides from dates, `authority` makes CAs and leaves, `stored` is the Secret as a
 //! value, `validate` checks that its parts belong together, `ca_bundle` reads the caBundles, `retiring_ca`
 //! holds retiring CAs, `controller` is the controller.
+//!
+//! `signing` is another CA of the same form, for what belongs to objects of users.
 
 pub mod authority;
 pub mod ca_bundle;
 pub mod controller;
 pub mod retiring_ca;
 pub mod rotation;
+pub mod signing;
 pub mod stored;
 pub mod validate;
 

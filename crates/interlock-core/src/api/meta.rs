@@ -146,6 +146,8 @@ pub mod install {
     pub const CERTIFICATE_SECRET: &str = "interlock-certificate";
     /// Secret with the key of which generated passwords and keys of templates follow.
     pub const TEMPLATE_KEY_SECRET: &str = "interlock-template-key";
+    /// Secret with the CA of the certificates of DataPlanes.
+    pub const DATA_PLANE_CA_SECRET: &str = "interlock-dataplane-ca";
     /// Key of the ConfigMap with the CA of the API server's client certificate.
     pub const CLIENT_CA_KEY: &str = "client-ca.crt";
     /// ValidatingAdmissionPolicy of the freeze, and its binding, which follows the settings.

@@ -18,6 +18,7 @@ pub mod kudo;
 pub mod map;
 pub mod meta;
 pub mod object;
+pub mod ownership;
 pub mod path;
 pub mod pod;
 pub mod resource;

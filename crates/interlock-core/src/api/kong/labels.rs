@@ -18,6 +18,8 @@ pub const SERVICE_TYPE: &str = "gateway-operator.konghq.com/dataplane-service-ty
 pub const INGRESS: &str = "ingress";
 /// Value of the label [`SERVICE_TYPE`]: the admin API.
 pub const ADMIN: &str = "admin";
+/// Label on Secrets with a certificate: the admin Service whose pods serve it.
+pub const SERVICE_SECRET: &str = "gateway-operator.konghq.com/service-secret";
 /// Label on Deployments and their pods: which of the two sets of pods.
 pub const SELECTOR: &str = "gateway-operator.konghq.com/selector";
 /// Annotation on Deployments that the Deployment controller writes.

@@ -60,6 +60,8 @@ pub static DATA_PLANE: Kind = Kind {
         Right::new(Role::Controller, "", "pods", &["list"]),
         Right::new(Role::Controller, GROUP, "dataplanes/status", &["patch"]),
         Right::new(Role::Admin, GROUP, "dataplanes", &[meta::ALLOW_FLAVOR_VERB]),
+        // The certificates of their admin API, under names that are not known beforehand.
+        Right::new(Role::DataPlaneCertificates, "", "secrets", &["create", "get", "patch"]),
     ],
     rules: rules::ids::RULES,
     reconciler: Some(&rollout::reconcile::RECONCILER),

@@ -27,6 +27,8 @@ pub enum Role {
     FlavorSecrets,
     /// The process, where the administrator asked for rollouts of DataPlanes.
     DataPlanes,
+    /// The process, where the administrator asked for the certificates of DataPlanes.
+    DataPlaneCertificates,
     /// People with `view`.
     Viewer,
     /// People with `edit`, and with `admin`.

@@ -2,6 +2,7 @@
 //! spec, and the promotion between them.
 
 pub mod added;
+pub mod certificate;
 pub mod changes;
 pub mod children;
 pub mod commit;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::certificate;
 use super::children::{self, DataPlaneOwner};
 use super::commit::commit;
 use super::gates;
@@ -14,13 +15,13 @@ use super::healing;
 use super::live::{self, LiveRecord, LiveSide, LostSpec};
 use super::phase::{PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, phase};
 use super::promotion::{self, PromotionRequest};
-use super::side::certificate_name;
 use super::status::{self, DataPlaneStatusInput, RolloutInput};
 use super::view::{DataPlaneView, since};
 use super::wanted::{self, ChildRole, ChildState};
 use crate::api::kong::labels;
 use crate::api::meta;
 use crate::api::object::{ObjectKey, annotation};
+use crate::certificate::CertificateAnswer;
 use crate::effect::{Effect, Note, Severity};
 use crate::kinds::capabilities::DATA_PLANES;
 use crate::kinds::data_plane::live_spec;
@@ -85,11 +86,14 @@ struct Pass<'p> {
     lost: Option<LostSpec>,
 }
 
+/// Reason and message of what only a person can mend.
+type Stall = (&'static str, String);
+
 /// What a pass wants written, and what only a person can mend.
 #[derive(Default)]
 struct Wants {
     effects: Vec<Effect>,
-    stalled: Option<(&'static str, String)>,
+    stalled: Option<Stall>,
 }
 
 impl Wants {
@@ -116,6 +120,10 @@ impl Pass<'_> {
         if !wants.effects.is_empty() {
             return ReconcileStep::Write(wants.effects);
         }
+        let (certificate, certificate_stalls) = match self.certificate() {
+            Ok(certificate) => certificate,
+            Err(step) => return step,
+        };
         let phase = match self.phase() {
             Ok(phase) => phase,
             Err(step) => return step,
@@ -127,12 +135,18 @@ impl Pass<'_> {
         if let Some(why) = &self.side.refused {
             wants.stall(meta::condition::SPEC_DRIFT, why.clone());
         }
-        let status = self.status(phase.as_ref(), wants.stalled.take());
+        if let Some((reason, message)) = certificate_stalls {
+            wants.stall(reason, message);
+        }
+        let status = self.status(phase.as_ref(), certificate, wants.stalled.take());
         wants.effects.extend(status);
         if wants.effects.is_empty() {
             match &phase {
                 Some(RolloutPhase::Committing) => return self.promote(),
-                phase => return ReconcileStep::Await(self.again(phase.as_ref())),
+                phase => {
+                    let look = certificate::again(certificate, !self.waiting().is_empty(), self.input.now);
+                    return ReconcileStep::Await(certificate::sooner(self.again(phase.as_ref()), look));
+                }
             }
         }
         ReconcileStep::Write(wants.effects)
@@ -206,6 +220,42 @@ impl Pass<'_> {
             wants.effects.push(write);
             wants.effects.extend(heals.then(|| healing::counted(key, &state)).flatten());
         }
+    }
+
+    /// What became of the certificate of the admin API, `None` where no pods mount the one that is made, and what
+    /// only a person can mend about it. `Err` with what must be seen first.
+    fn certificate(&self) -> Result<(Option<&CertificateAnswer>, Option<Stall>), ReconcileStep> {
+        let live = self.lost.is_none() && certificate::is_mounted(&self.side.spec);
+        if !live && !certificate::is_mounted(self.of.spec()) {
+            return Ok((None, None));
+        }
+        let Some(answer) = self.input.certificate else {
+            return Err(ReconcileStep::Certify(Box::new(children::certificate(&self.owner))));
+        };
+        let mut lacks_a_volume = false;
+        if matches!(answer, CertificateAnswer::Denied(_)) {
+            let lists: Vec<_> =
+                self.waiting().iter().map(|selector| gates::pods(&self.of, selector)).collect();
+            if lists.iter().any(|list| !self.input.listed.contains_key(list)) {
+                return Err(ReconcileStep::List(lists));
+            }
+            let pods = lists.iter().filter_map(|list| self.input.listed.get(list));
+            lacks_a_volume = pods.into_iter().any(|pods| certificate::lacks_a_volume(pods, self.input.now));
+        }
+        Ok((Some(answer), certificate::stalled(self.of.name, answer, lacks_a_volume)))
+    }
+
+    /// The selectors of the sides that mount the certificate that is made and lack pods.
+    fn waiting(&self) -> Vec<String> {
+        let preview = self.side.colour.other().selector(self.of.uid);
+        let sides = [
+            (ChildRole::LiveDeployment, &self.side.spec, self.side.selector.clone()),
+            (ChildRole::PreviewDeployment, self.of.spec(), preview),
+        ];
+        let waits = |child| self.found(child).is_some_and(certificate::is_waiting);
+        let sides =
+            sides.into_iter().filter(|(child, spec, _)| certificate::is_mounted(spec) && waits(*child));
+        sides.map(|(_, _, selector)| selector).collect()
     }
 
     /// Where the rollout stands; `None` without one. `Err` with what must be seen first.
@@ -341,9 +391,10 @@ impl Pass<'_> {
     fn status(
         &self,
         phase: Option<&RolloutPhase>,
+        certificate: Option<&CertificateAnswer>,
         stalled: Option<(&'static str, String)>,
     ) -> Option<Effect> {
-        let certificate = self.certificate();
+        let certificate = certificate::note(self.of.name, certificate);
         let input = DataPlaneStatusInput {
             certificate: &certificate,
             selector: &self.side.selector,
@@ -360,18 +411,6 @@ impl Pass<'_> {
             stalled,
         };
         status::write(&self.of, &input, self.input.now)
-    }
-
-    /// The Secret that the pods mount unless the template names another; whether it is there is not known, as
-    /// Interlock has no right to read Secrets.
-    fn certificate(&self) -> String {
-        if children::brings_certificate(&self.side.spec) {
-            return String::new();
-        }
-        let name = certificate_name(self.of.name);
-        format!(
-            "; its pods mount Secret {name} (tls.crt, tls.key, ca.crt) for the certificate of their Admin API: create it, or mount another one as volume cluster-certificate"
-        )
     }
 
     /// The promotion itself: one write.

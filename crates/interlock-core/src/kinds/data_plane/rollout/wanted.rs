@@ -13,6 +13,7 @@ use crate::api::canonical;
 use crate::api::kong::labels;
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
+use crate::api::ownership::{is_applied, is_of};
 use crate::api::stamp::SpecHash;
 use crate::effect::{Effect, Note, Propagation, Severity};
 
@@ -209,20 +210,9 @@ pub fn state(of: &DataPlaneView<'_>, body: &Value, found: Option<&Value>) -> Chi
     }
 }
 
-/// Whether this process made an object for the DataPlane, also where its marks were taken off.
+/// Whether this process made an object for the DataPlane.
 fn is_ours(of: &DataPlaneView<'_>, found: &Value) -> bool {
-    let references = found["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-    let mut controllers = references.filter(|reference| reference["controller"] == true);
-    match controllers.next() {
-        Some(owner) => owner["uid"] == of.uid,
-        None => is_applied(found),
-    }
-}
-
-/// Whether fields of an object are those of our last apply.
-fn is_applied(found: &Value) -> bool {
-    let mut entries = found["metadata"]["managedFields"].as_array().into_iter().flatten();
-    entries.any(|entry| entry["manager"] == meta::APPLY_MANAGER && entry["operation"] == "Apply")
+    is_of(of.uid, found)
 }
 
 fn is_of_interlock(entry: &Value) -> bool {

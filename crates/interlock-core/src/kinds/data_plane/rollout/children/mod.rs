@@ -4,6 +4,7 @@
 //! The bodies state what Interlock owns, and nothing else: what the API server defaults and what others add is
 //! theirs. They have no finalizers: one would keep a deleted child from being made again.
 
+mod certificate;
 mod deployment;
 mod invalid;
 mod owner;
@@ -14,6 +15,7 @@ mod strategic_merge;
 #[cfg(test)]
 mod tests;
 
+pub use certificate::certificate;
 pub use deployment::{DeploymentIdentity, brings_certificate, certificate_of, deployment};
 pub use invalid::{InvalidTemplate, TemplateProblem};
 pub use owner::DataPlaneOwner;

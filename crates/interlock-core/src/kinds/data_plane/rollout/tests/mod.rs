@@ -1,3 +1,4 @@
+mod certificates;
 mod explored;
 mod phases;
 mod scenarios;

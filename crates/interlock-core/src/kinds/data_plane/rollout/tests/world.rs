@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::api::kong::{self, labels};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
+use crate::certificate::CertificateAnswer;
 use crate::effect::Effect;
 use crate::kinds::data_plane::rollout::reconcile::RECONCILER;
 use crate::reconcile::{ObjectList, PodAnswer, PodRequest, PodResponse, ReconcileInput, ReconcileStep};
@@ -22,6 +23,10 @@ pub struct World {
     pub objects: BTreeMap<ObjectKey, Value>,
     version: u64,
     pub now: Timestamp,
+    /// What becomes of the certificate that is asked for.
+    pub certificate: CertificateAnswer,
+    /// Since when a pod of the live Deployment has a node and waits for a volume.
+    pub mounts_since: Option<Timestamp>,
     /// What the controller did, as lines.
     pub log: Vec<String>,
 }
@@ -59,8 +64,14 @@ pub fn data_plane() -> ObjectKey {
 
 impl World {
     pub fn with(spec: Value) -> Self {
-        let mut world =
-            Self { objects: BTreeMap::new(), version: 1, now: Timestamp::UNIX_EPOCH, log: Vec::new() };
+        let mut world = Self {
+            objects: BTreeMap::new(),
+            version: 1,
+            now: Timestamp::UNIX_EPOCH,
+            certificate: CertificateAnswer::OfAnother(Timestamp::MAX),
+            mounts_since: None,
+            log: Vec::new(),
+        };
         let key = data_plane();
         let object = json!({
             "apiVersion": kong::API_VERSION, "kind": "DataPlane",
@@ -140,6 +151,7 @@ impl World {
     /// The pods of all Deployments, as far as their status has them.
     fn pods(&self) -> Vec<Value> {
         let deployments = self.objects.values().filter(|object| object["kind"] == "Deployment");
+        let waits = self.mounts_since.and_then(|since| self.waiting_pod(&since.to_string()));
         deployments
             .flat_map(|deployment| {
                 let name = meta_str(deployment, "name").unwrap().to_owned();
@@ -160,7 +172,20 @@ impl World {
                     })
                 })
             })
+            .chain(waits)
             .collect()
+    }
+
+    fn waiting_pod(&self, since: &str) -> Option<Value> {
+        let deployment = self.child("Deployment", "dataplane-edge-blue")?;
+        Some(json!({
+            "kind": "Pod",
+            "metadata": {"name": "waits", "labels": deployment["spec"]["template"]["metadata"]["labels"]},
+            "status": {"phase": "Pending", "conditions": [
+                {"type": "PodScheduled", "status": "True", "lastTransitionTime": since},
+                {"type": "PodReadyToStartContainers", "status": "False"},
+            ]},
+        }))
     }
 
     fn list(&self, list: &ObjectList) -> Vec<Arc<Value>> {
@@ -193,17 +218,24 @@ impl World {
     pub fn decide(&self) -> Option<Vec<Effect>> {
         let (mut found, mut listed, mut answered) =
             (BTreeMap::new(), BTreeMap::new(), BTreeMap::<PodRequest, PodAnswer>::new());
+        let mut certificate = None;
         loop {
             let input = ReconcileInput {
                 object: self.get(),
                 found: &found,
                 listed: &listed,
                 answered: &answered,
+                certificate: certificate.as_ref(),
                 now: self.now,
             };
             match (RECONCILER.reconcile)(&input) {
                 ReconcileStep::Await(_) => return None,
                 ReconcileStep::Write(effects) => return Some(effects),
+                ReconcileStep::Certify(request) => {
+                    let mounted = request.secret["metadata"]["name"] == "dataplane-edge-certificate";
+                    assert!(mounted && certificate.is_none(), "{request:?}");
+                    certificate = Some(self.certificate.clone());
+                }
                 ReconcileStep::Read(keys) => found.extend(keys.into_iter().map(|key| {
                     let object = self.objects.get(&key).cloned().map(Arc::new);
                     (key, object)

@@ -1,0 +1,124 @@
+//! The certificate of the admin API as a rollout sees it: whether pods mount the one that is made for them, and what
+//! people are told where it cannot be made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::side::certificate_name;
+use super::{children, status};
+use crate::api::meta;
+use crate::certificate::CertificateAnswer;
+use crate::kinds::data_plane::flavor::running::pod;
+
+/// How long a pod may take to mount its volumes, before that is said to be why it does not start.
+const MOUNTS: SignedDuration = SignedDuration::from_secs(30);
+/// Pause before pods are looked at again that do not start, and before the right is tried again.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// Whether the pods of a spec mount the Secret that is made for them, and no other.
+pub fn is_mounted(spec: &Value) -> bool {
+    !children::brings_certificate(spec)
+}
+
+/// Whether a Deployment shall have pods and not all of them are available: only then is it asked what they wait for.
+pub fn is_waiting(deployment: &Value) -> bool {
+    deployment["spec"]["replicas"].as_i64() != Some(0) && !status::is_available(deployment)
+}
+
+/// Whether a pod cannot start as a volume of it is missing: it has a node, and is not ready to start containers.
+pub fn lacks_a_volume(pods: &[Arc<Value>], now: Timestamp) -> bool {
+    pods.iter().filter(|pod| pod::is_alive(pod)).any(|pod| {
+        let condition = |type_: &str| {
+            let all = pod["status"]["conditions"].as_array().into_iter().flatten();
+            all.clone().find(|condition| condition["type"] == type_)
+        };
+        let scheduled = condition("PodScheduled").filter(|scheduled| scheduled["status"] == "True");
+        let since = scheduled.and_then(|scheduled| scheduled["lastTransitionTime"].as_str()?.parse().ok());
+        let starts = condition("PodReadyToStartContainers").is_none_or(|starts| starts["status"] != "False");
+        !starts && since.is_some_and(|since: Timestamp| now.duration_since(since) >= MOUNTS)
+    })
+}
+
+/// Reason and message of `Stalled` where the certificate cannot be made. `lacks_a_volume` tells whether pods wait
+/// for it: without the right to read Secrets, that is how one that is missing shows.
+pub fn stalled(
+    data_plane: &str,
+    answer: &CertificateAnswer,
+    lacks_a_volume: bool,
+) -> Option<(&'static str, String)> {
+    match answer {
+        CertificateAnswer::Denied(why) if lacks_a_volume => Some((
+            meta::condition::MISSING_RIGHT,
+            format!("its pods wait for a volume: {}", missing(data_plane, why)),
+        )),
+        CertificateAnswer::NoAuthority(why) => Some(("InvalidCertificateAuthority", why.clone())),
+        _ => None,
+    }
+}
+
+/// What a Deployment that is not ready may wait for, for people.
+pub fn note(data_plane: &str, answer: Option<&CertificateAnswer>) -> String {
+    match answer {
+        Some(CertificateAnswer::Denied(why)) => format!("; {}", missing(data_plane, why)),
+        _ => String::new(),
+    }
+}
+
+fn missing(data_plane: &str, why: &str) -> String {
+    format!(
+        "they mount Secret {} (tls.crt, tls.key, ca.crt), which Interlock may not make ({why}): grant it (`interlock render rbac \
+         --dataplanes --dataplane-certificates`, with the other flags of this installation), or create the Secret, or mount \
+         another one as volume cluster-certificate",
+        certificate_name(data_plane)
+    )
+}
+
+/// When to look at the certificate again. `waiting` = whether pods are missing.
+pub fn again(answer: Option<&CertificateAnswer>, waiting: bool, now: Timestamp) -> Option<Duration> {
+    match answer? {
+        CertificateAnswer::InPlace(at) | CertificateAnswer::OfAnother(at) => {
+            Some(Duration::try_from(at.duration_since(now)).unwrap_or_default())
+        }
+        CertificateAnswer::Denied(_) => waiting.then_some(LOOK),
+        CertificateAnswer::NoAuthority(_) => Some(LOOK),
+    }
+}
+
+/// The sooner of two times.
+pub fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    [one, other].into_iter().flatten().min()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(scheduled: &str, starts: &str) -> Arc<Value> {
+        Arc::new(json!({"status": {"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": scheduled, "lastTransitionTime": "1970-01-01T00:00:00Z"},
+            {"type": "PodReadyToStartContainers", "status": starts},
+        ]}}))
+    }
+
+    #[rstest]
+    #[case::for_long("True", "False", 30, true)]
+    #[case::not_for_long("True", "False", 29, false)]
+    #[case::pulls_its_image("True", "True", 300, false)]
+    #[case::has_no_node("False", "False", 300, false)]
+    fn a_pod_that_mounts_nothing_is_known(
+        #[case] scheduled: &str,
+        #[case] starts: &str,
+        #[case] now: i64,
+        #[case] expected: bool,
+    ) {
+        let now = Timestamp::from_second(now).unwrap();
+        assert_eq!(lacks_a_volume(&[pod(scheduled, starts)], now), expected);
+        assert!(!lacks_a_volume(&[], now));
+    }
+}

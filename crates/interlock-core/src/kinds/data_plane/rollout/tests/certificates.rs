@@ -1,0 +1,80 @@
+//! The certificate of the admin API, on the small cluster.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::world::{PassEnd, World, spec};
+use crate::certificate::CertificateAnswer;
+
+fn condition<'w>(world: &'w World, type_: &str) -> Option<&'w Value> {
+    let all = world.get()["status"]["conditions"].as_array()?;
+    all.iter().find(|condition| condition["type"] == type_)
+}
+
+fn denied() -> CertificateAnswer {
+    CertificateAnswer::Denied("User \"u\" cannot get resource \"secrets\"".to_owned())
+}
+
+/// A DataPlane whose pods do not start.
+fn starting(answer: CertificateAnswer) -> World {
+    let mut world = World::with(spec("kong:3.8"));
+    world.certificate = answer;
+    world.mounts_since = Some(Timestamp::UNIX_EPOCH);
+    assert_eq!(world.reconcile(usize::MAX), PassEnd::Waits);
+    world
+}
+
+#[test]
+fn without_the_right_a_missing_secret_is_told_with_both_remedies() {
+    let mut world = starting(denied());
+    let ready = condition(&world, "Ready").unwrap()["message"].as_str().unwrap();
+    assert!(ready.contains("dataplane-edge-certificate"), "{ready}");
+    assert_eq!(condition(&world, "Stalled"), None, "its pods may be starting");
+    world.wait(30);
+    assert_eq!(world.reconcile(usize::MAX), PassEnd::Waits);
+    let stalled = condition(&world, "Stalled").expect("Stalled");
+    assert_eq!(stalled["reason"], "MissingRight");
+    let message = stalled["message"].as_str().unwrap();
+    for said in
+        ["dataplane-edge-certificate", "cannot get resource", "--dataplane-certificates", "create the Secret"]
+    {
+        assert!(message.contains(said), "{message}");
+    }
+    // It was granted.
+    world.certificate = CertificateAnswer::InPlace(Timestamp::MAX);
+    assert_eq!(world.reconcile(usize::MAX), PassEnd::Waits);
+    assert_eq!(condition(&world, "Stalled"), None);
+}
+
+/// Pods that run have mounted it: it is there, whoever made it.
+#[test]
+fn without_the_right_a_data_plane_whose_pods_run_is_not_stalled() {
+    let mut world = starting(denied());
+    world.mounts_since = None;
+    world.settle_deployments();
+    world.wait(300);
+    assert_eq!(world.reconcile(usize::MAX), PassEnd::Waits);
+    assert_eq!(
+        (condition(&world, "Stalled"), &condition(&world, "Ready").unwrap()["status"]),
+        (None, &json!("True"))
+    );
+}
+
+#[test]
+fn a_template_with_a_certificate_of_its_own_asks_for_none() {
+    let mut own = spec("kong:3.8");
+    own["deployment"]["podTemplateSpec"]["spec"]["volumes"] =
+        json!([{"name": "cluster-certificate", "secret": {"secretName": "mine"}}]);
+    let mut world = World::with(own);
+    world.certificate = CertificateAnswer::NoAuthority("it would be told".to_owned());
+    assert_eq!(world.reconcile(usize::MAX), PassEnd::Waits);
+    assert_eq!(condition(&world, "Stalled"), None);
+}
+
+#[test]
+fn a_ca_that_cannot_sign_is_told() {
+    let world = starting(CertificateAnswer::NoAuthority("Secret s/ca is no CA: delete it".to_owned()));
+    let stalled = condition(&world, "Stalled").expect("Stalled");
+    assert_eq!(stalled["reason"], "InvalidCertificateAuthority");
+    assert_eq!(stalled["message"], "Secret s/ca is no CA: delete it");
+}
