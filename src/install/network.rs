@@ -14,8 +14,8 @@ use super::metadata::{namespaced, strings};
 /// Usual ports of API servers; the policy applies to the port behind their Service.
 const API_SERVER: [i32; 2] = [443, 6443];
 const DNS: i32 = 53;
-/// The port `admin` of a gateway's pods in charts.
-const ADMIN: i32 = 8001;
+/// The ports of a gateway's pods that are asked: `admin` in charts; the admin API and the status API of DataPlanes.
+const GATEWAY: [i32; 3] = [8001, 8444, 8100];
 
 /// Ingress: the webhook, from the API servers where their addresses are known, else from anywhere, as an
 /// API server has no label; and the metrics, from anywhere, as the API server authorizes their readers. A node reaches its own pods whatever a policy is, so probes still work. Egress
@@ -39,11 +39,12 @@ pub(super) fn ingress(options: &InstallOptions) -> NetworkPolicy {
     NetworkPolicy { metadata: namespaced(install::NAME, options), spec: Some(spec) }
 }
 
-/// Egress: the API server, DNS and the Admin API of gateways. An overlay of its own, never part of the
+/// Egress: the API server, DNS, and the Admin API and status API of gateways. An overlay of its own, never part of the
 /// base: users have to adapt it to the cluster.
 pub fn egress(options: &InstallOptions) -> NetworkPolicy {
     let mut ports: Vec<_> = API_SERVER.map(|number| port("TCP", number)).into();
-    ports.extend([port("TCP", DNS), port("UDP", DNS), port("TCP", ADMIN)]);
+    ports.extend([port("TCP", DNS), port("UDP", DNS)]);
+    ports.extend(GATEWAY.map(|number| port("TCP", number)));
     let rule = NetworkPolicyEgressRule { ports: Some(ports), to: None };
     let spec = NetworkPolicySpec { egress: Some(vec![rule]), ..of_our_pods("Egress") };
     NetworkPolicy { metadata: namespaced(install::EGRESS_POLICY, options), spec: Some(spec) }
