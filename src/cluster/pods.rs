@@ -1,6 +1,7 @@
 //! Asks a pod: one GET at its own address, which follows no redirect.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +10,10 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use interlock_core::reconcile::{PodAnswer, PodRequest, PodResponse};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
 
 use super::pod_dialer;
 
@@ -17,10 +22,22 @@ const DEADLINE: Duration = Duration::from_secs(2);
 /// Kong answers with some ten kilobytes.
 const LARGEST: usize = 1 << 20;
 
-/// The answer of a pod, or why there is none, as what the pod does.
-pub async fn ask(request: &PodRequest) -> PodAnswer {
+/// The answer of a pod, or why there is none, as what the pod does. `tls` is what it is asked with over TLS.
+pub async fn ask(request: &PodRequest, tls: Option<Arc<ClientConfig>>) -> PodAnswer {
     let address = SocketAddr::new(pod_address(&request.address)?, request.port);
-    match tokio::time::timeout(DEADLINE, get(address, request.path)).await {
+    ask_at(address, request, tls).await
+}
+
+async fn ask_at(address: SocketAddr, request: &PodRequest, tls: Option<Arc<ClientConfig>>) -> PodAnswer {
+    let answer = async {
+        let stream = pod_dialer::dial(address).await.map_err(|e| format!("cannot be reached: {e}"))?;
+        let Some(name) = &request.tls else { return get(stream, address.ip(), request.path).await };
+        let tls = tls.ok_or("needs a client certificate, and Interlock has none")?;
+        let name = ServerName::try_from(name.clone()).map_err(|_| "has no valid name".to_owned())?;
+        let stream = TlsConnector::from(tls).connect(name, stream).await.map_err(|error| refused(&error))?;
+        get(stream, address.ip(), request.path).await
+    };
+    match tokio::time::timeout(DEADLINE, answer).await {
         Ok(answer) => answer,
         Err(_) => Err(format!("does not answer within {} s", DEADLINE.as_secs())),
     }
@@ -41,22 +58,37 @@ fn pod_address(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-async fn get(address: SocketAddr, path: &str) -> PodAnswer {
-    let stream = pod_dialer::dial(address).await.map_err(|e| format!("cannot be reached: {e}"))?;
+/// Why there is no TLS connection.
+fn refused(error: &std::io::Error) -> String {
+    let problem = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let said = match problem {
+        Some(rustls::Error::InvalidCertificate(_)) => "has a certificate that is not of Interlock's CA",
+        Some(rustls::Error::AlertReceived(_)) => "does not accept Interlock's certificate",
+        _ => "does not speak TLS",
+    };
+    said.to_owned()
+}
+
+async fn get<S>(stream: S, host: IpAddr, path: &str) -> PodAnswer
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let broken = |error: hyper::Error| format!("broke the connection off: {error}");
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let connection = tokio::spawn(connection);
     let request = Request::get(path)
-        .header(header::HOST, address.ip().to_string())
+        .header(header::HOST, host.to_string())
         .header(header::ACCEPT, "application/json")
         .body(Empty::<Bytes>::new())
         .map_err(|error| format!("cannot be asked: {error}"))?;
     let answer = async {
         let answer = sender.send_request(request).await.map_err(broken)?;
         let status = answer.status().as_u16();
+        let server = answer.headers().get(header::SERVER).and_then(|server| server.to_str().ok());
+        let server = server.map(str::to_owned);
         let body = Limited::new(answer.into_body(), LARGEST).collect().await;
         let body = body.map_err(|_| "answers more than it should".to_owned())?;
-        Ok(PodResponse { status, body: body.to_bytes().as_ref().into() })
+        Ok(PodResponse { status, server, body: body.to_bytes().as_ref().into() })
     };
     let answer = answer.await;
     connection.abort();
@@ -65,11 +97,18 @@ async fn get(address: SocketAddr, path: &str) -> PodAnswer {
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::certificate::CertificateRequest;
+    use jiff::Timestamp;
     use rstest::rstest;
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::server::WebPkiClientVerifier;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
+    use crate::cluster::certificates::signing::SigningAuthority;
+    use crate::cluster::certificates::stored::certificates;
 
     #[rstest]
     #[case::pod("10.244.0.7", true)]
@@ -102,8 +141,16 @@ mod tests {
         address
     }
 
+    async fn get(address: SocketAddr, path: &str) -> PodAnswer {
+        let stream = TcpStream::connect(address).await.map_err(|e| format!("cannot be reached: {e}"))?;
+        super::get(stream, address.ip(), path).await
+    }
+
     fn response(status: &str, body: &str) -> String {
-        format!("HTTP/1.1 {status}\r\nLocation: /elsewhere\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+        format!(
+            "HTTP/1.1 {status}\r\nServer: kong/3.9.1\r\nLocation: /elsewhere\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
     }
 
     #[rstest]
@@ -114,6 +161,66 @@ mod tests {
     async fn the_first_answer_counts(#[case] status: &str, #[case] expected: u16) {
         let answer = get(server(response(status, "{}")).await, "/status/ready").await.unwrap();
         assert_eq!((answer.status, answer.body.as_ref()), (expected, b"{}".as_slice()));
+        assert_eq!(answer.server.as_deref(), Some("kong/3.9.1"));
+    }
+
+    /// A server of TLS with a certificate of `by`, for clients of the same CA; it answers one request.
+    async fn server_of(by: &SigningAuthority) -> SocketAddr {
+        let pair = by.sign(&request().1, Timestamp::now()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add_parsable_certificates(certificates(by.bundle().as_bytes()));
+        let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        let builder = rustls::ServerConfig::builder_with_provider(provider);
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let builder = builder.with_client_cert_verifier(clients.build().unwrap());
+        let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
+        let config = builder.with_single_cert(certificates(pair.certificate.as_bytes()), key).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let Ok(mut stream) = tokio_rustls::TlsAcceptor::from(Arc::new(config)).accept(stream).await
+            else {
+                return;
+            };
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(response("200 OK", "{}").as_bytes()).await;
+            std::future::pending::<()>().await;
+        });
+        address
+    }
+
+    /// A request over TLS, and the certificate that it expects.
+    fn request() -> (PodRequest, CertificateRequest) {
+        let names = vec!["*.admin.kong.svc".to_owned()];
+        let asked =
+            CertificateRequest { secret: serde_json::Value::Null, common_name: "edge".to_owned(), names };
+        let tls = Some("pod.admin.kong.svc".to_owned());
+        (PodRequest { address: "10.0.0.1".to_owned(), port: 8444, tls, path: "/" }, asked)
+    }
+
+    fn client(of: &SigningAuthority) -> Option<Arc<ClientConfig>> {
+        Some(Arc::new(of.client_config().unwrap()))
+    }
+
+    #[tokio::test]
+    async fn over_tls_both_show_a_certificate_of_the_ca() {
+        let now = Timestamp::now();
+        let (ours, others) = (SigningAuthority::new(now).unwrap(), SigningAuthority::new(now).unwrap());
+        let (asked, _) = request();
+        let answer = ask_at(server_of(&ours).await, &asked, client(&ours)).await.unwrap();
+        assert_eq!((answer.status, answer.server.as_deref()), (200, Some("kong/3.9.1")));
+        let of_another = ask_at(server_of(&others).await, &asked, client(&ours)).await;
+        assert_eq!(of_another, Err("has a certificate that is not of Interlock's CA".to_owned()));
+        let elsewhere = PodRequest { tls: Some("pod.other.kong.svc".to_owned()), ..asked.clone() };
+        let of_another = ask_at(server_of(&ours).await, &elsewhere, client(&ours)).await;
+        assert_eq!(of_another, Err("has a certificate that is not of Interlock's CA".to_owned()));
+        let plain = ask_at(server(response("200 OK", "{}")).await, &asked, client(&ours)).await;
+        assert_eq!(plain, Err("does not speak TLS".to_owned()));
+        let without = ask_at(server_of(&ours).await, &asked, None).await;
+        assert_eq!(without, Err("needs a client certificate, and Interlock has none".to_owned()));
     }
 
     #[tokio::test]

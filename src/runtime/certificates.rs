@@ -11,12 +11,14 @@ use interlock_core::certificate::{
     CertificateAnswer, CertificateRequest, CertificateStep, FoundCertificate, next,
 };
 use interlock_core::effect::{ApiFailure, Effect};
+use interlock_core::reconcile::PodRequest;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use rustls::ClientConfig;
 use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::executor::{Executor, OfProcess, Written};
 use crate::cluster::certificates::KeyPem;
@@ -74,6 +76,21 @@ impl CertificateSigner {
             }
             Err(Missing::NoAuthority(why)) => Ok(CertificateAnswer::NoAuthority(why)),
             Err(Missing::Failed(failure)) => Err(failure),
+        }
+    }
+
+    /// What requests to pods over TLS are made with; `None` where none is, or there is no CA.
+    pub async fn client(&self, requests: &[PodRequest]) -> Option<Arc<ClientConfig>> {
+        if requests.iter().all(|request| request.tls.is_none()) {
+            return None;
+        }
+        let authority = self.authority(Timestamp::now()).await.ok()?;
+        match authority.client_config() {
+            Ok(config) => Some(Arc::new(config)),
+            Err(error) => {
+                warn!(%error, "the client certificate for pods cannot be used");
+                None
+            }
         }
     }
 

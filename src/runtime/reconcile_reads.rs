@@ -9,6 +9,7 @@ use interlock_core::certificate::CertificateAnswer;
 use interlock_core::effect::ApiFailure;
 use interlock_core::reconcile::{ObjectList, PodAnswer, PodRequest, ReconcileInput};
 use jiff::Timestamp;
+use rustls::ClientConfig;
 use serde_json::Value;
 
 use super::executor::{Executor, OfProcess};
@@ -20,7 +21,7 @@ const READS: usize = 64;
 /// Lists that a read set has.
 const LISTS: usize = 16;
 /// Requests to pods that a read set has the answers of.
-const ASKS: usize = 64;
+const ASKS: usize = 128;
 /// Requests to pods, or to the API server, at once.
 const CONCURRENT: usize = 8;
 
@@ -91,12 +92,19 @@ impl ReconcileReads {
         Ok(())
     }
 
-    /// Asks pods. A pod that does not answer is an answer.
-    pub async fn ask(&mut self, requests: Vec<PodRequest>) -> Result<(), ReadError> {
-        within(self.answered.len() + requests.len(), ASKS, "to ask pods more than 64 times")?;
-        let asked = futures::stream::iter(requests).map(|request| async move {
-            let answer = pods::ask(&request).await;
-            (request, answer)
+    /// Asks pods, over TLS with `tls`. A pod that does not answer is an answer.
+    pub async fn ask(
+        &mut self,
+        requests: Vec<PodRequest>,
+        tls: Option<Arc<ClientConfig>>,
+    ) -> Result<(), ReadError> {
+        within(self.answered.len() + requests.len(), ASKS, "to ask pods more than 128 times")?;
+        let asked = futures::stream::iter(requests).map(|request| {
+            let tls = tls.clone();
+            async move {
+                let answer = pods::ask(&request, tls).await;
+                (request, answer)
+            }
         });
         self.answered.extend(asked.buffer_unordered(CONCURRENT).collect::<Vec<_>>().await);
         Ok(())
@@ -113,17 +121,19 @@ mod tests {
 
     /// Requests that are answered at once, as no pod has these addresses.
     fn requests(count: usize) -> Vec<PodRequest> {
-        (0..count).map(|n| PodRequest { address: format!("pod-{n}"), port: 80, path: "/" }).collect()
+        (0..count)
+            .map(|n| PodRequest { address: format!("pod-{n}"), port: 80, tls: None, path: "/" })
+            .collect()
     }
 
     #[tokio::test]
     async fn pods_are_asked_within_a_limit() {
         let mut reads = ReconcileReads::default();
-        reads.ask(requests(ASKS)).await.unwrap();
+        reads.ask(requests(ASKS), None).await.unwrap();
         let now = Timestamp::UNIX_EPOCH;
         let input = reads.input(&Value::Null, now);
         assert_eq!(input.answered.len(), ASKS);
         assert!(input.answered.values().all(Result::is_err), "{:?}", input.answered);
-        assert!(matches!(reads.ask(requests(1)).await, Err(ReadError::TooMuch(_))));
+        assert!(matches!(reads.ask(requests(1), None).await, Err(ReadError::TooMuch(_))));
     }
 }

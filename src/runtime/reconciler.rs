@@ -166,7 +166,10 @@ impl DescribedKind {
                 ReconcileStep::Await(after) => return Ok(after),
                 ReconcileStep::Read(keys) => reads.read(&self.executor, keys).await?,
                 ReconcileStep::List(lists) => reads.list(&self.executor, lists).await?,
-                ReconcileStep::Ask(requests) => reads.ask(requests).await?,
+                ReconcileStep::Ask(requests) => {
+                    let tls = self.signer.client(&requests).await;
+                    reads.ask(requests, tls).await?;
+                }
                 ReconcileStep::Certify(request) => {
                     self.prove(epoch)?;
                     reads.certificate = Some(self.signer.certify(&request).await?);

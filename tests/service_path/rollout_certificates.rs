@@ -1,5 +1,5 @@
 //! Certificates of the admin APIs of DataPlanes on a real control plane: without the right none is made; with it they
-//! are made, come back, and are not taken from users.
+//! are made, come back, and are not taken from users; and what a preview reports by them is held against its spec.
 
 use std::time::Duration;
 
@@ -122,4 +122,54 @@ fn a_secret_of_a_user_is_used_as_it_is() {
     assert_eq!(found["metadata"]["resourceVersion"], own["metadata"]["resourceVersion"]);
     let conditions = ground.data_plane()["status"]["conditions"].to_string();
     assert!(!conditions.contains("Stalled"), "{conditions}");
+}
+
+/// Stages an image, with annotations that tell the fake what to be.
+fn stage(ground: &Ground, annotations: &Value) {
+    let containers = json!([{"name": "proxy", "image": "kong:3.9"}]);
+    let template = json!({"metadata": {"annotations": annotations}, "spec": {"containers": containers}});
+    let patch = json!({"spec": {"deployment": {"podTemplateSpec": template}}});
+    ground.admin.merge_patch(&ground.path("dataplanes", "edge"), &patch).ok();
+}
+
+/// Waits until the rollout says why it does not go on.
+#[track_caller]
+fn await_said(ground: &Ground, said: &str) {
+    wait_until(&format!("the rollout says {said:?}"), CAP, || {
+        let rolled_out = &ground.data_plane()["status"]["rollout"]["conditions"][0];
+        let message = rolled_out["message"].as_str().unwrap_or_default();
+        if message.contains(said) { Ok(()) } else { Err(rolled_out.to_string()) }
+    });
+}
+
+#[test]
+fn a_preview_is_asked_which_version_and_flavor_it_runs() {
+    if !service_path::inside() {
+        return;
+    }
+    let ground = Ground::new(definition("ours").expect("our own"));
+    ground.produce();
+    ground.create(spec("kong:3.8"));
+    ground.await_rolled_out("WaitingForChange");
+    // The header of the status API tells the version, without any certificate.
+    stage(&ground, &json!({"testbed.interlock.dev/kong-version": "3.4.1"}));
+    await_said(&ground, "runs Kong 3.4.1, and its image is kong:3.9");
+    stage(
+        &ground,
+        &json!({"testbed.interlock.dev/kong-version": null, "testbed.interlock.dev/kong-baked": "expressions"}),
+    );
+    ground.await_rolled_out("AwaitingPromotion");
+    assert_eq!(ground.kong.asked(), [""; 0], "the admin API needs a certificate");
+
+    // Where the certificate is ours, the admin API tells the flavor that the image has.
+    grant(&ground);
+    await_secret(&ground, "is made", |_| true);
+    await_said(&ground, "runs with router flavor expressions");
+    let asked = ground.kong.asked();
+    assert!(
+        asked.iter().all(|pod| pod.starts_with("dataplane-edge-green")) && !asked.is_empty(),
+        "{asked:?}"
+    );
+    stage(&ground, &json!({"testbed.interlock.dev/kong-baked": null}));
+    ground.await_rolled_out("AwaitingPromotion");
 }

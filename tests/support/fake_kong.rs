@@ -8,8 +8,12 @@
 //! (`kong/db/schema/entities/routes.lua`). The flavor is that of the pod's environment when it was
 //! first asked: Kong reads it when it starts.
 //!
+//! On 8444 the same Admin API is served over TLS, with the certificate of the Secret that the pod mounts, to
+//! clients with one of its CA. Answers have the header `Server: kong/VERSION`.
+//!
 //! Annotations of the pod: `testbed.interlock.dev/kong-baked: FLAVOR` (the image sets one where the
-//! pod does not), `/kong-lag: MS` (a configuration counts after so long), `/kong-answer: redirect`,
+//! pod does not), `/kong-lag: MS` (a configuration counts after so long),
+//! `/kong-version: VERSION` (what it reports, whatever its image is), `/kong-answer: redirect`,
 //! `silence`, `garbage` or `flood` (what the Admin API does instead).
 
 use std::collections::HashMap;
@@ -24,6 +28,8 @@ use super::Client;
 
 /// Port of the Admin API, without TLS.
 pub const ADMIN: u16 = 8001;
+/// Port of the Admin API, with TLS.
+pub const ADMIN_TLS: u16 = 8444;
 /// Port of the status API.
 pub const STATUS: u16 = 8100;
 
@@ -41,6 +47,11 @@ struct Kong {
     name: String,
     version: (u32, u32),
     flavor: String,
+    /// The version that it reports where that is not its own.
+    other_version: String,
+    namespace: String,
+    /// The Secret with the certificate of its Admin API.
+    secret: Option<String>,
     lag: Duration,
     answer: String,
     configured: Option<Instant>,
@@ -50,13 +61,13 @@ impl FakeKong {
     /// Begins to answer as every pod of the cluster; `admin` reads them.
     pub fn start(admin: Client) -> Self {
         let kong = Self { admin, pods: Arc::default(), asked: Arc::default() };
-        for port in [ADMIN, STATUS] {
+        for port in [ADMIN, ADMIN_TLS, STATUS] {
             let listener = TcpListener::bind(("0.0.0.0", port)).expect("a network namespace of its own");
             let kong = kong.clone();
             std::thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
                     let kong = kong.clone();
-                    std::thread::spawn(move || kong.serve(&stream));
+                    std::thread::spawn(move || kong.accept(stream, port));
                 }
             });
         }
@@ -90,8 +101,20 @@ impl FakeKong {
             .expect("the pod answers")
     }
 
-    fn serve(&self, stream: &TcpStream) -> Option<()> {
+    fn accept(&self, stream: TcpStream, port: u16) -> Option<()> {
         let here = stream.local_addr().ok()?;
+        if port != ADMIN_TLS {
+            return self.serve(here, stream);
+        }
+        let config = self.pod(&here.ip().to_string())?.tls(&self.admin)?;
+        let connection = rustls::ServerConnection::new(Arc::new(config)).ok()?;
+        let mut stream = rustls::StreamOwned::new(connection, stream);
+        self.serve(here, &mut stream)?;
+        stream.conn.send_close_notify();
+        stream.flush().ok()
+    }
+
+    fn serve(&self, here: SocketAddr, stream: impl Read + Write) -> Option<()> {
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
@@ -110,11 +133,12 @@ impl FakeKong {
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
         let (code, text) = self.answer(here, line.trim().trim_end_matches(" HTTP/1.1"), &body)?;
-        let mut stream = stream;
+        let version = self.pod(&here.ip().to_string())?.reports();
+        let mut stream = reader.into_inner();
         write!(
             stream,
             "HTTP/1.1 {code} x\r\nContent-Type: application/json\r\nLocation: /elsewhere\r\nConnection: \
-             close\r\nContent-Length: {}\r\n\r\n{text}",
+             close\r\nServer: kong/{version}\r\nContent-Length: {}\r\n\r\n{text}",
             text.len()
         )
         .ok()
@@ -125,7 +149,7 @@ impl FakeKong {
         let kong = self.pod(&address)?;
         let message = |code, text: &str| Some((code, json!({"message": text}).to_string()));
         match (here.port(), request) {
-            (ADMIN, "GET /") => {
+            (ADMIN | ADMIN_TLS, "GET /") => {
                 self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(kong.name.clone());
                 match kong.answer.as_str() {
                     "redirect" => message(301, "elsewhere"),
@@ -209,6 +233,9 @@ impl FakeKong {
             name: pod["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
             version: (numbers.next().unwrap_or(3), numbers.next().unwrap_or(0)),
             flavor: flavor.or(baked).unwrap_or_else(|| "traditional_compatible".to_owned()),
+            other_version: note("kong-version").to_owned(),
+            namespace: pod["metadata"]["namespace"].as_str().unwrap_or_default().to_owned(),
+            secret: secret(pod),
             lag: Duration::from_millis(note("kong-lag").parse().unwrap_or(0)),
             answer: note("kong-answer").to_owned(),
             configured: None,
@@ -222,13 +249,49 @@ impl Kong {
         if self.version >= (3, 0) {
             configuration["router_flavor"] = json!(self.flavor);
         }
-        let version = format!("{}.{}", self.version.0, self.version.1);
-        json!({"version": version, "hostname": self.name, "configuration": configuration})
+        json!({"version": self.reports(), "hostname": self.name, "configuration": configuration})
+    }
+
+    fn reports(&self) -> String {
+        match self.other_version.as_str() {
+            "" => format!("{}.{}", self.version.0, self.version.1),
+            other => other.to_owned(),
+        }
+    }
+
+    /// What its Admin API is served with, as the Secret has it now.
+    fn tls(&self, admin: &Client) -> Option<rustls::ServerConfig> {
+        use base64::Engine as _;
+        use rustls::pki_types::pem::PemObject as _;
+        use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+        let name = self.secret.as_ref()?;
+        let found = admin.read(&format!("/api/v1/namespaces/{}/secrets/{name}", self.namespace));
+        let text = |key: &str| {
+            base64::engine::general_purpose::STANDARD.decode(found.body["data"][key].as_str()?).ok()
+        };
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add_parsable_certificates(
+            CertificateDer::pem_slice_iter(&text("ca.crt")?).filter_map(Result::ok),
+        );
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let clients =
+            rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        let chain = CertificateDer::pem_slice_iter(&text("tls.crt")?).filter_map(Result::ok).collect();
+        let builder = rustls::ServerConfig::builder_with_provider(provider);
+        let builder = builder.with_safe_default_protocol_versions().ok()?;
+        let builder = builder.with_client_cert_verifier(clients.build().ok()?);
+        builder.with_single_cert(chain, PrivateKeyDer::from_pem_slice(&text("tls.key")?).ok()?).ok()
     }
 
     fn objects(&self, route: &Value) -> Option<String> {
         takes(&self.flavor, self.version, route)
     }
+}
+
+fn secret(pod: &Value) -> Option<String> {
+    let mut volumes = pod["spec"]["volumes"].as_array()?.iter();
+    let volume = volumes.find(|volume| volume["name"] == "cluster-certificate")?;
+    volume["secret"]["secretName"].as_str().map(str::to_owned)
 }
 
 /// Why a version of Kong does not take a route under a flavor; `None` where it does.

@@ -71,13 +71,16 @@ pub struct ObjectList {
 }
 
 /// A GET to a pod at its own address: it follows no redirect, and ends after 2 s or 1 MiB. Between two writes a
-/// reconciler has the answers of at most 64, of which eight are sent at once.
+/// reconciler has the answers of at most 128, of which eight are sent at once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRequest {
     /// IP address of the pod; never that of its node. A loopback or link-local one is not dialled.
     pub address: String,
-    /// Port, over plain HTTP.
+    /// Port.
     pub port: u16,
+    /// The name that its certificate has to have, where it is asked over TLS with the client certificate of this
+    /// process; `None` = over plain HTTP.
+    pub tls: Option<String>,
     /// Absolute path.
     pub path: &'static str,
 }
@@ -90,6 +93,8 @@ pub type PodAnswer = Result<PodResponse, String>;
 pub struct PodResponse {
     /// HTTP status.
     pub status: u16,
+    /// The header `Server`, if it is text.
+    pub server: Option<String>,
     /// The body, at most 1 MiB.
     pub body: Arc<[u8]>,
 }

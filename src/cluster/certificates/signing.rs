@@ -2,15 +2,20 @@
 //! Secret has the form of that of the webhook; the leaf in it is the certificate that this process shows as a client.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use interlock_core::certificate::{CertificateRequest, ServedCertificate};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
 
 use super::authority::{GenerationError, KeyPem, Subject, authority, sign};
 use super::rotation::{NextWrite, StoredCertificates, next_write};
-use super::stored::{CertificateFacts, InvalidSecret, Stored, our_cas};
+use super::stored::{CertificateFacts, InvalidSecret, Stored, certificates, our_cas};
 use super::validate;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -83,9 +88,19 @@ impl SigningAuthority {
         self.0.bundle()
     }
 
-    /// The certificate that this process shows to what it has signed for.
-    pub fn client(&self) -> &KeyPem {
-        &self.0.leaf
+    /// How this process asks what it has signed for: it shows a certificate of this CA, and trusts no other.
+    pub fn client_config(&self) -> Result<ClientConfig, rustls::Error> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates(self.bundle().as_bytes()));
+        let unusable = |error: String| rustls::Error::General(error);
+        let chain = validate::chain(&self.0.leaf.certificate).map_err(unusable)?;
+        let key = PrivateKeyDer::from_pem_slice(self.0.leaf.key.as_bytes());
+        let key = key.map_err(|error| unusable(error.to_string()))?;
+        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+        builder
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, key)
     }
 
     /// A certificate for a request.
@@ -183,7 +198,7 @@ mod tests {
         let first = SigningAuthority::new(at(0)).unwrap();
         assert_eq!(first.renewed(at(486)).unwrap(), None);
         let shown = first.renewed(at(487)).unwrap().unwrap();
-        assert_ne!(shown.client(), first.client(), "the client certificate is renewed");
+        assert_ne!(shown.0.leaf, first.0.leaf, "the client certificate is renewed");
         assert_eq!(shown.bundle(), first.bundle(), "by the same CA");
         let fresh = |of: &SigningAuthority, now| {
             let leaf = client(&of.0.authority, now).unwrap();

@@ -23,6 +23,11 @@ pub fn is_mounted(spec: &Value) -> bool {
     !children::brings_certificate(spec)
 }
 
+/// Whether the pods of a spec serve a certificate that this process has signed.
+pub fn is_ours(answer: Option<&CertificateAnswer>, spec: &Value) -> bool {
+    is_mounted(spec) && matches!(answer, Some(CertificateAnswer::InPlace(_)))
+}
+
 /// Whether a Deployment shall have pods and not all of them are available: only then is it asked what they wait for.
 pub fn is_waiting(deployment: &Value) -> bool {
     deployment["spec"]["replicas"].as_i64() != Some(0) && !status::is_available(deployment)
@@ -52,7 +57,10 @@ pub fn stalled(
     match answer {
         CertificateAnswer::Denied(why) if lacks_a_volume => Some((
             meta::condition::MISSING_RIGHT,
-            format!("its pods wait for a volume: {}", missing(data_plane, why)),
+            format!(
+                "its pods start no containers, as where a volume is missing: {}",
+                missing(data_plane, why)
+            ),
         )),
         CertificateAnswer::NoAuthority(why) => Some(("InvalidCertificateAuthority", why.clone())),
         _ => None,

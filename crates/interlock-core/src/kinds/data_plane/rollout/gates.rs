@@ -55,12 +55,16 @@ pub fn request(pod: &Value) -> Result<PodRequest, String> {
     }
     let address = pod["status"]["podIP"].as_str().filter(|address| !address.is_empty());
     let address = address.ok_or("it has no address yet")?;
-    Ok(PodRequest { address: address.to_owned(), port: STATUS_PORT, path: READY })
+    Ok(PodRequest { address: address.to_owned(), port: STATUS_PORT, tls: None, path: READY })
 }
 
-/// Whether all of these pods have a configuration.
-pub fn answers(pods: &[&Value], answered: &BTreeMap<PodRequest, PodAnswer>) -> PromotionGate {
-    let problems: Vec<String> = pods.iter().filter_map(|pod| problem(pod, answered)).collect();
+/// The gate that these pods are, each with what is wrong with it.
+pub fn gate(pods: &[&Value], problem: impl Fn(&Value) -> Option<String>) -> PromotionGate {
+    let named = |pod: &&Value| {
+        let name = meta_str(pod, "name").unwrap_or_default();
+        problem(pod).map(|problem| format!("pod {name}: {problem}"))
+    };
+    let problems: Vec<String> = pods.iter().filter_map(named).collect();
     if problems.is_empty() {
         return PromotionGate::Open;
     }
@@ -72,21 +76,20 @@ pub fn answers(pods: &[&Value], answered: &BTreeMap<PodRequest, PodAnswer>) -> P
     PromotionGate::Closed(text)
 }
 
-fn problem(pod: &Value, answered: &BTreeMap<PodRequest, PodAnswer>) -> Option<String> {
-    let name = meta_str(pod, "name").unwrap_or_default();
-    let why = match request(pod) {
-        Err(why) => why,
+/// Whether all of these pods have a configuration.
+pub fn answers(pods: &[&Value], answered: &BTreeMap<PodRequest, PodAnswer>) -> PromotionGate {
+    gate(pods, |pod| match request(pod) {
+        Err(why) => Some(why),
         Ok(request) => match answered.get(&request)? {
-            Ok(answer) if answer.status == 200 => return None,
-            Ok(answer) => format!(
+            Ok(answer) if answer.status == 200 => None,
+            Ok(answer) => Some(format!(
                 "GET {READY} answers {}: it has received no configuration; point its ingress controller at the \
                  preview's admin Service",
                 answer.status
-            ),
-            Err(why) => format!("its status API (port {STATUS_PORT}) {why}"),
+            )),
+            Err(why) => Some(format!("its status API (port {STATUS_PORT}) {why}")),
         },
-    };
-    Some(format!("pod {name}: {why}"))
+    })
 }
 
 /// Whether the endpoints of a Service are ready pods of one side alone. `wanted` = how many pods that side has.

@@ -20,6 +20,7 @@ pub mod promotion;
 pub mod protect_live;
 pub mod reconcile;
 pub mod report;
+pub mod reports;
 pub mod service_selector;
 pub mod side;
 pub mod staged;

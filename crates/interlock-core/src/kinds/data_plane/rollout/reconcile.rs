@@ -15,6 +15,7 @@ use super::healing;
 use super::live::{self, LiveRecord, LiveSide, LostSpec};
 use super::phase::{PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, phase};
 use super::promotion::{self, PromotionRequest};
+use super::reports::ExpectedReport;
 use super::status::{self, DataPlaneStatusInput, RolloutInput};
 use super::view::{DataPlaneView, since};
 use super::wanted::{self, ChildRole, ChildState};
@@ -25,7 +26,7 @@ use crate::certificate::CertificateAnswer;
 use crate::effect::{Effect, Note, Severity};
 use crate::kinds::capabilities::DATA_PLANES;
 use crate::kinds::data_plane::live_spec;
-use crate::reconcile::{ReconcileInput, ReconcileStep, Reconciler};
+use crate::reconcile::{PodRequest, ReconcileInput, ReconcileStep, Reconciler};
 
 /// Reconciles DataPlanes.
 pub static RECONCILER: Reconciler = Reconciler { name: "dataplane", capability: &DATA_PLANES, reconcile };
@@ -124,7 +125,7 @@ impl Pass<'_> {
             Ok(certificate) => certificate,
             Err(step) => return step,
         };
-        let phase = match self.phase() {
+        let phase = match self.phase(certificate) {
             Ok(phase) => phase,
             Err(step) => return step,
         };
@@ -259,7 +260,7 @@ impl Pass<'_> {
     }
 
     /// Where the rollout stands; `None` without one. `Err` with what must be seen first.
-    fn phase(&self) -> Result<Option<RolloutPhase>, ReconcileStep> {
+    fn phase(&self, certificate: Option<&CertificateAnswer>) -> Result<Option<RolloutPhase>, ReconcileStep> {
         if !self.of.is_blue_green() {
             return Ok(None);
         }
@@ -269,7 +270,7 @@ impl Pass<'_> {
         let (template, preview) =
             if staged { self.preview_gates(&spec) } else { (PromotionGate::Open, PromotionGate::Open) };
         let answers = match staged && template == PromotionGate::Open && preview == PromotionGate::Open {
-            true => self.answers()?,
+            true => self.answers(certificate::is_ours(certificate, self.of.spec()))?,
             false => PromotionGate::Open,
         };
         let follows =
@@ -325,18 +326,29 @@ impl Pass<'_> {
         wanted::preview_replicas(spec, self.found(ChildRole::LiveDeployment))
     }
 
-    /// Whether the pods of the preview answer that they have a configuration.
-    fn answers(&self) -> Result<PromotionGate, ReconcileStep> {
+    /// Whether the pods of the preview answer that they have a configuration, and are what is staged.
+    fn answers(&self, certified: bool) -> Result<PromotionGate, ReconcileStep> {
         let list = gates::pods(&self.of, &self.side.colour.other().selector(self.of.uid));
         let Some(pods) = self.input.listed.get(&list) else { return Err(ReconcileStep::List(vec![list])) };
         let deployment = self.key(ChildRole::PreviewDeployment).name;
         let pods: Vec<&Value> = gates::of_deployment(pods, &deployment).collect();
-        let requests = pods.iter().filter_map(|pod| gates::request(pod).ok());
-        let unasked: Vec<_> = requests.filter(|request| !self.input.answered.contains_key(request)).collect();
-        if !unasked.is_empty() {
-            return Err(ReconcileStep::Ask(unasked));
+        let answered = self.input.answered;
+        self.ask(pods.iter().filter_map(|pod| gates::request(pod).ok()))?;
+        let expected = ExpectedReport::of(self.found(ChildRole::PreviewDeployment).unwrap_or(&Value::Null));
+        let told = [gates::answers(&pods, answered), expected.versions(&pods, answered)];
+        if let Some(closed) = told.into_iter().find(|gate| *gate != PromotionGate::Open) {
+            return Ok(closed);
         }
-        Ok(gates::answers(&pods, self.input.answered))
+        let service = self.key(ChildRole::PreviewAdmin).name;
+        let request = |pod: &Value| expected.request(pod, &service, self.of.namespace).filter(|_| certified);
+        self.ask(pods.iter().filter_map(|pod| request(pod)))?;
+        Ok(expected.flavors(&pods, request, answered))
+    }
+
+    /// `Err` with those of these requests that have no answer yet.
+    fn ask(&self, requests: impl Iterator<Item = PodRequest>) -> Result<(), ReconcileStep> {
+        let unasked: Vec<_> = requests.filter(|request| !self.input.answered.contains_key(request)).collect();
+        if unasked.is_empty() { Ok(()) } else { Err(ReconcileStep::Ask(unasked)) }
     }
 
     /// Whether the endpoints of the live Service are pods of the live side alone.

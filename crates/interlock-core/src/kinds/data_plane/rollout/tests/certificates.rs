@@ -78,3 +78,29 @@ fn a_ca_that_cannot_sign_is_told() {
     assert_eq!(stalled["reason"], "InvalidCertificateAuthority");
     assert_eq!(stalled["message"], "Secret s/ca is no CA: delete it");
 }
+
+/// Where the certificate is ours, the pods of a preview are asked which flavor they run with.
+#[test]
+fn a_preview_of_another_flavor_is_not_promoted() {
+    let mut world = starting(CertificateAnswer::InPlace(Timestamp::MAX));
+    world.mounts_since = None;
+    for spec in [spec("kong:3.8"), spec("kong:3.9")] {
+        world.edit(spec);
+        world.settle_deployments();
+        world.reconcile(usize::MAX);
+        world.settle_deployments();
+        world.flavor = "expressions";
+        world.reconcile(usize::MAX);
+    }
+    assert_eq!(world.rolled_out(), "Progressing");
+    let said = world.get().pointer("/status/rollout/conditions/0/message").unwrap().as_str().unwrap();
+    assert!(said.contains("runs with router flavor expressions"), "{said}");
+    // Of a Secret that users made, its CA is not known: nothing is asked.
+    world.certificate = CertificateAnswer::OfAnother(Timestamp::MAX);
+    world.reconcile(usize::MAX);
+    assert_eq!(world.rolled_out(), "AwaitingPromotion");
+    world.certificate = CertificateAnswer::InPlace(Timestamp::MAX);
+    world.flavor = "traditional_compatible";
+    world.reconcile(usize::MAX);
+    assert_eq!(world.rolled_out(), "AwaitingPromotion");
+}

@@ -27,6 +27,8 @@ pub struct World {
     pub certificate: CertificateAnswer,
     /// Since when a pod of the live Deployment has a node and waits for a volume.
     pub mounts_since: Option<Timestamp>,
+    /// The router flavor that pods report.
+    pub flavor: &'static str,
     /// What the controller did, as lines.
     pub log: Vec<String>,
 }
@@ -70,6 +72,7 @@ impl World {
             now: Timestamp::UNIX_EPOCH,
             certificate: CertificateAnswer::OfAnother(Timestamp::MAX),
             mounts_since: None,
+            flavor: "traditional_compatible",
             log: Vec::new(),
         };
         let key = data_plane();
@@ -188,6 +191,17 @@ impl World {
         }))
     }
 
+    /// What Kong answers, with the flavor that its pods run with.
+    fn answer(&self, request: &PodRequest) -> PodResponse {
+        let body = match request.tls {
+            Some(_) => {
+                json!({"version": "3.9.1", "configuration": {"router_flavor": self.flavor}}).to_string()
+            }
+            None => String::new(),
+        };
+        PodResponse { status: 200, server: None, body: Arc::from(body.as_bytes()) }
+    }
+
     fn list(&self, list: &ObjectList) -> Vec<Arc<Value>> {
         let has = |labels: &Value, wanted: &BTreeMap<String, String>| {
             wanted.iter().all(|(name, value)| labels[name.as_str()] == value.as_str())
@@ -244,11 +258,12 @@ impl World {
                     let objects = self.list(&list);
                     (list, objects)
                 })),
-                ReconcileStep::Ask(requests) => answered.extend(
-                    requests
-                        .into_iter()
-                        .map(|request| (request, Ok(PodResponse { status: 200, body: Arc::from(&b""[..]) }))),
-                ),
+                ReconcileStep::Ask(requests) => {
+                    answered.extend(requests.into_iter().map(|request| {
+                        let answer = self.answer(&request);
+                        (request, Ok(answer))
+                    }));
+                }
             }
         }
     }
