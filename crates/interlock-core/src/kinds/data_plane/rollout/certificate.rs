@@ -57,10 +57,7 @@ pub fn stalled(
     match answer {
         CertificateAnswer::Denied(why) if lacks_a_volume => Some((
             meta::condition::MISSING_RIGHT,
-            format!(
-                "its pods start no containers, as where a volume is missing: {}",
-                missing(data_plane, why)
-            ),
+            format!("no container starts, as where a volume is missing: {}", missing(data_plane, why)),
         )),
         CertificateAnswer::NoAuthority(why) => Some(("InvalidCertificateAuthority", why.clone())),
         _ => None,
@@ -77,7 +74,7 @@ pub fn note(data_plane: &str, answer: Option<&CertificateAnswer>) -> String {
 
 fn missing(data_plane: &str, why: &str) -> String {
     format!(
-        "they mount Secret {} (tls.crt, tls.key, ca.crt), which Interlock may not make ({why}): grant it (`interlock render rbac \
+        "its pods mount Secret {} (tls.crt, tls.key, ca.crt), which Interlock may not make ({why}): grant it (`interlock render rbac \
          --dataplanes --dataplane-certificates`, with the other flags of this installation), or create the Secret, or mount \
          another one as volume cluster-certificate",
         certificate_name(data_plane)
