@@ -126,7 +126,7 @@ impl Archive {
             kind: "DataPlane",
             key: name,
             uid,
-            generation: object["metadata"]["generation"].as_i64().unwrap_or_default(),
+            revision: object["metadata"]["generation"].as_i64().unwrap_or_default(),
         };
         let spec = live_spec::after(None, &object["spec"]).to_string();
         if SpecHash::of(&spec) == hash {

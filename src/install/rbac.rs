@@ -423,6 +423,7 @@ mod tests {
                 "gateway-operator.konghq.com/dataplanes,dataplanes/status: patch",
                 "gateway-operator.konghq.com/dataplanes/finalizers: update",
                 "/pods: list",
+                "apps/controllerrevisions: get,list,create,patch,delete",
                 "discovery.k8s.io/endpointslices: list",
                 "/services: create,patch,delete",
                 "autoscaling/horizontalpodautoscalers: create,patch,delete",

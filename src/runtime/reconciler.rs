@@ -31,7 +31,7 @@ const WORKERS: usize = 4;
 /// Of these, those of one namespace.
 const NAMESPACE_SHARE: usize = 3;
 /// Steps of one reconcile; each ends in reads or writes, or ends the reconcile.
-const STEPS: usize = 20;
+const STEPS: usize = 28;
 /// Writes of one reconcile that meet another version than that which was read, or an object of that name.
 const CONFLICTS: usize = 4;
 /// How long running reconciles may take to end.
@@ -187,7 +187,7 @@ impl DescribedKind {
                 }
             }
         }
-        Err(Interrupted::TooMuch("more than 20 steps"))
+        Err(Interrupted::TooMuch("more than 28 steps"))
     }
 
     async fn read(&self, key: &ObjectKey) -> Result<Arc<Value>, Interrupted> {

@@ -22,6 +22,7 @@ pub(super) async fn until_done(
         RolloutProgress::Failed(why) => Some(Err(failed(plane, &why))),
         RolloutProgress::Replaced => Some(Err(replaced(plane))),
         RolloutProgress::Withdrawn => Some(Err(withdrawn(plane))),
+        RolloutProgress::Overwritten => Some(Err(overwritten(plane))),
         RolloutProgress::Waiting(state) if shown.as_ref() == Some(&state) => None,
         RolloutProgress::Waiting(state) => {
             let printed = output::line(&plain(&format!("dataplane {}: {state}", plane.key())));
@@ -63,4 +64,10 @@ pub(in crate::cli) fn withdrawn(plane: &DataPlaneRef) -> CliError {
     CliError::refused(format!("DataPlane {} is not promoted", plane.key()))
         .why("the request was taken back meanwhile")
         .next(format!("request it again: `interlock rollout promote {}`", plane.arguments()))
+}
+
+fn overwritten(plane: &DataPlaneRef) -> CliError {
+    CliError::refused(format!("DataPlane {} has another spec", plane.key()))
+        .why("the spec was changed meanwhile")
+        .next(format!("look at what is staged now: `interlock rollout status {}`", plane.arguments()))
 }

@@ -58,7 +58,7 @@ fn owner(subject: &InstanceView) -> RevisionOwner<'_> {
         kind: "Instance",
         key: &subject.key,
         uid: subject.uid(),
-        generation: subject.generation().unwrap_or_default(),
+        revision: subject.generation().unwrap_or_default(),
     }
 }
 

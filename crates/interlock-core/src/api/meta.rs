@@ -78,6 +78,17 @@ pub const APPLY_MANAGER: &str = "interlock";
 /// Annotation of DataPlanes: how long the former side is kept after a promotion, such as `10m`.
 pub const PROMOTION_GRACE_PERIOD: &str = "interlock.dev/promotion-grace-period";
 
+/// Annotation of DataPlanes: how many former revisions their history keeps; as `revisionHistoryLimit` of Deployments.
+pub const REVISION_HISTORY_LIMIT: &str = "interlock.dev/revision-history-limit";
+/// Annotation of DataPlanes: the ControllerRevision that keeps the live spec in the history.
+pub const LIVE_REVISION: &str = "interlock.dev/live-revision";
+/// Label on the ControllerRevisions of a history: uid of the DataPlane.
+pub const HISTORY_OF: &str = "interlock.dev/history-of";
+/// Annotation on the ControllerRevisions of a history: when the spec became live last.
+pub const LIVE_SINCE: &str = "interlock.dev/live-since";
+/// Annotation, kubectl's: why an object was changed. The history shows it.
+pub const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+
 /// Annotation: the envelope of the spec that is being, or has been, carried out.
 pub const LAST_APPLIED_SPEC: &str = "interlock.dev/last-applied-spec";
 /// Annotation: the last runs of an Instance, newest first.

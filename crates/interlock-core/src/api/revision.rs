@@ -1,5 +1,6 @@
-//! ControllerRevisions (`apps/v1`) that keep a spec which is too large for the annotation
-//! `interlock.dev/last-applied-spec`: their names, and the spec as gzipped JSON in parts.
+//! ControllerRevisions (`apps/v1`) that keep a spec: one that is too large for the annotation
+//! `interlock.dev/last-applied-spec`, or one of the history of a DataPlane. Their names, and the spec as gzipped
+//! JSON in parts. The two sets have different names and labels, so that the cleanup of one leaves the other alone.
 //!
 //! StatefulSets keep their specs in them, too: they are immutable, and the role `view` can read
 //! them, as it can the object itself.
@@ -46,8 +47,8 @@ pub struct RevisionOwner<'a> {
     pub key: &'a NamespacedName,
     /// Its uid.
     pub uid: &'a str,
-    /// Its generation, which numbers the revisions.
-    pub generation: i64,
+    /// The number of the revision: its generation, or the place in a history.
+    pub revision: i64,
 }
 
 /// The name of a part: `NAME-UID8-HASH12-N`, with NAME shortened so that the whole is at most 253
@@ -58,14 +59,43 @@ pub fn name(owner: &str, uid: &str, hash: &SpecHash, part: usize) -> String {
     format!("{}{tail}", &owner[..owner.floor_char_boundary(room)])
 }
 
+/// The name of a part in the history of a DataPlane: `NAME-history-UID8-HASH12-N`.
+pub fn history_name(owner: &str, uid: &str, hash: &SpecHash, part: usize) -> String {
+    name(&history_of(owner), uid, hash, part)
+}
+
+fn history_of(owner: &str) -> String {
+    format!("{owner}-history")
+}
+
 /// The twelve digits of the hash in the name of a part.
 pub fn short_hash(name: &str) -> Option<&str> {
     let (rest, _part) = name.rsplit_once('-')?;
     Some(rest.rsplit_once('-')?.1)
 }
 
-/// A spec, given as JSON, in the parts that keep it.
+/// The number of a part in its name.
+pub fn part_number(name: &str) -> Option<usize> {
+    name.rsplit_once('-')?.1.parse().ok()
+}
+
+/// A spec, given as JSON, in the parts that keep it for a stamp.
 pub fn parts(owner: &RevisionOwner<'_>, hash: &SpecHash, spec: &str) -> std::io::Result<Vec<Value>> {
+    kept(owner, meta::REVISION_OF, &owner.key.name, hash, spec)
+}
+
+/// A spec, given as JSON, in the parts that keep it in the history of a DataPlane.
+pub fn history_parts(owner: &RevisionOwner<'_>, hash: &SpecHash, spec: &str) -> std::io::Result<Vec<Value>> {
+    kept(owner, meta::HISTORY_OF, &history_of(&owner.key.name), hash, spec)
+}
+
+fn kept(
+    owner: &RevisionOwner<'_>,
+    label: &str,
+    prefix: &str,
+    hash: &SpecHash,
+    spec: &str,
+) -> std::io::Result<Vec<Value>> {
     let packed = pack(spec)?;
     let count = packed.len();
     let part = |(number, part): (usize, &Vec<u8>)| {
@@ -73,8 +103,9 @@ pub fn parts(owner: &RevisionOwner<'_>, hash: &SpecHash, spec: &str) -> std::io:
             "apiVersion": API_VERSION,
             "kind": KIND,
             "metadata": {
-                "name": name(&owner.key.name, owner.uid, hash, number),
-                "labels": { meta::REVISION_OF: owner.uid },
+                "name": name(prefix, owner.uid, hash, number),
+                "namespace": owner.key.namespace,
+                "labels": { label: owner.uid },
                 "annotations": { PARTS: count.to_string() },
                 "ownerReferences": [{
                     "apiVersion": owner.api_version,
@@ -84,7 +115,7 @@ pub fn parts(owner: &RevisionOwner<'_>, hash: &SpecHash, spec: &str) -> std::io:
                     "controller": true,
                 }],
             },
-            "revision": owner.generation,
+            "revision": owner.revision,
             "data": { DATA: STANDARD.encode(part) },
         })
     };
@@ -162,7 +193,7 @@ mod tests {
             kind: "Instance",
             key,
             uid: "0123456789",
-            generation: 7,
+            revision: 7,
         }
     }
 
@@ -216,5 +247,17 @@ mod tests {
         assert_eq!(name.len(), 253);
         assert!(name.ends_with(&format!("-01234567-{}-12", hash.short())));
         assert_eq!(short_hash(&name), Some(hash.short()));
+    }
+
+    #[test]
+    fn a_history_and_an_archive_do_not_meet() {
+        let key = NamespacedName::new("team", "edge");
+        let hash = SpecHash::of("{}");
+        let archived = parts(&owner(&key), &hash, "{}").unwrap().remove(0);
+        let recorded = history_parts(&owner(&key), &hash, "{}").unwrap().remove(0);
+        assert_eq!(recorded["metadata"]["name"], history_name("edge", "0123456789", &hash, 0));
+        assert_ne!(recorded["metadata"]["name"], archived["metadata"]["name"]);
+        assert_eq!(recorded["metadata"]["labels"], json!({"interlock.dev/history-of": "0123456789"}));
+        assert_eq!(recorded["data"], archived["data"], "one form");
     }
 }

@@ -477,7 +477,7 @@ fn a_large_data_plane_is_judged_by_what_is_live(
         kind: "DataPlane",
         key: &key,
         uid: "0123456789",
-        generation: 1,
+        revision: 1,
     };
     let mut kept = revision::parts(&owner, &hash, &live).unwrap().remove(0);
     kept["metadata"]["namespace"] = json!("kong");

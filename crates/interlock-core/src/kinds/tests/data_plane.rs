@@ -224,7 +224,7 @@ fn a_bare_reference_is_unknown_until_its_revision_is_given() {
         kind: "DataPlane",
         key: &key,
         uid: "uid-1",
-        generation: 1,
+        revision: 1,
     };
     let revisions = parts(&owner, &hash, &live).unwrap();
     let said = next_hop(&staged, &revisions);

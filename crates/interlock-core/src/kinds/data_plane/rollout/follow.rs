@@ -30,6 +30,8 @@ pub enum RolloutProgress {
     Replaced,
     /// The request was taken back.
     Withdrawn,
+    /// Somebody else has written another spec.
+    Overwritten,
 }
 
 impl PromotionFollower {
@@ -93,12 +95,12 @@ pub fn abort_progress(object: &Value) -> RolloutProgress {
     }
 }
 
-fn failure(condition: &ReportedRollout<'_>) -> Option<RolloutProgress> {
+pub(super) fn failure(condition: &ReportedRollout<'_>) -> Option<RolloutProgress> {
     let failed = condition.is_current && matches!(condition.reason, "Failed" | "PromotionFailed");
     failed.then(|| RolloutProgress::Failed(line(condition)))
 }
 
-fn waiting(condition: Option<&ReportedRollout<'_>>) -> RolloutProgress {
+pub(super) fn waiting(condition: Option<&ReportedRollout<'_>>) -> RolloutProgress {
     RolloutProgress::Waiting(match condition {
         Some(condition) if condition.is_current => line(condition),
         Some(_) => "the controller has not seen this spec yet".to_owned(),

@@ -12,6 +12,8 @@ pub mod follow;
 pub mod gate_report;
 pub mod gates;
 pub mod healing;
+pub mod history;
+pub mod housekeeping;
 mod list_keys;
 pub mod live;
 pub mod object_side;

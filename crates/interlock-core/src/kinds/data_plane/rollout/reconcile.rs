@@ -12,6 +12,7 @@ use super::children::{self, DataPlaneOwner};
 use super::commit::commit;
 use super::gates;
 use super::healing;
+use super::housekeeping::Housekeeping;
 use super::live::{self, LiveRecord, LiveSide, LostSpec};
 use super::phase::{PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, phase};
 use super::promotion::{self, PromotionRequest};
@@ -145,12 +146,25 @@ impl Pass<'_> {
             match &phase {
                 Some(RolloutPhase::Committing) => return self.promote(),
                 phase => {
+                    if let Some(step) = self.housekeeping(phase.as_ref()) {
+                        return step;
+                    }
                     let look = certificate::again(certificate, !self.waiting().is_empty(), self.input.now);
                     return ReconcileStep::Await(certificate::sooner(self.again(phase.as_ref()), look));
                 }
             }
         }
         ReconcileStep::Write(wants.effects)
+    }
+
+    /// What follows a change of what is live, once it has the traffic.
+    fn housekeeping(&self, phase: Option<&RolloutPhase>) -> Option<ReconcileStep> {
+        let follows = matches!(phase, Some(RolloutPhase::Following(_)));
+        if self.lost.is_some() || follows || !live::has_served(&self.of) {
+            return None;
+        }
+        let ingress = [ChildRole::LiveIngress, ChildRole::PreviewIngress].map(|child| self.key(child).name);
+        Housekeeping { of: &self.of, live: &self.side.spec, ingress }.step(self.input)
     }
 
     fn key(&self, child: ChildRole) -> ObjectKey {

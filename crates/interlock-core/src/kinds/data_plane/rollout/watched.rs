@@ -40,6 +40,13 @@ pub static DEPLOYMENT: Kind = Kind {
         Right::new(Role::DataPlanes, GROUP, "dataplanes/finalizers", &["update"]),
         Right::new(Role::DataPlanes, GROUP, "dataplanes/status", &["patch"]),
         Right::new(Role::DataPlanes, "", "pods", &["list"]),
+        // The history: a spec that is live again gets a new number.
+        Right::new(
+            Role::DataPlanes,
+            "apps",
+            "controllerrevisions",
+            &["get", "list", "create", "patch", "delete"],
+        ),
         // Whether the live Service leads to the promoted pods.
         Right::new(Role::DataPlanes, "discovery.k8s.io", "endpointslices", &["list"]),
     ],

@@ -54,7 +54,12 @@ fn fingerprint(state: &State) -> String {
 fn strip(value: &mut Value) {
     match value {
         Value::Object(members) => {
-            members.retain(|name, _| !matches!(name.as_str(), "observedGeneration" | "lastTransitionTime"));
+            members.retain(|name, _| {
+                !matches!(
+                    name.as_str(),
+                    "observedGeneration" | "lastTransitionTime" | "interlock.dev/live-since"
+                )
+            });
             members.values_mut().for_each(strip);
         }
         Value::Array(items) => items.iter_mut().for_each(strip),

@@ -1,5 +1,6 @@
 mod certificates;
 mod explored;
+mod history;
 mod phases;
 mod scenarios;
 mod world;

@@ -7,18 +7,18 @@ use super::world::{PassEnd, World, data_plane, selected, spec};
 use crate::api::meta;
 use crate::kinds::data_plane::rollout::side::Colour;
 
-const BLUE: &str = "dataplane-edge-blue";
-const GREEN: &str = "dataplane-edge-green";
-const INGRESS: &str = "dataplane-ingress-edge";
+pub(super) const BLUE: &str = "dataplane-edge-blue";
+pub(super) const GREEN: &str = "dataplane-edge-green";
+pub(super) const INGRESS: &str = "dataplane-ingress-edge";
 
-fn running() -> World {
+pub(super) fn running() -> World {
     let mut world = World::with(spec("kong:3.8"));
     settle(&mut world);
     world
 }
 
 /// Runs controllers until nothing changes any more.
-fn settle(world: &mut World) {
+pub(super) fn settle(world: &mut World) {
     for _ in 0..20 {
         let before = world.objects.clone();
         assert_eq!(world.reconcile(usize::MAX), PassEnd::Waits);
@@ -30,12 +30,12 @@ fn settle(world: &mut World) {
     panic!("it does not come to rest:\n{}", world.log.join("\n"));
 }
 
-fn image<'w>(world: &'w World, deployment: &str) -> &'w str {
+pub(super) fn image<'w>(world: &'w World, deployment: &str) -> &'w str {
     let found = world.child("Deployment", deployment).expect("the Deployment");
     found["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap()
 }
 
-fn replicas(world: &World, deployment: &str) -> i64 {
+pub(super) fn replicas(world: &World, deployment: &str) -> i64 {
     world.child("Deployment", deployment).expect("the Deployment")["spec"]["replicas"].as_i64().unwrap()
 }
 

@@ -224,6 +224,11 @@ impl World {
                     .collect();
                 vec![Arc::new(json!({"endpoints": endpoints}))]
             }
+            "Service" | "ControllerRevision" => {
+                let stored = self.objects.iter().filter(|(key, _)| key.gvk == list.gvk);
+                let found = stored.filter(|(_, object)| has(&object["metadata"]["labels"], &list.labels));
+                found.map(|(_, object)| Arc::new(object.clone())).collect()
+            }
             other => panic!("nobody lists {other}"),
         }
     }
@@ -316,7 +321,16 @@ impl World {
                 self.log.push(format!("delete {} {}", key.gvk.kind, key.name));
                 self.objects.remove(&key);
             }
-            Effect::Create { .. } => panic!("children are applied"),
+            Effect::Create { mut object } => {
+                let key = ObjectKey::of(&object).expect("a name");
+                assert_eq!(key.gvk.kind, "ControllerRevision", "children are applied");
+                if self.objects.contains_key(&key) {
+                    return false;
+                }
+                self.log.push(format!("create {} {}", key.gvk.kind, key.name));
+                object["metadata"]["uid"] = json!(format!("uid-of-{}", key.name));
+                self.store(&key, object);
+            }
         }
         true
     }

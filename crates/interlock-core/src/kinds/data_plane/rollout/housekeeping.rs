@@ -1,0 +1,81 @@
+//! What follows a change of the live spec, once the traffic has followed it: the history records it, and ingress
+//! Services under former names are deleted.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::history::History;
+use super::history::record::{self, Record};
+use super::view::DataPlaneView;
+use super::wanted;
+use crate::api::kong::labels;
+use crate::api::object::{Gvk, ObjectKey, meta_str};
+use crate::api::ownership::is_applied;
+use crate::effect::Effect;
+use crate::reconcile::{ObjectList, ReconcileInput, ReconcileStep};
+
+/// The DataPlane, and what is live.
+#[derive(Debug)]
+pub struct Housekeeping<'h> {
+    /// The DataPlane.
+    pub of: &'h DataPlaneView<'h>,
+    /// The live spec.
+    pub live: &'h Value,
+    /// Names of the ingress Services of both sides.
+    pub ingress: [String; 2],
+}
+
+impl Housekeeping<'_> {
+    /// The next step; `None` where nothing is left to do.
+    pub fn step(&self, input: &ReconcileInput<'_>) -> Option<ReconcileStep> {
+        let record = Record::of(self.of, self.live);
+        if record.is_done(self.of) {
+            return None;
+        }
+        let lists = [record::list(self.of), self.services()];
+        let (Some(revisions), Some(services)) = (input.listed.get(&lists[0]), input.listed.get(&lists[1]))
+        else {
+            return Some(ReconcileStep::List(lists.into()));
+        };
+        let Some(found) = input.found.get(&record.key) else {
+            return Some(ReconcileStep::Read(vec![record.key]));
+        };
+        let history = History::of(revisions.iter().map(|revision| &**revision), self.of.uid);
+        let mut effects = self.former(services);
+        // Where an object of another has the name of the revision, the history goes without it.
+        effects.extend(record.write(self.of, &history, found.as_deref(), input.now).into_iter().flatten());
+        (!effects.is_empty()).then_some(ReconcileStep::Write(effects))
+    }
+
+    /// The list of the ingress Services.
+    fn services(&self) -> ObjectList {
+        let labels = [
+            (labels::APP, self.of.name),
+            (labels::MANAGED_BY, labels::MANAGED_BY_DATA_PLANE),
+            (labels::SERVICE_TYPE, labels::INGRESS),
+        ];
+        ObjectList {
+            gvk: Gvk::new("v1", "Service"),
+            namespace: self.of.namespace.to_owned(),
+            labels: labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        }
+    }
+
+    /// Deletes the ingress Services that were applied for this DataPlane under a name that neither side has any more.
+    fn former(&self, services: &[Arc<Value>]) -> Vec<Effect> {
+        let delete = |service: &Arc<Value>| {
+            let name = meta_str(service, "name")?;
+            if self.ingress.iter().any(|kept| kept == name) || !is_applied(service) {
+                return None;
+            }
+            let key = ObjectKey {
+                gvk: Gvk::new("v1", "Service"),
+                namespace: Some(self.of.namespace.to_owned()),
+                name: name.to_owned(),
+            };
+            wanted::delete(self.of, key, Some(service))
+        };
+        services.iter().filter_map(delete).collect()
+    }
+}
