@@ -34,7 +34,12 @@ pub static DATA_PLANE: Kind = Kind {
     admission: Some(&GuardedKind {
         resource: DATA_PLANES,
         capability: None,
-        annotations: &[meta::ALLOW_FLAVOR, meta::PROMOTE_WHEN_READY, meta::SERVICE_SELECTOR_OVERRIDE],
+        annotations: &[
+            meta::ALLOW_FLAVOR,
+            meta::PROMOTE_WHEN_READY,
+            meta::SERVICE_SELECTOR_OVERRIDE,
+            meta::REVISION_HISTORY_LIMIT,
+        ],
         decide: rules::decide_data_plane,
         restore: allow,
         sub_resources: &[],

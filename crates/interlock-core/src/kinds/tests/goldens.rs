@@ -154,7 +154,7 @@ fn one_refusal_of_each_rule_reads_like_this() {
     // Only policies refuse by these.
     named.extend(["verb-rights", "version-namespace", "dataplane-live-child"]);
     // These only warn.
-    named.extend(["dataplane-promotion", "dataplane-service-name"]);
+    named.extend(["dataplane-promotion", "dataplane-service-name", "dataplane-history-limit"]);
     let missing: Vec<&str> = crate::kinds::rules(crate::kinds::ALL)
         .filter(|rule| rule.group() != RuleGroup::Flavors)
         .map(|rule| rule.id())

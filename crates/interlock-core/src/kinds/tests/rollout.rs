@@ -224,3 +224,22 @@ fn a_fixed_name_of_the_service_beside_blue_green() {
         "{found:?}"
     );
 }
+
+#[rstest]
+#[case::number("3", false)]
+#[case::text("ten", true)]
+#[case::negative("-1", true)]
+#[case::too_many("51", true)]
+fn a_limit_of_the_history(#[case] value: &str, #[case] warned: bool) {
+    let stored = write(&plane(TC, true), &Value::Null).unwrap();
+    let limited = annotated(stored.clone(), meta::REVISION_HISTORY_LIMIT, value);
+    let found = said(&limited, &stored);
+    assert!(found.allowed(), "{found:?}");
+    let expected = format!(
+        "annotation interlock.dev/revision-history-limit is \"{value}\": write a number from 0 to 50; 10 revisions are kept \
+         until then [dataplane-history-limit]"
+    );
+    assert_eq!(found.warnings(), if warned { vec![expected.as_str()] } else { vec![] });
+    let labelled = annotated(limited.clone(), "a", "b");
+    assert_eq!(said(&labelled, &limited).warnings(), Vec::<&str>::new(), "what stands is not said again");
+}

@@ -19,6 +19,8 @@ rules! {
     DATA_PLANE_SERVICE_NAME = "dataplane-service-name" in Requests;
     /// What is live of a DataPlane is neither deleted nor stripped of its marks by people.
     DATA_PLANE_LIVE_CHILD = "dataplane-live-child" in Requests;
+    /// The limit of the history is a number.
+    DATA_PLANE_HISTORY_LIMIT = "dataplane-history-limit" in Requests;
     /// The value is a router flavor.
     FLAVOR_INVALID = "RF01" in Flavors;
     /// A rolling change of flavor must not deadlock or lose routes.

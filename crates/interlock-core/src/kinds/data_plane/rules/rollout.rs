@@ -14,6 +14,7 @@ use crate::api::rule::Rule;
 use crate::kinds::data_plane::flavor::finding::Findings;
 use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::kinds::data_plane::live_spec;
+use crate::kinds::data_plane::rollout::history::limit;
 use crate::kinds::data_plane::rollout::promotion::{PromotionRequest, requested};
 use crate::kinds::data_plane::rollout::service_selector;
 
@@ -39,6 +40,7 @@ struct PlaneParts<'a> {
     spec: Value,
     promote: Option<Cow<'a, str>>,
     selector: Option<Cow<'a, str>>,
+    history_limit: Option<Cow<'a, str>>,
 }
 
 impl<'a> PlaneParts<'a> {
@@ -49,6 +51,7 @@ impl<'a> PlaneParts<'a> {
             spec: serde_json::from_str(text_of(object)).unwrap_or_default(),
             promote: annotations.own_text(meta::PROMOTE_WHEN_READY),
             selector: annotations.own_text(meta::SERVICE_SELECTOR_OVERRIDE),
+            history_limit: annotations.own_text(meta::REVISION_HISTORY_LIMIT),
         }
     }
 
@@ -64,6 +67,7 @@ impl RolloutChange<'_, '_> {
         let mut findings = Findings::default();
         selector(&new, old.as_ref(), &mut findings);
         service_name(&new, old.as_ref(), &mut findings);
+        history_limit(&new, old.as_ref(), &mut findings);
         if let (Some(old), Some(live)) = (&old, self.live) {
             staged(&new, old, live, &mut findings);
         }
@@ -179,6 +183,21 @@ fn service_name(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &m
              name, and its rollouts fail; leave the name out",
         );
     }
+}
+
+/// The number of revisions that the history keeps.
+fn history_limit(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut Findings) {
+    let Some(value) = new.history_limit.as_deref() else { return };
+    let stands = old.is_some_and(|old| old.history_limit == new.history_limit);
+    if stands || limit::parse(value).is_some() {
+        return;
+    }
+    let shown: String = value.chars().take(REPEATED).collect();
+    let (key, most, default) = (meta::REVISION_HISTORY_LIMIT, limit::MOST, limit::DEFAULT);
+    findings.warn(
+        Rule::DATA_PLANE_HISTORY_LIMIT,
+        format!("annotation {key} is \"{shown}\": write a number from 0 to {most}; {default} revisions are kept until then"),
+    );
 }
 
 /// The end of staging while something is staged.
