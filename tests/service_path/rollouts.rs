@@ -1,6 +1,7 @@
 //! DataPlanes on a real control plane: they run, roll blue/green, and heal from the last-applied spec, with pods
 //! that answer as Kong does ([`fake_kong`]).
 
+mod history;
 mod large_specs;
 mod requests;
 mod scaling;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use interlock_core::api::kong;
+use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::revision;
 use interlock_core::api::stamp::SpecHash;
@@ -23,6 +24,9 @@ use crate::cli::watch::WatchTarget;
 
 /// Most DataPlanes whose names are compared with one that does not exist.
 const COMPARED: u32 = 500;
+
+/// Most ControllerRevisions of a history that are read.
+const LISTED: u32 = 500;
 
 const WATCHED: WatchTarget =
     WatchTarget { kind: "DataPlane", resource: "dataplanes.gateway-operator.konghq.com" };
@@ -94,7 +98,17 @@ impl DataPlaneRef {
 
     /// Patches the object; `None` where it was changed since it was read.
     pub(in crate::cli) async fn patch(&self, patch: Patch<Value>) -> Result<Option<Value>, CliError> {
-        match self.objects.patch(&self.name, &PatchParams::default(), &patch).await {
+        self.patch_or_try(patch, false).await
+    }
+
+    /// The same; a dry run stores nothing.
+    pub(super) async fn patch_or_try(
+        &self,
+        patch: Patch<Value>,
+        dry_run: bool,
+    ) -> Result<Option<Value>, CliError> {
+        let parameters = PatchParams { dry_run, ..PatchParams::default() };
+        match self.objects.patch(&self.name, &parameters, &patch).await {
             Ok(object) => value(object).map(Some),
             Err(Error::Api(status)) if status.code == 409 => Ok(None),
             Err(error) => Err(api(format!("DataPlane {} is not changed", self.key()))(error)),
@@ -109,6 +123,24 @@ impl DataPlaneRef {
             Ok(spec) => KeptLiveSpec { spec: Some(spec), unread: None },
             Err(why) => KeptLiveSpec { spec: None, unread: Some(why) },
         }
+    }
+
+    /// The ControllerRevisions of the history.
+    pub(super) async fn history(&self, object: &Value) -> Result<Vec<Value>, CliError> {
+        let revisions: Api<ControllerRevision> = Api::namespaced(self.client.clone(), &self.namespace);
+        let uid = meta_str(object, "uid").unwrap_or_default();
+        let wanted = ListParams::default().labels(&format!("{}={uid}", meta::HISTORY_OF)).limit(LISTED);
+        let found = revisions.list(&wanted).await;
+        let what = || format!("the ControllerRevisions of DataPlane {} cannot be read", self.key());
+        let values = found.map_err(api(what()))?.items.into_iter().map(|revision| {
+            let mut value = serde_json::to_value(revision)?;
+            // Items of lists carry no kind.
+            value["apiVersion"] = revision::API_VERSION.into();
+            value["kind"] = revision::KIND.into();
+            Ok(value)
+        });
+        let read = values.collect::<Result<_, serde_json::Error>>();
+        read.map_err(|error| CliError::refused(what()).why(error.to_string()))
     }
 
     async fn revision(&self, object: &Value, hash: &SpecHash) -> Result<Value, String> {

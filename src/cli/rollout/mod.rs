@@ -1,4 +1,4 @@
-//! `interlock rollout`: shows, promotes and aborts what is staged in a DataPlane.
+//! `interlock rollout`: shows, promotes and aborts what is staged in a DataPlane, and goes back to what was live.
 
 use std::process::ExitCode;
 
@@ -11,8 +11,11 @@ use super::target::{TargetFlags, block_on};
 mod abort;
 pub(in crate::cli) mod data_plane;
 mod flags;
+mod history;
 pub(in crate::cli) mod promote;
+mod spec_write;
 pub(in crate::cli) mod status;
+mod undo;
 pub(in crate::cli) mod wait;
 
 /// Flags of `interlock rollout`.
@@ -32,6 +35,10 @@ enum Verb {
     Promote(VerbFlags),
     /// Sets the spec back to what is live: 0 set back, 1 nothing is staged.
     Abort(VerbFlags),
+    /// Lists the revisions that were live, and what each changed.
+    History(history::HistoryFlags),
+    /// Writes the spec of a former revision, which is staged as any change: 0 written, 1 there is none.
+    Undo(undo::UndoFlags),
 }
 
 /// Runs the command.
@@ -46,6 +53,8 @@ async fn run(arguments: RolloutCommand) -> anyhow::Result<()> {
         Verb::Status(flags) => status::run(&plane(&flags.name).await?, &flags).await?,
         Verb::Promote(flags) => promote::run(&plane(&flags.name).await?, &flags).await?,
         Verb::Abort(flags) => abort::run(&plane(&flags.name).await?, &flags).await?,
+        Verb::History(flags) => history::run(&plane(&flags.name).await?, &flags).await?,
+        Verb::Undo(flags) => undo::run(&plane(&flags.verb.name).await?, &flags).await?,
     }
     Ok(())
 }
