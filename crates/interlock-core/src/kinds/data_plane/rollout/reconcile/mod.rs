@@ -1,33 +1,32 @@
 //! Reconciles a DataPlane: the children of the live side from the last-applied spec, those of the preview from the
 //! spec, the promotion between them, and the status.
 
-use std::collections::BTreeSet;
+mod certificate_state;
+mod phase_facts;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::certificate;
-use super::children::{self, DataPlaneOwner};
+use super::children::DataPlaneOwner;
 use super::commit::commit;
-use super::gates;
 use super::healing;
 use super::housekeeping::Housekeeping;
 use super::live::{self, LiveRecord, LiveSide, LostSpec};
-use super::phase::{PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, phase};
-use super::promotion::{self, PromotionRequest};
-use super::reports::ExpectedReport;
+use super::phase::RolloutPhase;
 use super::status::{self, DataPlaneStatusInput, RolloutInput};
-use super::view::{DataPlaneView, since};
+use super::view::DataPlaneView;
 use super::wanted::{self, ChildRole, ChildState};
 use crate::api::kong::labels;
 use crate::api::meta;
-use crate::api::object::{ObjectKey, annotation};
+use crate::api::object::ObjectKey;
 use crate::certificate::CertificateAnswer;
 use crate::effect::{Effect, Note, Severity};
 use crate::kinds::capabilities::DATA_PLANES;
 use crate::kinds::data_plane::live_spec;
-use crate::reconcile::{PodRequest, ReconcileInput, ReconcileStep, Reconciler};
+use crate::reconcile::{ReconcileInput, ReconcileStep, Reconciler};
 
 /// Reconciles DataPlanes.
 pub static RECONCILER: Reconciler = Reconciler { name: "dataplane", capability: &DATA_PLANES, reconcile };
@@ -237,147 +236,6 @@ impl Pass<'_> {
         }
     }
 
-    /// What became of the certificate of the admin API, `None` where no pods mount the one that is made, and what
-    /// only a person can mend about it. `Err` with what must be seen first.
-    fn certificate(&self) -> Result<(Option<&CertificateAnswer>, Option<Stall>), ReconcileStep> {
-        let live = self.lost.is_none() && certificate::is_mounted(&self.side.spec);
-        if !live && !certificate::is_mounted(self.of.spec()) {
-            return Ok((None, None));
-        }
-        let Some(answer) = self.input.certificate else {
-            return Err(ReconcileStep::Certify(Box::new(children::certificate(&self.owner))));
-        };
-        let mut lacks_a_volume = false;
-        if matches!(answer, CertificateAnswer::Denied(_)) {
-            let lists: Vec<_> =
-                self.waiting().iter().map(|selector| gates::pods(&self.of, selector)).collect();
-            if lists.iter().any(|list| !self.input.listed.contains_key(list)) {
-                return Err(ReconcileStep::List(lists));
-            }
-            let pods = lists.iter().filter_map(|list| self.input.listed.get(list));
-            lacks_a_volume = pods.into_iter().any(|pods| certificate::lacks_a_volume(pods, self.input.now));
-        }
-        Ok((Some(answer), certificate::stalled(self.of.name, answer, lacks_a_volume)))
-    }
-
-    /// The selectors of the sides that mount the certificate that is made and lack pods.
-    fn waiting(&self) -> Vec<String> {
-        let preview = self.side.colour.other().selector(self.of.uid);
-        let sides = [
-            (ChildRole::LiveDeployment, &self.side.spec, self.side.selector.clone()),
-            (ChildRole::PreviewDeployment, self.of.spec(), preview),
-        ];
-        let waits = |child| self.found(child).is_some_and(certificate::is_waiting);
-        let sides =
-            sides.into_iter().filter(|(child, spec, _)| certificate::is_mounted(spec) && waits(*child));
-        sides.map(|(_, _, selector)| selector).collect()
-    }
-
-    /// Where the rollout stands; `None` without one. `Err` with what must be seen first.
-    fn phase(&self, certificate: Option<&CertificateAnswer>) -> Result<Option<RolloutPhase>, ReconcileStep> {
-        if !self.of.is_blue_green() {
-            return Ok(None);
-        }
-        let spec = self.of.wanted_spec();
-        let staged = self.lost.is_some() || live_spec::is_changed(&self.side.spec, self.of.spec());
-        let recorded = self.recorded();
-        let (template, preview) =
-            if staged { self.preview_gates(&spec) } else { (PromotionGate::Open, PromotionGate::Open) };
-        let answers = match staged && template == PromotionGate::Open && preview == PromotionGate::Open {
-            true => self.answers(certificate::is_ours(certificate, self.of.spec()))?,
-            false => PromotionGate::Open,
-        };
-        let follows =
-            !staged && recorded.is_some_and(|recorded| recorded.reason == Reason::PromotionInProgress);
-        let traffic = if follows { self.traffic()? } else { PromotionGate::Open };
-        Ok(Some(phase(&RolloutFacts {
-            staged,
-            template,
-            preview,
-            answers,
-            promotion: self.promotion(),
-            automatic: self.of.promotes_automatically(),
-            recorded,
-            traffic,
-            grace_period: self.of.grace_period(),
-            now: self.input.now,
-        })))
-    }
-
-    fn recorded(&self) -> Option<Recorded> {
-        let condition = self.of.rolled_out()?;
-        Some(Recorded { reason: Reason::of(&condition.reason)?, since: since(&condition) })
-    }
-
-    fn promotion(&self) -> Option<PromotionRequest> {
-        let value = annotation(self.of.object, meta::PROMOTE_WHEN_READY)?;
-        Some(promotion::requested(value, self.of.spec()))
-    }
-
-    /// Whether the preview can be made, and whether it is as it shall be with all pods ready.
-    fn preview_gates(&self, spec: &Value) -> (PromotionGate, PromotionGate) {
-        let replicas = self.preview_replicas(spec);
-        let made = wanted::preview(
-            &self.owner,
-            ChildRole::PreviewDeployment,
-            self.side.colour.other(),
-            spec,
-            replicas,
-        );
-        let body = match made {
-            Err(error) => return (PromotionGate::Closed(error.to_string()), PromotionGate::Open),
-            Ok(body) => body.unwrap_or_default(),
-        };
-        let found = self.found(ChildRole::PreviewDeployment);
-        let preview = match (wanted::state(&self.of, &body, found), found) {
-            (ChildState::AsWanted, Some(found)) => has_all_pods(found, replicas),
-            _ => PromotionGate::Closed("Preview Deployment not yet ready".to_owned()),
-        };
-        (PromotionGate::Open, preview)
-    }
-
-    fn preview_replicas(&self, spec: &Value) -> i32 {
-        wanted::preview_replicas(spec, self.found(ChildRole::LiveDeployment))
-    }
-
-    /// Whether the pods of the preview answer that they have a configuration, and are what is staged.
-    fn answers(&self, certified: bool) -> Result<PromotionGate, ReconcileStep> {
-        let list = gates::pods(&self.of, &self.side.colour.other().selector(self.of.uid));
-        let Some(pods) = self.input.listed.get(&list) else { return Err(ReconcileStep::List(vec![list])) };
-        let deployment = self.key(ChildRole::PreviewDeployment).name;
-        let pods: Vec<&Value> = gates::of_deployment(pods, &deployment).collect();
-        let answered = self.input.answered;
-        self.ask(pods.iter().filter_map(|pod| gates::request(pod).ok()))?;
-        let expected = ExpectedReport::of(self.found(ChildRole::PreviewDeployment).unwrap_or(&Value::Null));
-        let told = [gates::answers(&pods, answered), expected.versions(&pods, answered)];
-        if let Some(closed) = told.into_iter().find(|gate| *gate != PromotionGate::Open) {
-            return Ok(closed);
-        }
-        let service = self.key(ChildRole::PreviewAdmin).name;
-        let request = |pod: &Value| expected.request(pod, &service, self.of.namespace).filter(|_| certified);
-        self.ask(pods.iter().filter_map(|pod| request(pod)))?;
-        Ok(expected.flavors(&pods, request, answered))
-    }
-
-    /// `Err` with those of these requests that have no answer yet.
-    fn ask(&self, requests: impl Iterator<Item = PodRequest>) -> Result<(), ReconcileStep> {
-        let unasked: Vec<_> = requests.filter(|request| !self.input.answered.contains_key(request)).collect();
-        if unasked.is_empty() { Ok(()) } else { Err(ReconcileStep::Ask(unasked)) }
-    }
-
-    /// Whether the endpoints of the live Service are pods of the live side alone.
-    fn traffic(&self) -> Result<PromotionGate, ReconcileStep> {
-        let service = self.key(ChildRole::LiveIngress).name;
-        let lists = [gates::pods(&self.of, &self.side.selector), gates::endpoints(&self.of, &service)];
-        let (Some(pods), Some(slices)) = (self.input.listed.get(&lists[0]), self.input.listed.get(&lists[1]))
-        else {
-            return Err(ReconcileStep::List(lists.into()));
-        };
-        let names: BTreeSet<&str> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
-        let wanted = self.found(ChildRole::LiveDeployment).and_then(|live| live["spec"]["replicas"].as_i64());
-        Ok(gates::traffic(slices, &names, wanted.unwrap_or(1)))
-    }
-
     /// The children of the preview.
     fn preview(&self, phase: Option<&RolloutPhase>, wants: &mut Wants) {
         let children = ChildRole::ALL.into_iter().filter(|child| !child.is_live());
@@ -469,11 +327,6 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether only the answers of the pods are missing.
-    fn pods_are_ready(&self) -> bool {
-        self.preview_gates(&self.of.wanted_spec()) == (PromotionGate::Open, PromotionGate::Open)
-    }
-
     fn lost_message(&self, why: LostSpec) -> String {
         let what = match why {
             LostSpec::Missing => "the spec that the live pods are made from is not recorded any more",
@@ -484,18 +337,6 @@ impl Pass<'_> {
             "{what}, so that the live side is not healed: promote what is staged, or write the spec of the live pods back; `interlock rollout status {name}` shows both"
         )
     }
-}
-
-/// Whether a Deployment has that many pods of its present template, all available.
-fn has_all_pods(deployment: &Value, replicas: i32) -> PromotionGate {
-    let status = |name: &str| deployment["status"][name].as_i64().unwrap_or_default();
-    let replicas = i64::from(replicas);
-    let is_current =
-        status("observedGeneration") >= deployment["metadata"]["generation"].as_i64().unwrap_or_default();
-    if is_current && status("updatedReplicas") >= replicas && status("availableReplicas") >= replicas {
-        return PromotionGate::Open;
-    }
-    PromotionGate::Closed("Preview Deployment not yet ready".to_owned())
 }
 
 fn left(until: Timestamp, now: Timestamp) -> Duration {

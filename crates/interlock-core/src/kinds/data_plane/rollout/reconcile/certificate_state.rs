@@ -1,0 +1,45 @@
+//! The certificate that the pods of a DataPlane mount: what became of it, and who waits for it.
+
+use super::{Pass, Stall};
+use crate::certificate::CertificateAnswer;
+use crate::kinds::data_plane::rollout::wanted::ChildRole;
+use crate::kinds::data_plane::rollout::{certificate, children, gates};
+use crate::reconcile::ReconcileStep;
+
+impl Pass<'_> {
+    /// What became of the certificate of the admin API, `None` where no pods mount the one that is made, and what
+    /// only a person can mend about it. `Err` with what must be seen first.
+    pub(super) fn certificate(&self) -> Result<(Option<&CertificateAnswer>, Option<Stall>), ReconcileStep> {
+        let live = self.lost.is_none() && certificate::is_mounted(&self.side.spec);
+        if !live && !certificate::is_mounted(self.of.spec()) {
+            return Ok((None, None));
+        }
+        let Some(answer) = self.input.certificate else {
+            return Err(ReconcileStep::Certify(Box::new(children::certificate(&self.owner))));
+        };
+        let mut lacks_a_volume = false;
+        if matches!(answer, CertificateAnswer::Denied(_)) {
+            let lists: Vec<_> =
+                self.waiting().iter().map(|selector| gates::pods(&self.of, selector)).collect();
+            if lists.iter().any(|list| !self.input.listed.contains_key(list)) {
+                return Err(ReconcileStep::List(lists));
+            }
+            let pods = lists.iter().filter_map(|list| self.input.listed.get(list));
+            lacks_a_volume = pods.into_iter().any(|pods| certificate::lacks_a_volume(pods, self.input.now));
+        }
+        Ok((Some(answer), certificate::stalled(self.of.name, answer, lacks_a_volume)))
+    }
+
+    /// The selectors of the sides that mount the certificate that is made and lack pods.
+    pub(super) fn waiting(&self) -> Vec<String> {
+        let preview = self.side.colour.other().selector(self.of.uid);
+        let sides = [
+            (ChildRole::LiveDeployment, &self.side.spec, self.side.selector.clone()),
+            (ChildRole::PreviewDeployment, self.of.spec(), preview),
+        ];
+        let waits = |child| self.found(child).is_some_and(certificate::is_waiting);
+        let sides =
+            sides.into_iter().filter(|(child, spec, _)| certificate::is_mounted(spec) && waits(*child));
+        sides.map(|(_, _, selector)| selector).collect()
+    }
+}

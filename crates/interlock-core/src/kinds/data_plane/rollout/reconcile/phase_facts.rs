@@ -1,0 +1,147 @@
+//! Where the rollout of a DataPlane stands: what is staged, its gates, and the traffic.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::Pass;
+use crate::api::meta;
+use crate::api::object::annotation;
+use crate::certificate::CertificateAnswer;
+use crate::kinds::data_plane::live_spec;
+use crate::kinds::data_plane::rollout::phase::{
+    PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, phase,
+};
+use crate::kinds::data_plane::rollout::promotion::{self, PromotionRequest};
+use crate::kinds::data_plane::rollout::reports::ExpectedReport;
+use crate::kinds::data_plane::rollout::view::since;
+use crate::kinds::data_plane::rollout::wanted::{self, ChildRole, ChildState};
+use crate::kinds::data_plane::rollout::{certificate, gates};
+use crate::reconcile::{PodRequest, ReconcileStep};
+
+impl Pass<'_> {
+    /// Where the rollout stands; `None` without one. `Err` with what must be seen first.
+    pub(super) fn phase(
+        &self,
+        certificate: Option<&CertificateAnswer>,
+    ) -> Result<Option<RolloutPhase>, ReconcileStep> {
+        if !self.of.is_blue_green() {
+            return Ok(None);
+        }
+        let spec = self.of.wanted_spec();
+        let staged = self.lost.is_some() || live_spec::is_changed(&self.side.spec, self.of.spec());
+        let recorded = self.recorded();
+        let (template, preview) =
+            if staged { self.preview_gates(&spec) } else { (PromotionGate::Open, PromotionGate::Open) };
+        let answers = match staged && template == PromotionGate::Open && preview == PromotionGate::Open {
+            true => self.answers(certificate::is_ours(certificate, self.of.spec()))?,
+            false => PromotionGate::Open,
+        };
+        let follows =
+            !staged && recorded.is_some_and(|recorded| recorded.reason == Reason::PromotionInProgress);
+        let traffic = if follows { self.traffic()? } else { PromotionGate::Open };
+        Ok(Some(phase(&RolloutFacts {
+            staged,
+            template,
+            preview,
+            answers,
+            promotion: self.promotion(),
+            automatic: self.of.promotes_automatically(),
+            recorded,
+            traffic,
+            grace_period: self.of.grace_period(),
+            now: self.input.now,
+        })))
+    }
+
+    fn recorded(&self) -> Option<Recorded> {
+        let condition = self.of.rolled_out()?;
+        Some(Recorded { reason: Reason::of(&condition.reason)?, since: since(&condition) })
+    }
+
+    fn promotion(&self) -> Option<PromotionRequest> {
+        let value = annotation(self.of.object, meta::PROMOTE_WHEN_READY)?;
+        Some(promotion::requested(value, self.of.spec()))
+    }
+
+    /// Whether the preview can be made, and whether it is as it shall be with all pods ready.
+    pub(super) fn preview_gates(&self, spec: &Value) -> (PromotionGate, PromotionGate) {
+        let replicas = self.preview_replicas(spec);
+        let made = wanted::preview(
+            &self.owner,
+            ChildRole::PreviewDeployment,
+            self.side.colour.other(),
+            spec,
+            replicas,
+        );
+        let body = match made {
+            Err(error) => return (PromotionGate::Closed(error.to_string()), PromotionGate::Open),
+            Ok(body) => body.unwrap_or_default(),
+        };
+        let found = self.found(ChildRole::PreviewDeployment);
+        let preview = match (wanted::state(&self.of, &body, found), found) {
+            (ChildState::AsWanted, Some(found)) => has_all_pods(found, replicas),
+            _ => PromotionGate::Closed("Preview Deployment not yet ready".to_owned()),
+        };
+        (PromotionGate::Open, preview)
+    }
+
+    pub(super) fn preview_replicas(&self, spec: &Value) -> i32 {
+        wanted::preview_replicas(spec, self.found(ChildRole::LiveDeployment))
+    }
+
+    /// Whether the pods of the preview answer that they have a configuration, and are what is staged.
+    fn answers(&self, certified: bool) -> Result<PromotionGate, ReconcileStep> {
+        let list = gates::pods(&self.of, &self.side.colour.other().selector(self.of.uid));
+        let Some(pods) = self.input.listed.get(&list) else { return Err(ReconcileStep::List(vec![list])) };
+        let deployment = self.key(ChildRole::PreviewDeployment).name;
+        let pods: Vec<&Value> = gates::of_deployment(pods, &deployment).collect();
+        let answered = self.input.answered;
+        self.ask(pods.iter().filter_map(|pod| gates::request(pod).ok()))?;
+        let expected = ExpectedReport::of(self.found(ChildRole::PreviewDeployment).unwrap_or(&Value::Null));
+        let told = [gates::answers(&pods, answered), expected.versions(&pods, answered)];
+        if let Some(closed) = told.into_iter().find(|gate| *gate != PromotionGate::Open) {
+            return Ok(closed);
+        }
+        let service = self.key(ChildRole::PreviewAdmin).name;
+        let request = |pod: &Value| expected.request(pod, &service, self.of.namespace).filter(|_| certified);
+        self.ask(pods.iter().filter_map(|pod| request(pod)))?;
+        Ok(expected.flavors(&pods, request, answered))
+    }
+
+    /// `Err` with those of these requests that have no answer yet.
+    fn ask(&self, requests: impl Iterator<Item = PodRequest>) -> Result<(), ReconcileStep> {
+        let unasked: Vec<_> = requests.filter(|request| !self.input.answered.contains_key(request)).collect();
+        if unasked.is_empty() { Ok(()) } else { Err(ReconcileStep::Ask(unasked)) }
+    }
+
+    /// Whether the endpoints of the live Service are pods of the live side alone.
+    fn traffic(&self) -> Result<PromotionGate, ReconcileStep> {
+        let service = self.key(ChildRole::LiveIngress).name;
+        let lists = [gates::pods(&self.of, &self.side.selector), gates::endpoints(&self.of, &service)];
+        let (Some(pods), Some(slices)) = (self.input.listed.get(&lists[0]), self.input.listed.get(&lists[1]))
+        else {
+            return Err(ReconcileStep::List(lists.into()));
+        };
+        let names: BTreeSet<&str> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
+        let wanted = self.found(ChildRole::LiveDeployment).and_then(|live| live["spec"]["replicas"].as_i64());
+        Ok(gates::traffic(slices, &names, wanted.unwrap_or(1)))
+    }
+
+    /// Whether only the answers of the pods are missing.
+    pub(super) fn pods_are_ready(&self) -> bool {
+        self.preview_gates(&self.of.wanted_spec()) == (PromotionGate::Open, PromotionGate::Open)
+    }
+}
+
+/// Whether a Deployment has that many pods of its present template, all available.
+fn has_all_pods(deployment: &Value, replicas: i32) -> PromotionGate {
+    let status = |name: &str| deployment["status"][name].as_i64().unwrap_or_default();
+    let replicas = i64::from(replicas);
+    let is_current =
+        status("observedGeneration") >= deployment["metadata"]["generation"].as_i64().unwrap_or_default();
+    if is_current && status("updatedReplicas") >= replicas && status("availableReplicas") >= replicas {
+        return PromotionGate::Open;
+    }
+    PromotionGate::Closed("Preview Deployment not yet ready".to_owned())
+}
