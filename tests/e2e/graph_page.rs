@@ -286,7 +286,10 @@ fn the_page_shows_trouble_first_on_a_phone_and_on_a_desk() {
     fits(&mut browser, 1280);
 
     furnish(&cluster, &process);
-    browser.await_true("document.getElementById('plans').innerText.includes('2 of 3 steps')");
+    // The page asks every few seconds: what the process tells of the last Instance shows all the rest.
+    browser.await_true("document.getElementById('plans').innerText.includes('network / address')");
+    browser.await_true("document.getElementById('trouble').innerText.includes('shop/payments')");
+    browser.await_true("document.getElementById('gateways').innerText.includes('AwaitingPromotion')");
     browser.await_true("document.getElementById('gateways').innerText.includes('3 of 3 pods')");
     the_picture_of_the_readme(&mut browser);
     trouble_comes_first(&mut browser);
