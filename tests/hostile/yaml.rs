@@ -6,6 +6,7 @@
 
 use go_template::Never;
 use go_template::yaml::{self, Aliases, MAX_MADE, Reader};
+use serde_json::Value;
 
 /// Decodes it both ways.
 pub fn call(body: &[u8]) {
@@ -17,8 +18,20 @@ pub fn call(body: &[u8]) {
     // Written out it has no aliases left, so it can be too large to be read again.
     for document in documents.iter().take(4) {
         let written = yaml::write(document);
-        if let Ok(again) = yaml::read(&written) {
+        if let Ok(again) = yaml::read(&written)
+            && !has_merge_key(document)
+        {
             assert_eq!(again, *document, "{written}");
         }
+    }
+}
+
+/// Whether a key is the text `<<`, quoted where it was read: it is written without quotes, as Go's yaml.v2 writes it,
+/// and is a merge where that is read.
+fn has_merge_key(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.iter().any(|(key, value)| key == "<<" || has_merge_key(value)),
+        Value::Array(items) => items.iter().any(has_merge_key),
+        _ => false,
     }
 }
