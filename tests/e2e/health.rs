@@ -123,7 +123,7 @@ spec:
       spec: {ports: [{port: 80}], sessionAfinity: ClientIP}
 "#;
 
-/// A field that the API server does not know is told of once for each write, and holds nothing up.
+/// A field that the API server does not know gets an Event for each write, and holds nothing up.
 #[test]
 fn a_misspelled_field_of_a_template_is_told_of() {
     let (cluster, _) = Interlock::shared();

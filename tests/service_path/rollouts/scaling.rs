@@ -1,4 +1,4 @@
-//! How many pods are live, whoever scales them.
+//! How many pods are live, by `replicas` and by an autoscaler.
 
 use super::*;
 

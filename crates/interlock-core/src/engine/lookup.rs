@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::api::interlock::Adoption;
@@ -195,7 +195,16 @@ pub enum FailureKind {
     MissingDefinition,
 }
 
+/// For how long after the start of a run an interrupted task goes on soon. All keys that a task may make take less;
+/// what is kept of them gives way to others, so progress alone is no bound.
+const SOON_FOR: SignedDuration = SignedDuration::from_mins(10);
+
 impl TaskFailure {
+    /// Whether the task goes on soon, and not after a back-off, in a run that started then.
+    pub fn goes_on_soon(&self, started: Timestamp, now: Timestamp) -> bool {
+        self.kind == FailureKind::Interrupted && now.duration_since(started) < SOON_FOR
+    }
+
     /// The reason of `Stalled` where only a person can help.
     pub fn stalls(&self) -> Option<&'static str> {
         match self.kind {
@@ -213,4 +222,25 @@ pub struct Fatal {
     pub reason: String,
     /// The whole text.
     pub message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::young(FailureKind::Interrupted, 599, true)]
+    #[case::a_search_without_end(FailureKind::Interrupted, 600, false)]
+    #[case::another_failure(FailureKind::Transient, 0, false)]
+    fn an_interrupted_task_goes_on_soon_for_a_time(
+        #[case] kind: FailureKind,
+        #[case] seconds: i64,
+        #[case] expected: bool,
+    ) {
+        let failure = TaskFailure { kind, message: String::new() };
+        let started = Timestamp::UNIX_EPOCH;
+        assert_eq!(failure.goes_on_soon(started, started + SignedDuration::from_secs(seconds)), expected);
+    }
 }

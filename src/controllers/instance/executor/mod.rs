@@ -263,7 +263,7 @@ impl<'a> Pass<'a> {
         let ended = match &phase {
             RecordPhase::Over { .. } => Ended::Finished,
             RecordPhase::Waiting { failure: Some(failure), .. }
-                if failure.kind == FailureKind::Interrupted =>
+                if failure.goes_on_soon(self.engine.started(), Timestamp::now()) =>
             {
                 Ended::Interrupted
             }

@@ -1,4 +1,4 @@
-//! What health is told as, and what it is read from.
+//! The result of a health check, and the fields that checks read.
 
 use serde_json::Value;
 
