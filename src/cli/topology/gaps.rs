@@ -62,18 +62,24 @@ impl Gaps {
 
     /// For people: a line for each reason, and the remedy where rights are missing.
     pub(super) fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.reasons().map(|line| format!("not seen ({line}")).collect();
+        let mut lines: Vec<String> = self.reasons().map(|line| format!("not seen, {line}")).collect();
         if self.kinds.keys().any(ListProblem::is_a_right) {
             lines.push(format!("to see more, {REMEDY}"));
         }
         lines
     }
 
-    /// `REASON): KINDS`.
+    /// A line for each reason: the reason, and the first of its kinds.
     fn reasons(&self) -> impl Iterator<Item = String> + '_ {
         self.kinds.iter().map(|(why, kinds)| {
-            let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
-            format!("{}): {}", why.text(), kinds.join(", "))
+            let mut named: Vec<&str> = kinds.iter().map(String::as_str).collect();
+            named.sort_by_key(|kind| is_builtin(kind));
+            named.truncate(NAMED);
+            let rest = match kinds.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                rest => format!(" and {rest} more"),
+            };
+            format!("{}: {}{rest}", why.text(), named.join(", "))
         })
     }
 
@@ -90,10 +96,18 @@ impl Gaps {
         if self.seen {
             return None;
         }
-        let why: Vec<String> = self.reasons().map(|line| format!("({line}")).collect();
+        let why: Vec<String> = self.reasons().collect();
         Some(CliError::refused("no objects could be read").why(why.join("\n")).next(REMEDY))
     }
 }
+
+/// Whether Kubernetes brings the kind: the others are named first.
+fn is_builtin(kind: &str) -> bool {
+    kind.split_once('.').is_none_or(|(_, group)| !group.contains('.') || group.ends_with("k8s.io"))
+}
+
+/// How many kinds a line names; programs are told all of them.
+const NAMED: usize = 6;
 
 /// What gives the rights.
 const REMEDY: &str = "choose a namespace that you may read with -n, or ask an administrator for the verbs get and \
@@ -118,15 +132,29 @@ mod tests {
         assert_eq!(
             gaps().lines(),
             [
-                "not seen (not served by this cluster): gateways.gateway.networking.k8s.io".to_owned(),
-                "not seen (you may not list them): instances.kudo.dev, secrets".to_owned(),
+                "not seen, not served by this cluster: gateways.gateway.networking.k8s.io".to_owned(),
+                "not seen, you may not list them: instances.kudo.dev, secrets".to_owned(),
                 format!("to see more, {REMEDY}"),
             ]
         );
         let mut absent = Gaps::default();
         absent.add("a", ListProblem::NotServed);
-        assert_eq!(absent.lines(), ["not seen (not served by this cluster): a"]);
+        assert_eq!(absent.lines(), ["not seen, not served by this cluster: a"]);
         assert_eq!(gaps().json()[2], json!({"kind": "secrets", "why": "you may not list them"}));
+    }
+
+    #[test]
+    fn of_many_kinds_the_first_are_named() {
+        let mut gaps = Gaps::default();
+        for kind in 0..60 {
+            gaps.add(&format!("kind{kind:02}"), ListProblem::Forbidden);
+        }
+        gaps.add("instances.kudo.dev", ListProblem::Forbidden);
+        assert_eq!(
+            gaps.lines()[0],
+            "not seen, you may not list them: instances.kudo.dev, kind00, kind01, kind02, kind03, kind04 and 55 more"
+        );
+        assert_eq!(gaps.json().len(), 61);
     }
 
     #[test]
@@ -137,8 +165,8 @@ mod tests {
         assert!(
             error.text().starts_with(
                 "error: no objects could be read\n\
-                 \x20 why:   (not served by this cluster): gateways.gateway.networking.k8s.io\n\
-                 \x20        (you may not list them): instances.kudo.dev, secrets\n\
+                 \x20 why:   not served by this cluster: gateways.gateway.networking.k8s.io\n\
+                 \x20        you may not list them: instances.kudo.dev, secrets\n\
                  \x20 next:  choose a namespace"
             ),
             "{}",
