@@ -71,8 +71,8 @@ fn refusals() -> Vec<(&'static str, Value)> {
             extension(json!({"namespace": "other"})),
         ),
         (
-            "Unsupported value: \"AutomaticPromotion\": supported values: \"BreakBeforePromotion\"",
-            strategy(json!({"promotion": {"strategy": "AutomaticPromotion"}})),
+            "Unsupported value: \"Never\": supported values: \"BreakBeforePromotion\", \"AutomaticPromotion\"",
+            strategy(json!({"promotion": {"strategy": "Never"}})),
         ),
         (
             "supported values: \"ScaleDownOnPromotionScaleUpOnRollout\"",

@@ -170,9 +170,10 @@ pub struct BlueGreenSchema {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Promotion {
     /// `BreakBeforePromotion`: when the annotation
-    /// `gateway-operator.konghq.com/promote-when-ready: "true"` says so.
+    /// `gateway-operator.konghq.com/promote-when-ready: "true"` says so. `AutomaticPromotion`: as soon as its pods
+    /// are ready; Kong's operator knows it, and its own definition does not admit it.
     #[serde(default = "break_before_promotion")]
-    #[schemars(extend("enum" = ["BreakBeforePromotion"]))]
+    #[schemars(extend("enum" = ["BreakBeforePromotion", "AutomaticPromotion"]))]
     pub strategy: String,
 }
 

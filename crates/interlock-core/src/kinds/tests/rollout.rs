@@ -243,3 +243,19 @@ fn a_limit_of_the_history(#[case] value: &str, #[case] warned: bool) {
     let labelled = annotated(limited.clone(), "a", "b");
     assert_eq!(said(&labelled, &limited).warnings(), Vec::<&str>::new(), "what stands is not said again");
 }
+
+#[test]
+fn an_automatic_promotion_is_warned_of_where_it_is_written() {
+    let automatic = |object: &mut Value| {
+        object["spec"]["deployment"]["rollout"]["strategy"]["blueGreen"] =
+            json!({"promotion": {"strategy": "AutomaticPromotion"}});
+    };
+    let mut made = plane(TC, true);
+    automatic(&mut made);
+    let first = said(&made, &Value::Null);
+    assert!(first.allowed() && first.warnings()[0].contains("Kong's own definition"), "{first:?}");
+    let stored = write(&made, &Value::Null).unwrap();
+    let mut next = stored.clone();
+    set_image(&mut next, "kong:3.9.1");
+    assert_eq!(said(&next, &stored).warnings(), Vec::<&str>::new(), "what stands is not said again");
+}

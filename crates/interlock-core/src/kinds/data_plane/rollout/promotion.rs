@@ -30,6 +30,12 @@ impl PromotionRequest {
     }
 }
 
+/// Whether a spec asks for promotions without a request: Kong's `AutomaticPromotion`.
+pub fn is_automatic(spec: &Value) -> bool {
+    const STRATEGY: &str = "/deployment/rollout/strategy/blueGreen/promotion/strategy";
+    spec.pointer(STRATEGY).is_some_and(|strategy| strategy == "AutomaticPromotion")
+}
+
 /// The hash of what a promotion of the written spec makes live: not of the fields that take effect at once, so that
 /// scaling leaves a request for a promotion as it is.
 pub fn staged_hash(spec: &Value) -> SpecHash {

@@ -8,6 +8,7 @@ use crate::api::kong::stamp::LiveStamp;
 use crate::api::meta;
 use crate::api::object::{ObjectKey, annotation, meta_str};
 use crate::kinds::data_plane::live_spec;
+use crate::kinds::data_plane::rollout::promotion;
 
 /// How long the former side is kept after a promotion, unless the annotation
 /// [`meta::PROMOTION_GRACE_PERIOD`] says otherwise.
@@ -61,8 +62,7 @@ impl<'a> DataPlaneView<'a> {
 
     /// Whether a promotion needs no request: Kong's `AutomaticPromotion`.
     pub fn promotes_automatically(&self) -> bool {
-        const STRATEGY: &str = "/deployment/rollout/strategy/blueGreen/promotion/strategy";
-        self.spec().pointer(STRATEGY).is_some_and(|strategy| strategy == "AutomaticPromotion")
+        promotion::is_automatic(self.spec())
     }
 
     /// The spec as it would be live: all of it but the description of the rollout.

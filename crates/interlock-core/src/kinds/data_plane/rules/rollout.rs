@@ -15,7 +15,7 @@ use crate::kinds::data_plane::flavor::finding::Findings;
 use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::kinds::data_plane::live_spec;
 use crate::kinds::data_plane::rollout::history::limit;
-use crate::kinds::data_plane::rollout::promotion::{PromotionRequest, requested};
+use crate::kinds::data_plane::rollout::promotion::{self, PromotionRequest, requested};
 use crate::kinds::data_plane::rollout::service_selector;
 
 /// Longest part of a value that is repeated to its author.
@@ -67,6 +67,7 @@ impl RolloutChange<'_, '_> {
         let mut findings = Findings::default();
         selector(&new, old.as_ref(), &mut findings);
         service_name(&new, old.as_ref(), &mut findings);
+        automatic(&new, old.as_ref(), &mut findings);
         history_limit(&new, old.as_ref(), &mut findings);
         if let (Some(old), Some(live)) = (&old, self.live) {
             staged(&new, old, live, &mut findings);
@@ -165,6 +166,19 @@ fn selector(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut F
                 "annotation {key} gives live and preview Services one selector, so that no promotion could end beside \
                  spec.deployment.rollout.strategy.blueGreen"
             ),
+        );
+    }
+}
+
+/// A promotion without a request, which Kong's operator carries out and Kong's definition does not admit.
+fn automatic(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut Findings) {
+    let asked = |parts: &PlaneParts<'_>| promotion::is_automatic(&parts.spec);
+    if asked(new) && !old.is_some_and(asked) {
+        findings.warn(
+            Rule::DATA_PLANE_PROMOTION,
+            "spec.deployment.rollout.strategy.blueGreen.promotion.strategy is AutomaticPromotion: each change is \
+             promoted as soon as its pods are ready; Kong's own definition of DataPlanes refuses this value"
+                .to_owned(),
         );
     }
 }
