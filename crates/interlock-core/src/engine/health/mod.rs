@@ -2,6 +2,7 @@
 //! are healthy for KUDO as soon as they exist, by their conditions.
 
 mod conditions;
+mod instance;
 mod outcome;
 
 use serde_json::Value;
@@ -23,7 +24,7 @@ pub fn of(object: &Value) -> Health {
         ("", "PersistentVolumeClaim") => claim(object),
         ("", "Namespace") => namespace(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => crd(object),
-        (crate::api::meta::KUDO_GROUP, "Instance") => instance(object),
+        (crate::api::meta::KUDO_GROUP, "Instance") => instance::health(object),
         _ => conditions::health(object),
     }
 }
@@ -198,32 +199,6 @@ fn crd(object: &Value) -> Health {
     })
 }
 
-/// KUDO treats any idle Instance as healthy, even after a failed plan; here the plan that ended
-/// last decides.
-fn instance(object: &Value) -> Health {
-    let execution = &object["spec"]["planExecution"];
-    let plan = execution["planName"].as_str().unwrap_or_default();
-    let name = full_name(object);
-    let runs: Vec<&Value> =
-        object["status"]["planStatus"].as_object().into_iter().flat_map(serde_json::Map::values).collect();
-    let word = |run: &Value| run["status"].as_str().unwrap_or_default().to_owned();
-    let running =
-        runs.iter().map(|run| word(run)).find(|w| matches!(w.as_str(), "PENDING" | "IN_PROGRESS" | "ERROR"));
-    if !plan.is_empty() || running.is_some() {
-        let state = running.or_else(|| execution["status"].as_str().map(str::to_owned)).unwrap_or_default();
-        return Health::Waiting(format!("instance {name} active plan is in state {state}"));
-    }
-    let ended = runs.iter().filter(|run| matches!(word(run).as_str(), "COMPLETE" | "FATAL_ERROR"));
-    match ended.max_by_key(|run| run["lastUpdatedTimestamp"].as_str().unwrap_or_default()) {
-        Some(run) if word(run) == "FATAL_ERROR" => Health::Failed(format!(
-            "instance {name} plan {} ended with FATAL_ERROR",
-            run["name"].as_str().unwrap_or_default()
-        )),
-        Some(_) => Health::Healthy,
-        None => Health::Waiting(format!("instance {name} has not run a plan yet")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -330,17 +305,5 @@ mod tests {
     #[case("v1", "ConfigMap", json!({}), "healthy")]
     fn others(#[case] version: &str, #[case] kind: &str, #[case] status: Value, #[case] expected: &str) {
         assert_eq!(told(of(&object(version, kind, json!({"status": status})))), expected);
-    }
-
-    #[rstest]
-    #[case::scheduled(json!({"planName": "deploy", "status": "NEVER_RUN"}), json!({}), "instance ns/x active plan is in state NEVER_RUN")]
-    #[case::running(json!({"planName": "deploy"}), json!({"deploy": {"name": "deploy", "status": "IN_PROGRESS"}}), "instance ns/x active plan is in state IN_PROGRESS")]
-    #[case::not_begun(json!({}), json!({}), "instance ns/x has not run a plan yet")]
-    #[case::complete(json!({}), json!({"deploy": {"name": "deploy", "status": "COMPLETE"}}), "healthy")]
-    #[case::failed(json!({}), json!({"deploy": {"name": "deploy", "status": "FATAL_ERROR"}}), "FAILED instance ns/x plan deploy ended with FATAL_ERROR")]
-    #[case::mended(json!({}), json!({"deploy": {"name": "deploy", "status": "FATAL_ERROR", "lastUpdatedTimestamp": "2026-01-01T00:00:00Z"}, "update": {"name": "update", "status": "COMPLETE", "lastUpdatedTimestamp": "2026-01-02T00:00:00Z"}}), "healthy")]
-    fn child_instances(#[case] execution: Value, #[case] plans: Value, #[case] expected: &str) {
-        let rest = json!({"spec": {"planExecution": execution}, "status": {"planStatus": plans}});
-        assert_eq!(told(of(&object("kudo.dev/v1beta1", "Instance", rest))), expected);
     }
 }
