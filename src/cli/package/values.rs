@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use go_template::yaml;
 use interlock_core::api::kudo::Parameter;
-use interlock_core::package::bundle::{PackageBundle, parameter_text};
+use interlock_core::package::bundle::PackageBundle;
+use interlock_core::package::parameter_file::{self, ParameterFileError};
 use interlock_core::package::params;
 use serde::Deserialize as _;
-use serde_json::Value;
 
 use crate::cli::error::CliError;
 use interlock_core::api::suggest;
@@ -55,28 +55,13 @@ fn from_file(file: &Path, text: &str) -> Result<BTreeMap<String, String>, CliErr
     let wrong = |what: &str| CliError::usage(what).place(file.display().to_string());
     let read =
         yaml::read(text).map_err(|error| wrong("the parameter file is not YAML").why(error.to_string()))?;
-    let members = match read {
-        Value::Object(members) => members,
-        Value::Null => return Ok(BTreeMap::new()),
-        _ => {
-            return Err(wrong("the parameter file is no mapping")
-                .next("write a mapping of names to values, such as `REPLICAS: 3`"));
+    parameter_file::values(read).map_err(|error| match error {
+        ParameterFileError::NotAMapping => wrong("the parameter file is no mapping")
+            .next("write a mapping of names to values, such as `REPLICAS: 3`"),
+        ParameterFileError::Null(name) => {
+            wrong(&format!("parameter {name} is null")).next("write \"\" for an empty value, or leave it out")
         }
-    };
-    let mut values = BTreeMap::new();
-    for (name, value) in members {
-        let kind = match value {
-            Value::Object(_) => "map",
-            Value::Array(_) => "array",
-            _ => "string",
-        };
-        let Some(text) = parameter_text(&value, kind) else {
-            return Err(wrong(&format!("parameter {name} is null"))
-                .next("write \"\" for an empty value, or leave it out"));
-        };
-        values.insert(name, text);
-    }
-    Ok(values)
+    })
 }
 
 /// Refuses values that the webhook would refuse, before anything is written: those of parameters that the

@@ -9,6 +9,7 @@ pub mod functions;
 
 pub mod bundle;
 pub mod number;
+pub mod parameter_file;
 pub mod params;
 pub mod trigger;
 pub mod values;
