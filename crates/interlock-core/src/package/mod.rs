@@ -8,6 +8,7 @@ pub mod time_limits;
 pub mod functions;
 
 pub mod bundle;
+pub mod dependencies;
 pub mod number;
 pub mod parameter_file;
 pub mod params;

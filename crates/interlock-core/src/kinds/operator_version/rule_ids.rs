@@ -9,4 +9,6 @@ rules! {
     VERSION_IN_USE = "version-in-use" in Versions, waits, reads_others;
     /// The references of an OperatorVersion must exist.
     VERSION_INVALID = "version-invalid" in Versions;
+    /// The packages that an OperatorVersion installs neither lead back to it nor are too many.
+    VERSION_DEPENDENCIES = "version-dependencies" in Versions, reads_others;
 }

@@ -24,6 +24,8 @@ use crate::engine::tasks;
 use crate::engine::validate;
 use crate::engine::validate::{PackageProblem, Problems, Wrong};
 use crate::kinds::time_limits;
+use crate::package::dependencies;
+use crate::package::dependencies::DependencyProblem;
 
 /// How many locked Instances a denial names.
 const NAMED: usize = 3;
@@ -34,7 +36,7 @@ pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     let violations = Violations::new(context.lister.actions(&key.namespace), context);
     let mut verdict = Decision::allow();
     let decided = match &request.operation {
-        Operation::Create(object) => create(object, &key, &violations, &mut verdict),
+        Operation::Create(object) => create(object, &key, context, &violations, &mut verdict),
         Operation::Update(change) => update(*change, &key, context, &violations, &mut verdict),
         Operation::Delete(_) => {
             delete(&key, context, &violations);
@@ -77,6 +79,7 @@ fn read(object: &ReviewObject<'_>) -> Result<OperatorVersionSpec, Box<Denial>> {
 fn create(
     object: &ReviewObject<'_>,
     key: &NamespacedName,
+    context: &RuleContext<'_>,
     violations: &Violations<'_>,
     verdict: &mut Decision,
 ) -> Result<(), Box<Denial>> {
@@ -86,6 +89,9 @@ fn create(
     let found = validate::problems(&spec);
     if !found.first.is_empty() {
         violations.push(invalid(key, found));
+    }
+    if let Some(problem) = dependencies(&spec, key, context) {
+        violations.push(dependent(key, &problem));
     }
     Ok(())
 }
@@ -109,6 +115,32 @@ fn warn_unsupported(spec: &OperatorVersionSpec, verdict: &mut Decision) {
             ),
         );
     }
+}
+
+/// What is wrong with the packages that an OperatorVersion installs, as far as they are known.
+fn dependencies(
+    spec: &OperatorVersionSpec,
+    key: &NamespacedName,
+    context: &RuleContext<'_>,
+) -> Option<DependencyProblem> {
+    let known = packages(context);
+    let lookup = |name: &str| known.operator_version(&NamespacedName::new(&key.namespace, name));
+    dependencies::problem(&key.name, spec, &lookup)
+}
+
+fn dependent(key: &NamespacedName, problem: &DependencyProblem) -> Denial {
+    let field = ViolationField::new("spec.tasks", FieldReason::Invalid, problem.to_string());
+    Denial::invalid(
+        Rule::VERSION_DEPENDENCIES,
+        format!("the packages that OperatorVersion {key} installs cannot be carried out"),
+        vec![field],
+    )
+    .why("each Instance of it would make others without end, or more than it may")
+    .next(format!(
+        "change the tasks of kind KudoOperator in one of these OperatorVersions (`kubectl get operatorversions -n {} \
+         -o yaml` shows them)",
+        key.namespace
+    ))
 }
 
 /// Hash of a problem without the numbers in its path, which shift when a list grows. There may be many
@@ -197,6 +229,12 @@ fn update(
     let (found, known) = new_problems(&new, &old);
     if !found.first.is_empty() {
         violations.push(invalid(key, found));
+    }
+    // What was wrong before may stay, while the rest is mended.
+    if let Some(problem) = dependencies(&new, key, context)
+        && dependencies(&old, key, context).as_ref() != Some(&problem)
+    {
+        violations.push(dependent(key, &problem));
     }
     if known > 0 && context.endpoint != WebhookEndpoint::Mutate {
         verdict.warn(

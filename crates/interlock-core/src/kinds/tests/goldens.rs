@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    RUN, Said, World, data_plane, deleted, idle, kafka, manifest, review, rollout, running, stamp,
-    unsupported,
+    RUN, Said, World, data_plane, deleted, dependencies, idle, kafka, manifest, review, rollout, running,
+    stamp, unsupported,
 };
 use crate::admission::WebhookEndpoint;
 use crate::admission::WebhookEndpoint::Validate;
@@ -89,6 +89,7 @@ fn about_values() -> Vec<Said> {
             &json!({"spec": {"plans": {"deploy": {"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["aply"]}]}]}}}}),
         ),
         package("CREATE", &json!({"spec": {"plans": {"deploy": {"phases": "none"}}}})),
+        dependencies::ask(&world(), "CREATE", dependencies::installing("ring", &["ring"]), Value::Null),
     ]
 }
 

@@ -3,6 +3,7 @@
 mod create;
 mod data_plane;
 mod deleting;
+mod dependencies;
 mod flavor_source;
 mod gateway;
 mod goldens;

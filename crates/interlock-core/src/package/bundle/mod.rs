@@ -157,6 +157,9 @@ impl PackageBundle {
     }
 }
 
+/// `spec.tasks[].kind` of a task that makes a child Instance.
+pub const CHILD_KIND: &str = "KudoOperator";
+
 const OPERATOR: &str = "operator.yaml";
 const PARAMS: &str = "params.yaml";
 
