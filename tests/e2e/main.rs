@@ -12,6 +12,7 @@ mod budgets;
 mod bypass;
 mod certificate_secret;
 mod check;
+mod children;
 mod cli;
 mod conditions;
 mod drift;

@@ -144,7 +144,8 @@ fn documents(plan: &str, task: &TaskManifests<'_>) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     for RenderedObject { template, object } in &task.applied {
-        let _ = write!(out, "---\n# {place}, template {template}\n{}", yaml::write(object));
+        let template = if template.is_empty() { String::new() } else { format!(", template {template}") };
+        let _ = write!(out, "---\n# {place}{template}\n{}", yaml::write(object));
     }
     for RenderedObject { template, object } in &task.deleted {
         let metadata = &object["metadata"];

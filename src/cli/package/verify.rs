@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use interlock_core::api::kudo::{OperatorVersionSpec, Task};
+use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::engine::removed_apis::RemovedApi;
 use interlock_core::engine::validate::PackageProblem;
@@ -90,23 +90,13 @@ fn findings(package: &Package) -> Findings {
     if problems.more > 0 {
         errors.push(format!("and {} more", problems.more));
     }
-    let all = || package.spec.tasks.iter().flatten();
-    errors.extend(all().filter_map(tasks::not_installable));
-    errors.extend(all().filter_map(unsupported));
+    errors.extend(package.spec.tasks.iter().flatten().filter_map(tasks::not_installable));
     let removed = rendered_kinds::removed(package);
     Findings { errors, warnings: removed.into_iter().map(converted).collect() }
 }
 
 fn line(PackageProblem { field, what, remedy }: &PackageProblem) -> String {
     format!("{field}: {what}; {remedy}")
-}
-
-fn unsupported(task: &Task) -> Option<String> {
-    let kind = tasks::unsupported(task).filter(|_| tasks::not_installable(task).is_none())?;
-    let name = task.name.as_deref().unwrap_or_default();
-    Some(format!(
-        "task {name} is of kind {kind}, which is not carried out yet: a plan that reaches it is refused"
-    ))
 }
 
 fn converted((template, removed): (&str, &RemovedApi)) -> String {

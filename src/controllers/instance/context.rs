@@ -13,6 +13,8 @@ use interlock_core::engine::seed::SeedKey;
 use interlock_core::kinds::instance::change::next::ReferenceAccess;
 use interlock_core::kinds::operator_version::PackageLister as _;
 use interlock_core::package::Package;
+use interlock_core::package::dependencies;
+use interlock_core::package::dependencies::DependencyProblem;
 use kube::Client;
 use tokio::sync::watch;
 
@@ -98,6 +100,16 @@ impl InstanceContext {
         }
         // Otherwise search all packages.
         self.store.package_of_basis(basis)
+    }
+
+    /// What is wrong with the packages that a plan installs, as last seen.
+    pub fn dependencies(&self, package: &Package, plan: &str) -> Option<DependencyProblem> {
+        if !dependencies::in_plan(package, plan) {
+            return None;
+        }
+        let NamespacedName { namespace, name } = &package.key;
+        let lookup = |name: &str| self.store.operator_version(&NamespacedName::new(namespace, name));
+        dependencies::problem(name, &package.spec, &lookup)
     }
 
     /// The service account that packages act as in a namespace, or why there is none.

@@ -61,9 +61,10 @@ pub fn enhance(
 }
 
 fn labels(context: &TaskContext<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
+    let own = own_operator(gvk, object).map(str::to_owned);
     let labels = [
         (meta::HERITAGE, meta::HERITAGE_VALUE),
-        (meta::OPERATOR, context.run.package.operator()),
+        (meta::OPERATOR, own.as_deref().unwrap_or_else(|| context.run.package.operator())),
         (meta::INSTANCE, context.run.instance.name.as_str()),
     ];
     set_entries(object, &["metadata", "labels"], &labels)?;
@@ -77,6 +78,12 @@ fn labels(context: &TaskContext<'_>, gvk: &Gvk, object: &mut Value) -> Result<()
         }
     }
     Ok(())
+}
+
+/// The operator that an Instance is of: clients find it by that label, not by the operator that made it.
+fn own_operator<'o>(gvk: &Gvk, object: &'o Value) -> Option<&'o str> {
+    let is_instance = (gvk.group.as_str(), gvk.kind.as_str()) == (meta::KUDO_GROUP, "Instance");
+    object["metadata"]["labels"][meta::OPERATOR].as_str().filter(|_| is_instance)
 }
 
 /// Plan, phase and step are set on the object only: on a pod template they would restart the pods.
@@ -247,6 +254,22 @@ mod tests {
             (&json!("db"), &json!("kudo"))
         );
         assert_eq!(metadata["namespace"], "ns");
+    }
+
+    #[rstest]
+    #[case::of_an_instance("kudo.dev/v1beta1", "Instance", Some("zookeeper"), "zookeeper")]
+    #[case::of_an_instance_without_it("kudo.dev/v1beta1", "Instance", None, "op")]
+    #[case::of_another_kind("v1", "ConfigMap", Some("zookeeper"), "op")]
+    fn the_operator(
+        #[case] version: &str,
+        #[case] kind: &str,
+        #[case] own: Option<&str>,
+        #[case] expected: &str,
+    ) {
+        let mut object = object(version, kind, json!({}));
+        object["metadata"]["labels"] = json!({"kudo.dev/operator": own});
+        let labels = &enhanced(object, true).unwrap().object["metadata"]["labels"];
+        assert_eq!(labels["kudo.dev/operator"], expected);
     }
 
     #[test]

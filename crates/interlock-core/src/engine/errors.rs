@@ -27,6 +27,8 @@ pub mod reason {
     pub const INVALID_PLAN: &str = "InvalidPlan";
     /// A parameter has no usable value (defined by KUDO, never emitted there).
     pub const INVALID_PARAMS: &str = "InvalidParams";
+    /// The packages that a package installs lead back to it, or are too many.
+    pub const CIRCULAR_DEPENDENCY: &str = "CircularDependency";
     /// The API server rejects an object for good; ours, KUDO retries for ever.
     pub const REFUSED: &str = "ObjectRefused";
     /// The namespace is being terminated; ours.

@@ -13,6 +13,7 @@ use crate::api::interlock::Adoption;
 use crate::api::kudo::PlanStatus;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::effect::{ApiFailure, Effect, FileRead, Note, PodFile};
+use crate::package::dependencies::DependencyProblem;
 use crate::package::time_limits::RunLimits;
 
 /// Whether the API server serves a kind, and how.
@@ -59,6 +60,8 @@ pub struct Observed {
     pub limits: RunLimits,
     /// Whether tasks write objects that no Instance made.
     pub adoption: Adoption,
+    /// What is wrong with the packages that the plan installs; looked up where a run starts.
+    pub dependencies: Option<DependencyProblem>,
 }
 
 /// Something that must be looked up before the pass can go on.

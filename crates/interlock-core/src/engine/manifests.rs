@@ -72,7 +72,7 @@ pub struct TaskManifests<'a> {
 /// A rendered object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenderedObject {
-    /// Template file.
+    /// Template file; that of the parameters of a child Instance, empty where it has none.
     pub template: String,
     /// The object, with the labels, annotations, namespace and owner that a run adds.
     pub object: Value,
@@ -127,6 +127,10 @@ fn render_task<'a>(
     };
     found.deleted = render(tasker.deleted(&context)?)?;
     found.applied = render(tasker.applied(&context))?;
+    if let Some(object) = tasker.child(&context)? {
+        let template = tasks::templates(task).first().map_or("", |named| named.file).to_owned();
+        found.applied.push(RenderedObject { template, object });
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use go_template::yaml::{Aliases, Reader};
+use go_template::yaml::{Aliases, Reader, YamlError};
 use go_template::{Given, Keys, RenderError, Root};
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use super::run::Run;
 use crate::api::meta;
 use crate::api::object::{Gvk, meta_str};
 use crate::api::path;
+use crate::package::parameter_file;
 
 /// Maximum characters of a text in a message.
 const EXCERPT: usize = 100;
@@ -51,6 +52,15 @@ impl TaskContext<'_> {
 
     /// Root value of the templates (KUDO `task/render.go`).
     fn root<'r>(&'r self, pipes: &'r BTreeMap<String, go_template::Value>) -> Root<'r> {
+        let texts = [("PlanName", self.run.plan), ("PhaseName", self.phase), ("StepName", self.step)];
+        let mut root = self.root_of_instance();
+        root.0.extend(texts.map(|(name, text)| (name, Given::Text(text))));
+        root.0.insert("Pipes", Given::Map(pipes));
+        root
+    }
+
+    /// Root value of parameter files, which know of no plan (KUDO `task/task_kudo_operator.go`).
+    fn root_of_instance(&self) -> Root<'_> {
         let (package, instance) = (self.run.package, self.run.instance);
         let texts = [
             ("OperatorName", package.operator()),
@@ -58,12 +68,9 @@ impl TaskContext<'_> {
             ("Namespace", &instance.namespace),
             ("AppVersion", package.app_version()),
             ("OperatorVersion", package.version()),
-            ("PlanName", self.run.plan),
-            ("PhaseName", self.phase),
-            ("StepName", self.step),
         ];
-        let maps = [("Params", Given::Map(self.params)), ("Pipes", Given::Map(pipes))];
-        Root(texts.map(|(name, text)| (name, Given::Text(text))).into_iter().chain(maps).collect())
+        let params = [("Params", Given::Map(self.params))];
+        Root(texts.map(|(name, text)| (name, Given::Text(text))).into_iter().chain(params).collect())
     }
 }
 
@@ -101,6 +108,19 @@ pub(super) fn unnamed(context: &TaskContext<'_>, file: &str) -> Result<Value, Ta
             format!("{file} has {} objects; it needs one", found.len()),
         )),
     }
+}
+
+/// The values of a parameter file, as text.
+pub(super) fn parameters(
+    context: &TaskContext<'_>,
+    file: &str,
+) -> Result<BTreeMap<String, String>, TaskError> {
+    let interrupt = context.run.interrupt;
+    interrupt.begin();
+    let text = render(context, file, &context.root_of_instance(), &context.keys())?;
+    let content = Reader::new(Aliases::Counted, interrupt).read(&text);
+    parameter_file::values(content.map_err(|error| unread(file, &error))?)
+        .map_err(|error| TaskError::fatal(reason::RENDERING, format!("parameter file {file} {error}")))
 }
 
 fn pipes_of(context: &TaskContext<'_>) -> Result<BTreeMap<String, go_template::Value>, TaskError> {
@@ -171,14 +191,15 @@ fn render(context: &TaskContext<'_>, file: &str, root: &Root<'_>, keys: &Keys) -
 }
 
 fn documents(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, TaskError> {
-    reader.documents(text).map_err(|error| {
-        let cause = unparsed(file, &error);
-        if error.is_transient() {
-            TaskError::Transient(cause)
-        } else {
-            TaskError::fatal(reason::RENDERING, cause)
-        }
-    })
+    reader.documents(text).map_err(|error| unread(file, &error))
+}
+
+fn unread(file: &str, error: &YamlError) -> TaskError {
+    let cause = unparsed(file, error);
+    match error.is_transient() {
+        true => TaskError::Transient(cause),
+        false => TaskError::fatal(reason::RENDERING, cause),
+    }
 }
 
 fn unparsed(file: &str, cause: &dyn std::fmt::Display) -> String {
@@ -199,15 +220,9 @@ fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, Tas
         addressable(&gvk, name).map_err(|why| fatal(format!("object {}: {why}", i + 1)))?;
         let name = name.to_owned();
         let object = removed_apis::convert(document);
-        let bytes = object.to_string().len();
-        if bytes > MAX_OBJECT {
-            return Err(fatal(format!(
-                "object {}, {} {name:?}, has {bytes} bytes as JSON; its annotation {} keeps all of it, and an API \
-                 server takes at most {MAX_OBJECT} bytes of annotations: divide it into several objects",
-                i + 1,
-                gvk.kind,
-                meta::LAST_APPLIED_CONFIGURATION,
-            )));
+        let what = || format!("object {}, {} {name:?},", i + 1, gvk.kind);
+        if let Some(cause) = too_large(&object, what, "divide it into several objects") {
+            return Err(fatal(cause));
         }
         objects.push(object);
     }
@@ -219,9 +234,22 @@ fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, Tas
 /// `pkg/api/validation/objectmeta.go`).
 const MAX_OBJECT: usize = 256 << 10;
 
+/// Why an object does not fit into its own annotation; `what` begins the sentence.
+pub(super) fn too_large(object: &Value, what: impl FnOnce() -> String, remedy: &str) -> Option<String> {
+    let bytes = object.to_string().len();
+    (bytes > MAX_OBJECT).then(|| {
+        format!(
+            "{} has {bytes} bytes as JSON; its annotation {} keeps all of it, and an API server takes at most \
+             {MAX_OBJECT} bytes of annotations: {remedy}",
+            what(),
+            meta::LAST_APPLIED_CONFIGURATION,
+        )
+    })
+}
+
 /// Whether requests can name an object: its kind and its name become segments of a path, and must
 /// not lead to another object.
-fn addressable(gvk: &Gvk, name: &str) -> Result<(), String> {
+pub(super) fn addressable(gvk: &Gvk, name: &str) -> Result<(), String> {
     let excerpt = |text: &str| format!("{:?}", text.chars().take(EXCERPT).collect::<String>());
     if !path::is_kind(gvk) {
         let (api_version, kind) = (excerpt(&gvk.api_version()), excerpt(&gvk.kind));

@@ -146,7 +146,8 @@ impl<'a> Pass<'a> {
         let engine = Arc::new(Engine::new(&subject, spec, package, ctx.draws()));
         let hold = ctx.pool.hold(&subject.key.namespace);
         let limits = limits(&subject, package, started);
-        let observed = Observed { limits, adoption, ..Observed::default() };
+        let dependencies = if started { None } else { ctx.dependencies(package, &plan) };
+        let observed = Observed { limits, adoption, dependencies, ..Observed::default() };
         let watch_state = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
         Self {
             ctx,

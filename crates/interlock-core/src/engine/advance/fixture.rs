@@ -37,7 +37,6 @@ pub fn package(plan: Value) -> Value {
         json!({"name": "error", "kind": "Dummy", "spec": {"wantErr": true}}),
         json!({"name": "fatal", "kind": "Dummy", "spec": {"wantErr": true, "fatal": true}}),
         json!({"name": "pipe", "kind": "Pipe", "spec": {"pod": "p", "pipe": [{"file": "/f", "kind": "Secret", "key": "k"}]}}),
-        json!({"name": "child", "kind": "KudoOperator", "spec": {"package": "p", "operatorVersion": "1"}}),
         json!({"name": "odd", "kind": "Odd"}),
         json!({"name": "empty", "kind": "Apply", "spec": {"resources": []}}),
         json!({"name": "lost", "kind": "Apply", "spec": {"resources": ["lost.yaml"]}}),

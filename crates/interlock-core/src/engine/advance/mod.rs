@@ -147,6 +147,10 @@ fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut Eng
     let plan = run.package.plan(run.plan).ok_or_else(|| {
         End::of_plan(run, reason::INVALID_PLAN, &format!("could not find required plan: {}", run.plan))
     })?;
+    if let Some(problem) = &observed.dependencies {
+        let what = format!("OperatorVersion {} cannot be carried out: {problem}", run.package.key);
+        return Err(End::of_plan(run, reason::CIRCULAR_DEPENDENCY, &what));
+    }
     let params = run
         .rendered
         .parameters(|| values::parameters(run.package, run.values))

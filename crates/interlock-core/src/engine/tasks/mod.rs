@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use self::task_kind::{TaskKind, Tasker, TemplateRef};
 use super::errors::InvalidTask;
 use crate::api::kudo::Task;
-use crate::package::Package;
 
 mod apply;
 mod delete;
@@ -53,19 +52,6 @@ fn unknown_kind(task: &Task) -> InvalidTask {
     });
     let kind = task.kind.as_deref().unwrap_or_default();
     InvalidTask::new("kind", format!("unknown task kind {kind}"), REMEDY.as_str())
-}
-
-/// The kind of a task that the engine knows and does not carry out yet.
-pub fn unsupported(task: &Task) -> Option<&'static str> {
-    kind(task).filter(|kind| !kind.is_supported()).map(|kind| kind.name())
-}
-
-/// The first task that a plan reaches and the engine does not carry out yet: its name and kind.
-pub fn unsupported_in<'p>(package: &'p Package, plan: &str) -> Option<(&'p str, &'static str)> {
-    let phases = package.plan(plan)?.phases.iter().flatten();
-    let steps = phases.flat_map(|phase| phase.steps.iter().flatten());
-    let mut tasks = steps.flat_map(|step| step.tasks.iter().flatten());
-    tasks.find_map(|name| Some((name.as_str(), unsupported(package.task(name)?)?)))
 }
 
 /// The names of all kinds.

@@ -37,11 +37,6 @@ pub trait TaskKind: Sync {
         Vec::new()
     }
 
-    /// Whether the engine carries out tasks of this kind; a run that reaches one of another ends.
-    fn is_supported(&self) -> bool {
-        true
-    }
-
     /// Why `interlock package` does not install packages with a task of this kind.
     fn not_installable(&self) -> Option<&'static str> {
         None
@@ -69,6 +64,14 @@ pub trait Tasker: fmt::Debug {
     /// A value that does not say which.
     fn deleted(&self, _context: &TaskContext<'_>) -> Result<&[String], TaskError> {
         Ok(&[])
+    }
+
+    /// The child Instance that the task makes with the values of a run.
+    ///
+    /// # Errors
+    /// It cannot be rendered.
+    fn child(&self, _context: &TaskContext<'_>) -> Result<Option<Value>, TaskError> {
+        Ok(None)
     }
 
     /// Advances the task as far as its lookups allow.
@@ -131,7 +134,16 @@ pub fn with_objects(
     owners: &mut TaskOwners,
     advance: impl FnOnce(Vec<Value>, &TaskOwners) -> Result<TaskProgress, TaskError>,
 ) -> Result<TaskProgress, TaskError> {
-    let objects = render::objects(context, resources)?;
+    claimed(context, render::objects(context, resources)?, owners, advance)
+}
+
+/// Advances a task with its objects, once no other task writes any of them.
+pub fn claimed(
+    context: &TaskContext<'_>,
+    objects: Vec<Value>,
+    owners: &mut TaskOwners,
+    advance: impl FnOnce(Vec<Value>, &TaskOwners) -> Result<TaskProgress, TaskError>,
+) -> Result<TaskProgress, TaskError> {
     if let Some(taken) = owners.claim(context, &objects) {
         return Ok(TaskProgress { waiting: vec![taken], ..TaskProgress::default() });
     }
@@ -140,10 +152,4 @@ pub fn with_objects(
         progress.dealt_with = owners.release(context);
     }
     Ok(progress)
-}
-
-/// The error of a task whose kind the engine cannot run yet.
-pub fn not_supported(context: &TaskContext<'_>, kind: &str) -> TaskError {
-    let message = format!("task '{}' is of kind {kind}, which is not supported yet", context.task);
-    TaskError::Build(InvalidTask::new("kind", message, "use another kind"))
 }

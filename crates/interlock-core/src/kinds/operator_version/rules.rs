@@ -20,7 +20,6 @@ use crate::api::json;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
-use crate::engine::tasks;
 use crate::engine::validate;
 use crate::engine::validate::{PackageProblem, Problems, Wrong};
 use crate::kinds::time_limits;
@@ -36,7 +35,7 @@ pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     let violations = Violations::new(context.lister.actions(&key.namespace), context);
     let mut verdict = Decision::allow();
     let decided = match &request.operation {
-        Operation::Create(object) => create(object, &key, context, &violations, &mut verdict),
+        Operation::Create(object) => create(object, &key, context, &violations),
         Operation::Update(change) => update(*change, &key, context, &violations, &mut verdict),
         Operation::Delete(_) => {
             delete(&key, context, &violations);
@@ -81,11 +80,9 @@ fn create(
     key: &NamespacedName,
     context: &RuleContext<'_>,
     violations: &Violations<'_>,
-    verdict: &mut Decision,
 ) -> Result<(), Box<Denial>> {
     limits(key, object, None, violations);
     let spec = read(object)?;
-    warn_unsupported(&spec, verdict);
     let found = validate::problems(&spec);
     if !found.first.is_empty() {
         violations.push(invalid(key, found));
@@ -94,27 +91,6 @@ fn create(
         violations.push(dependent(key, &problem));
     }
     Ok(())
-}
-
-/// Warns about tasks that the engine does not carry out yet.
-fn warn_unsupported(spec: &OperatorVersionSpec, verdict: &mut Decision) {
-    let tasks = spec.tasks.iter().flatten();
-    let unsupported = tasks.filter_map(|task| Some((task.name.as_deref()?, tasks::unsupported(task)?)));
-    let mut named: Vec<String> =
-        unsupported.take(NAMED + 1).map(|(name, kind)| format!("{name} ({kind})")).collect();
-    if named.len() > NAMED {
-        named[NAMED] = "and others".to_owned();
-    }
-    if !named.is_empty() {
-        verdict.warn(
-            Rule::TASK_UNSUPPORTED,
-            format!(
-                "this Interlock does not carry out these tasks: {}; a change of an Instance that schedules a plan \
-                 with one is refused",
-                named.join(", ")
-            ),
-        );
-    }
 }
 
 /// What is wrong with the packages that an OperatorVersion installs, as far as they are known.
@@ -207,7 +183,6 @@ fn update(
     if new == old {
         return Ok(());
     }
-    warn_unsupported(&new, verdict);
     let users = packages(context).users_of(key);
     if !users.locked.is_empty() {
         if context.config.freeze == Freeze::Strict {

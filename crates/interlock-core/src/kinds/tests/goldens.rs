@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     RUN, Said, World, data_plane, deleted, dependencies, idle, kafka, manifest, review, rollout, running,
-    stamp, unsupported,
+    stamp,
 };
 use crate::admission::WebhookEndpoint;
 use crate::admission::WebhookEndpoint::Validate;
@@ -58,7 +58,6 @@ fn about_runs() -> Vec<Said> {
         spec(&idle, json!({"planExecution": {"planName": "bakcup"}})),
         spec(&idle, json!({"planExecution": {"planName": "cleanup"}})),
         spec(&idle, json!({"parameters": {"RESTORE_FILE": "r", "BACKUP_FILE": "b"}})),
-        World::strict().with(unsupported::nesting("deploy")).create(manifest(json!({}))),
         spec(&deleted(idle.clone()), json!({"parameters": {"NODES": "5"}})),
         spec(
             &stamp::drifted(json!({"MEMORY": "9Gi"}), false),

@@ -19,7 +19,6 @@ mod softened;
 mod stamp;
 mod status;
 mod topology;
-mod unsupported;
 mod update;
 mod upgrade;
 mod verbs;

@@ -113,7 +113,6 @@ const FAILED: &str = "Error during execution: fatal error: ns/inst failed in dep
 #[case("odd", "TaskBuildError", format!("{BUILD}odd: unknown task kind Odd"))]
 #[case("empty", "TaskBuildError", format!("{BUILD}empty: task validation error: apply task 'empty' has an empty resource list. if that's what you need, use a Dummy task instead"))]
 #[case("pipe", "TaskRenderingError", format!("{FAILED}pipe: error finding resource named p"))]
-#[case("child", "TaskBuildError", format!("{BUILD}child: task 'child' is of kind KudoOperator, which is not supported yet"))]
 #[case("fatal", "DummyTaskError", format!("{FAILED}fatal: dummy error"))]
 #[case("lost", "TaskRenderingError", format!("{FAILED}lost: error finding resource named lost.yaml"))]
 #[case("toggle-lost", "ToggleTaskError", format!("{FAILED}toggle-lost: no value for parameter LOST found"))]

@@ -8,14 +8,12 @@ use crate::admission::decision::Decision;
 use crate::admission::review::ReviewObject;
 use crate::api::meta;
 use crate::api::rule::Rule;
-use crate::api::violation::{FieldReason, MessagePrefix, SpecViolation, ViolationField};
-use crate::engine::tasks;
+use crate::api::violation::{MessagePrefix, SpecViolation};
 use crate::kinds::instance::change::creation::{Creation, PLAN, violations};
 use crate::kinds::instance::change::uid::plan_uid;
 use crate::kinds::instance::last_applied;
 use crate::kinds::instance::last_applied::LastAppliedDraft;
 use crate::kinds::instance::spec::SpecView;
-use crate::package::Package;
 
 impl<'a> Evaluation<'a> {
     /// Decides on a CREATE.
@@ -34,7 +32,6 @@ impl<'a> Evaluation<'a> {
             spec.set(&defaults);
             let found = violations(package, &given.applied.parameters, &spec.applied.parameters);
             self.violated(found.into_iter().map(at_creation), &instance);
-            self.violated(unsupported(package, PLAN).map(at_creation), &instance);
             // The API server drops a status that a client sends, so no cleanup has run.
             finalizer = if creation.finalizer { Finalizer::Required } else { Finalizer::AsWritten };
         }
@@ -103,23 +100,6 @@ impl<'a> Evaluation<'a> {
         }
         warnings
     }
-}
-
-/// A plan that is scheduled reaches a task that the engine does not carry out.
-pub(super) fn unsupported(package: &Package, plan: &str) -> Option<SpecViolation> {
-    let (task, kind) = tasks::unsupported_in(package, plan)?;
-    let field = ViolationField::new(
-        "spec.operatorVersion",
-        FieldReason::Invalid,
-        format!("task {task} of OperatorVersion {} is of kind {kind}", package.key.name),
-    );
-    let sentence =
-        format!("plan {plan} reaches task {task} of kind {kind}, which this Interlock does not carry out");
-    let next = format!(
-        "use an OperatorVersion without such a task in this plan (`kubectl get operatorversions -n {}` lists them)",
-        package.key.namespace
-    );
-    Some(SpecViolation::new(Rule::TASK_UNSUPPORTED, sentence, vec![field]).next(next))
 }
 
 /// An objection in KUDO's words for a creation.

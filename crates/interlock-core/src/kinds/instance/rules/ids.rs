@@ -15,8 +15,6 @@ rules! {
     PLAN_AND_EDIT = "plan-and-edit" in Requests;
     /// A plan that is triggered must exist.
     PLAN_UNKNOWN = "plan-unknown" in Requests, reads_others;
-    /// A plan that is scheduled reaches no task that this version of Interlock does not carry out.
-    TASK_UNSUPPORTED = "task-unsupported" in Plans, reads_others;
     /// A change triggers at most one plan.
     PLAN_MULTIPLE = "plan-multiple" in Plans, reads_others;
     /// The `cleanup` plan runs at deletion only.

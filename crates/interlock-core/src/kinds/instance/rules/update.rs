@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::context::{Evaluation, Rejection};
+use super::denials;
 use super::mutation::{Finalizer, Mutation, WantedExecution, WantedInstanceStamp, has_finalizer};
 use super::plan_intent::{PlanIntent, asked};
-use super::{create, denials};
 use crate::admission::decision::Decision;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::request::ObjectChange;
@@ -146,11 +146,6 @@ impl<'a> InstanceUpdate<'a, '_> {
             Some(lock) => self.locked(lock, asked)?,
             None => self.unlocked(asked)?,
         };
-        if let Some(plan) = effect.plan.as_deref().filter(|_| !deleting) {
-            let package =
-                self.evaluation.package(effect.spec.as_ref().unwrap_or(&self.new), &self.instance)?;
-            self.violated(package.and_then(|package| create::unsupported(&package, plan)));
-        }
         // A denied request needs no completed object. If a call leaves the denial to the next one, that
         // one has to find the same violations.
         if self.evaluation.violations.refuse() {
