@@ -48,6 +48,78 @@ fn quirks() -> tempfile::TempDir {
     dir
 }
 
+/// Writes a package without parameters into a folder.
+fn write_package(folder: &Path, operator: &str, templates: &[(&str, &str)]) {
+    std::fs::create_dir_all(folder.join("templates")).unwrap();
+    std::fs::write(folder.join("operator.yaml"), operator).unwrap();
+    std::fs::write(folder.join("params.yaml"), "parameters: []\n").unwrap();
+    for (name, text) in templates {
+        std::fs::write(folder.join("templates").join(name), text).unwrap();
+    }
+}
+
+/// Folders of packages: `web` installs `db` and `cache`, and both of them `disk`.
+fn nested() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let operator = |name: &str, tasks: &[&str]| {
+        let list: String = tasks.iter().map(|task| format!("- {task}\n")).collect();
+        let names: Vec<String> = (0..tasks.len()).map(|i| format!("t{i}")).collect();
+        format!(
+            "name: {name}\noperatorVersion: 1.0.0\nkubernetesVersion: 1.15.0\ntasks:\n{list}\
+             plans: {{deploy: {{strategy: serial, phases: [{{name: p, strategy: serial, steps: [{{name: s, tasks: [{}]}}]}}]}}}}\n",
+            names.join(", ")
+        )
+    };
+    let web = [
+        "{name: t0, kind: KudoOperator, spec: {package: ../db, parameterFile: db.yaml, instanceName: store}}",
+        "{name: t1, kind: KudoOperator, spec: {package: ./cache}}",
+    ];
+    let disk = "{name: t0, kind: KudoOperator, spec: {package: PATH/disk, operatorVersion: 0.0.1}}";
+    let make = "{name: t0, kind: Apply, spec: {resources: [disk.yaml]}}";
+    let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-made'}\n";
+    write_package(&dir.path().join("web"), &operator("web", &web), &[("db.yaml", "{}\n")]);
+    let db = format!("appVersion: '9.0'\n{}", operator("db", &[&disk.replace("PATH", "..")]));
+    write_package(&dir.path().join("db"), &db, &[]);
+    write_package(&dir.path().join("web/cache"), &operator("cache", &[&disk.replace("PATH", "../..")]), &[]);
+    write_package(&dir.path().join("disk"), &operator("disk", &[make]), &[("disk.yaml", config)]);
+    dir
+}
+
+#[test]
+fn what_a_package_installs_is_installed_with_it() {
+    let (cluster, _) = Interlock::shared();
+    let (ns, dir) = (cluster.namespace("nested"), nested());
+    let user = ns.user("alice");
+    let web = dir.path().join("web").display().to_string();
+    let verified = interlock(&user, &["package", "verify", &web], "").ok();
+    assert_eq!(verified, "package web 1.0.0 is valid: 0 errors, 0 warnings\n");
+    let out = package(&user, &ns, &["install", &web, "--instance", "demo", "--wait"]).ok();
+    assert!(out.contains("plan deploy is COMPLETE"), "{out}");
+    let created: Vec<&str> = out.lines().filter(|line| line.starts_with("operatorversion ")).collect();
+    let created: Vec<&str> = created.iter().filter_map(|line| line.split(['/', ' ']).nth(2)).collect();
+    assert_eq!(created, ["disk-1.0.0", "db-9.0-1.0.0", "cache-1.0.0", "web-1.0.0"], "{out}");
+    for name in ["store", "demo-cache", "store-disk", "demo-cache-disk"] {
+        assert_eq!(instance(&user, name)["status"]["planStatus"]["deploy"]["status"], "COMPLETE", "{name}");
+    }
+    assert!(user.get("configmap", "store-disk-made").is_some());
+}
+
+#[test]
+fn a_package_whose_children_are_missing_is_not_installed() {
+    let (cluster, _) = Interlock::shared();
+    let (ns, dir) = (cluster.namespace("lacking"), tempfile::tempdir().unwrap());
+    let user = ns.user("alice");
+    let operator = "name: web\noperatorVersion: 1.0.0\n\
+                    tasks: [{name: t, kind: KudoOperator, spec: {package: db, operatorVersion: 1.0.0}}]\n\
+                    plans: {deploy: {phases: [{name: p, steps: [{name: s, tasks: [t]}]}]}}\n";
+    write_package(dir.path(), operator, &[]);
+    let out = package(&user, &ns, &["install", &dir.path().display().to_string()]);
+    assert_eq!(out.code, 3, "{out}");
+    let why = format!("OperatorVersion {}/db-1.0.0 does not exist, and the package installs it", ns.name());
+    assert!(out.stderr.contains(&why), "{out}");
+    assert_eq!(written(&ns), [], "nothing is written");
+}
+
 /// Byte for byte what the real client writes, for real packages and for one of quirks.
 #[test]
 fn what_is_written_is_what_kudo_writes() {
@@ -59,6 +131,8 @@ fn what_is_written_is_what_kudo_writes() {
         .filter_map(|name| shared::find(&format!("packages/{name}/operator")))
         .collect();
     packages.push(quirks.path().to_owned());
+    let nested = nested();
+    packages.push(nested.path().join("web"));
     packages
         .extend(["first/operator", "ledger/v1", "ledger/v2"].map(|folder| PathBuf::from(example(folder))));
     for folder in packages {
@@ -67,7 +141,7 @@ fn what_is_written_is_what_kudo_writes() {
         kudo(&theirs.user("alice"), &theirs, &binary, &["install", &folder, "--skip-instance"]).ok();
         package(&ours.user("alice"), &ours, &["install", &folder, "--skip-instance"]).ok();
         let (theirs, ours) = (written(&theirs), written(&ours));
-        assert_eq!(ours.len(), 2, "{folder}");
+        assert_eq!(ours.len(), if folder.ends_with("/web") { 8 } else { 2 }, "{folder}");
         similar_asserts::assert_eq!(ours, theirs, "{}", folder);
     }
 }

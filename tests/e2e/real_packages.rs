@@ -193,6 +193,48 @@ fn packages_of_removed_apis_are_installed() {
     }
 }
 
+/// A package that installs zookeeper as it is, and waits for it, as the demo of flink in KUDO's repository does.
+#[test]
+fn a_package_that_installs_zookeeper_is_installed() {
+    let Some(folder) = shared::find("packages/zookeeper/operator") else { return };
+    let (cluster, _) = Interlock::shared();
+    if !cluster.has_workloads() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("templates")).unwrap();
+    let write = |file: &str, text: &str| std::fs::write(dir.path().join(file), text).unwrap();
+    write(
+        "operator.yaml",
+        &format!(
+            "name: demo\noperatorVersion: 0.1.0\nkubernetesVersion: 1.15.0\n\
+             tasks:\n- name: zookeeper\n  kind: KudoOperator\n  \
+             spec: {{package: {}, parameterFile: zk.yaml, instanceName: zk}}\n\
+             plans: {{deploy: {{strategy: serial, phases: [{{name: dependencies, strategy: serial, steps: \
+             [{{name: zookeeper, tasks: [zookeeper]}}]}}]}}}}\n",
+            folder.display()
+        ),
+    );
+    write("params.yaml", "parameters: [{name: NODES, default: '1'}]\n");
+    write("templates/zk.yaml", "NODE_COUNT: {{ .Params.NODES }}\nMEMORY: 512Mi\n");
+    let ns = cluster.namespace("demo");
+    let user = ns.user("alice");
+    let demo = dir.path().display().to_string();
+    let out = package(&user, &ns, &["install", &demo, "--instance", "demo", "--wait"]).ok();
+    assert!(out.contains("ready: plan deploy is COMPLETE"), "{out}");
+    let zookeeper = instance(&user, "zk");
+    assert_eq!(zookeeper["status"]["planStatus"]["deploy"]["status"], "COMPLETE");
+    assert_eq!(zookeeper["spec"]["parameters"], json!({"NODE_COUNT": "1", "MEMORY": "512Mi"}));
+    assert_eq!(user.get("statefulset", "zk-zookeeper").unwrap()["status"]["readyReplicas"], 1);
+
+    change(&user, "demo", &json!({"NODES": "3"})).ok();
+    let before = run_of(&instance(&user, "demo"), "deploy");
+    await_run(&user, "demo", "deploy", &before);
+    assert_eq!(user.get("statefulset", "zk-zookeeper").unwrap()["spec"]["replicas"], 3);
+    package(&user, &ns, &["uninstall", "--instance", "demo", "--wait"]).ok();
+    await_names(&user, "instances.kudo.dev,statefulsets", &[]);
+}
+
 /// Installs a package with a Pipe task. A Pod on a fake node runs what is executed in it on this machine, so the files
 /// that its init container would make are made here.
 fn install_with_files(operator: &str, files: &[&str], assert: impl FnOnce(&Client)) {

@@ -10,6 +10,7 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Po
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use super::dependencies::PackageTree;
 use super::{rights, versions};
 use crate::cli::error::{CliError, api, of_api};
 use crate::cli::follow::{Follower, PlanEnd};
@@ -18,7 +19,7 @@ use crate::cli::{instances, output, watch};
 
 /// The wanted Instance.
 pub(super) struct WantedInstance<'a> {
-    pub(super) package: &'a PackageBundle,
+    pub(super) tree: &'a PackageTree,
     pub(super) name: &'a str,
     pub(super) parameters: &'a BTreeMap<String, String>,
     /// How long to wait for its plan, if at all.
@@ -37,8 +38,16 @@ impl PackageNamespace {
         Ok(Self { client, namespace })
     }
 
-    /// Whether the cluster is new enough; only major and minor count, as for KUDO.
-    pub(super) async fn check_version(&self, package: &PackageBundle) -> Result<(), CliError> {
+    /// Whether the cluster is new enough for a package and those that it installs.
+    pub(super) async fn check_versions(&self, tree: &PackageTree) -> Result<(), CliError> {
+        for package in tree.installed.iter().chain([&tree.package]) {
+            self.check_version(package).await?;
+        }
+        Ok(())
+    }
+
+    /// Only major and minor count, as for KUDO.
+    async fn check_version(&self, package: &PackageBundle) -> Result<(), CliError> {
         let Some(wanted) = &package.kubernetes_version else { return Ok(()) };
         let Some(needed) = versions::parse(wanted) else {
             return Err(CliError::usage(format!("kubernetesVersion {wanted} is no version"))
@@ -69,7 +78,7 @@ impl PackageNamespace {
     }
 
     pub(super) async fn install(&self, wanted: WantedInstance<'_>) -> Result<(), CliError> {
-        let WantedInstance { package, name, parameters, limit } = wanted;
+        let WantedInstance { tree, name, parameters, limit } = wanted;
         if self.found(name).await?.is_some() {
             return Err(CliError::refused(format!(
                 "cannot install instance '{name}' because an instance of that name already exists in namespace {}",
@@ -77,14 +86,14 @@ impl PackageNamespace {
             ))
             .next("choose another name with --instance, or upgrade it: `interlock package upgrade`"));
         }
-        self.ensure_version(package).await?;
-        let instance = self.create::<Instance>(package.instance(name, parameters)).await?;
+        self.ensure_versions(tree).await?;
+        let instance = self.create::<Instance>(tree.package.instance(name, parameters)).await?;
         output::line(&format!("instance {}/{name} created", self.namespace))?;
         self.wait_for_plan(name, &read(instance)?, limit).await
     }
 
     pub(super) async fn upgrade(&self, wanted: WantedInstance<'_>) -> Result<(), CliError> {
-        let WantedInstance { package, name, parameters, limit } = wanted;
+        let WantedInstance { tree, name, parameters, limit } = wanted;
         let Some(instance) = self.found(name).await? else {
             return Err(self.missing(name).await);
         };
@@ -98,9 +107,9 @@ impl PackageNamespace {
                     "install the version that it refers to: `interlock package install --skip-instance DIR`",
                 ));
         };
-        compare(&old.spec, package)?;
-        self.ensure_version(package).await?;
-        let mut spec = json!({ "operatorVersion": { "name": package.operator_version_name } });
+        compare(&old.spec, &tree.package)?;
+        self.ensure_versions(tree).await?;
+        let mut spec = json!({ "operatorVersion": { "name": tree.package.operator_version_name } });
         if !parameters.is_empty() {
             spec["parameters"] = json!(parameters);
         }
@@ -141,8 +150,29 @@ impl PackageNamespace {
         output::line(&format!("instance {}/{name} deleted", self.namespace))
     }
 
+    /// Creates Operator and OperatorVersion of a package and of those that it installs, unless they exist.
+    pub(super) async fn ensure_versions(&self, tree: &PackageTree) -> Result<(), CliError> {
+        let namespace = &self.namespace;
+        let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), namespace);
+        for name in &tree.elsewhere {
+            let what = format!("OperatorVersion {namespace}/{name}");
+            let found = versions.get_opt(name).await.map_err(api(format!("{what} cannot be read")))?;
+            if found.is_none() {
+                return Err(CliError::unreached(format!("{what} does not exist, and the package installs it"))
+                    .next(
+                        "install it first: `interlock package install --skip-instance DIR`; or write its folder as \
+                         package into the task of operator.yaml",
+                    ));
+            }
+        }
+        for package in tree.installed.iter().chain([&tree.package]) {
+            self.ensure_version(package).await?;
+        }
+        Ok(())
+    }
+
     /// Creates Operator and OperatorVersion, unless they exist.
-    pub(super) async fn ensure_version(&self, package: &PackageBundle) -> Result<(), CliError> {
+    async fn ensure_version(&self, package: &PackageBundle) -> Result<(), CliError> {
         let namespace = &self.namespace;
         let operators: Api<Operator> = Api::namespaced(self.client.clone(), namespace);
         let name = &package.operator_name;

@@ -9,12 +9,13 @@ use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 
 use self::cluster::{PackageNamespace, WantedInstance};
-pub(super) use self::source::read as read_package;
+pub(super) use self::dependencies::read_package;
 use self::values::ParameterFlags;
 use super::flags::{Limit, namespaced_name};
 use super::target::{TargetFlags, block_on};
 
 mod cluster;
+mod dependencies;
 mod render;
 mod rights;
 mod source;
@@ -33,7 +34,7 @@ pub struct PackageArguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Installs a package: Operator, OperatorVersion and an Instance.
+    /// Installs a package, and those that it names by their folders: Operator, OperatorVersion and an Instance.
     Install(InstallFlags),
     /// Upgrades an Instance to a newer version of its package.
     Upgrade(UpgradeFlags),
@@ -130,33 +131,35 @@ async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
     let flags = arguments.target;
     match arguments.verb {
         Verb::Install(install) => {
-            let package = source::read(&install.dir)?;
+            let tree = dependencies::read(&install.dir)?;
+            let package = &tree.package;
             let parameters = values::read(&install.parameters.given, &install.parameters.files)?;
-            values::check(&package, &parameters)?;
+            values::check(package, &parameters)?;
             if !install.skip_instance {
-                values::complete(&package, &parameters)?;
+                values::complete(package, &parameters)?;
             }
             let target = PackageNamespace::connect(&flags).await?;
-            target.check_version(&package).await?;
+            target.check_versions(&tree).await?;
             target.warn_of_rights(&install.account.packages_service_account).await;
             let name = install.instance.unwrap_or_else(|| package.default_instance_name());
             if install.skip_instance {
-                return Ok(target.ensure_version(&package).await?);
+                return Ok(target.ensure_versions(&tree).await?);
             }
             let limit = install.wait.limit();
-            let wanted = WantedInstance { package: &package, name: &name, parameters: &parameters, limit };
+            let wanted = WantedInstance { tree: &tree, name: &name, parameters: &parameters, limit };
             target.install(wanted).await?;
         }
         Verb::Upgrade(upgrade) => {
-            let package = source::read(&upgrade.dir)?;
+            let tree = dependencies::read(&upgrade.dir)?;
+            let package = &tree.package;
             let parameters = values::read(&upgrade.parameters.given, &upgrade.parameters.files)?;
-            values::check(&package, &parameters)?;
+            values::check(package, &parameters)?;
             let target = PackageNamespace::connect(&flags).await?;
-            target.check_version(&package).await?;
+            target.check_versions(&tree).await?;
             target.warn_of_rights(&upgrade.account.packages_service_account).await;
             let name = upgrade.instance.unwrap_or_else(|| package.default_instance_name());
             let limit = upgrade.wait.limit();
-            let wanted = WantedInstance { package: &package, name: &name, parameters: &parameters, limit };
+            let wanted = WantedInstance { tree: &tree, name: &name, parameters: &parameters, limit };
             target.upgrade(wanted).await?;
         }
         Verb::Uninstall(uninstall) => {

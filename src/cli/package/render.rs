@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use go_template::yaml;
-use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::suggest;
 use interlock_core::api::values::Values;
@@ -15,14 +14,11 @@ use interlock_core::engine::manifests::{self, RenderedObject, TaskManifests};
 use interlock_core::engine::render_cache::Rendered;
 use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
 use interlock_core::engine::seed::Seed;
-use interlock_core::engine::tasks;
 use interlock_core::package::Package;
-use interlock_core::package::bundle::PackageBundle;
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::values::ParameterFlags;
-use super::{source, values};
+use super::{dependencies, values};
 use crate::cli::error::CliError;
 use crate::cli::generator::GeneratorFlags;
 use crate::cli::{exit, output};
@@ -73,16 +69,11 @@ pub(super) fn main(flags: &RenderFlags, namespace: Option<&str>) -> ExitCode {
 
 /// What is printed, and an error for each task that does not render.
 fn rendered(flags: &RenderFlags, namespace: &str) -> Result<(String, Vec<CliError>), CliError> {
-    let wrong = |why: String| {
-        CliError::usage("the package cannot be used").place(flags.dir.display().to_string()).why(why)
-    };
-    let bundle = PackageBundle::read(&source::files(&flags.dir)?, tasks::client_problems)
-        .map_err(|error| wrong(error.to_string()))?;
+    let bundle = dependencies::read_package(&flags.dir)?;
     let given = values::read(&flags.parameters.given, &flags.parameters.files)?;
     values::check(&bundle, &given)?;
     values::complete(&bundle, &given)?;
-    let spec = OperatorVersionSpec::deserialize(&bundle.operator_version["spec"])
-        .map_err(|error| wrong(error.to_string()))?;
+    let spec = dependencies::spec(&flags.dir, &bundle)?;
     let package = Package::new(NamespacedName::new(namespace, &bundle.operator_version_name), spec);
     let plans = plans(&package, flags.plan.as_deref())?;
     let instance = InstanceId {

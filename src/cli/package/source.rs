@@ -4,24 +4,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::engine::tasks;
 use interlock_core::package::bundle::{PackageBundle, PackageFiles};
-use serde::Deserialize;
 
 use crate::cli::error::CliError;
 
-/// Reads a package.
-pub(in crate::cli) fn read(dir: &Path) -> Result<PackageBundle, CliError> {
-    let wrong = || CliError::usage("the package cannot be used").place(dir.display().to_string());
-    let packaged = PackageBundle::read(&files(dir)?, tasks::client_problems)
-        .map_err(|error| wrong().why(error.to_string()))?;
-    let spec = OperatorVersionSpec::deserialize(&packaged.operator_version["spec"])
-        .map_err(|error| wrong().why(error.to_string()))?;
-    if let Some(problem) = spec.tasks.iter().flatten().find_map(tasks::not_installable) {
-        return Err(wrong().why(problem));
-    }
-    Ok(packaged)
+/// Reads a package, with the packages that its tasks install as it names them.
+pub(super) fn read(dir: &Path) -> Result<PackageBundle, CliError> {
+    PackageBundle::read(&files(dir)?, tasks::client_problems).map_err(|error| unusable(dir, &error))
+}
+
+/// The error of a package whose files are there.
+pub(super) fn unusable(dir: &Path, why: &dyn std::fmt::Display) -> CliError {
+    CliError::usage("the package cannot be used").place(dir.display().to_string()).why(why.to_string())
 }
 
 /// Reads the files of a package, whatever they hold.
@@ -127,13 +122,5 @@ mod tests {
         assert!(error.contains("params.yaml cannot be read"), "{error}");
         let error = files(Path::new("no/such")).unwrap_err().text();
         assert!(error.contains("no/such is not a folder"), "{error}");
-    }
-
-    #[test]
-    fn a_package_that_installs_others_is_refused() {
-        let operator = "name: a\noperatorVersion: 1.0.0\ntasks: [{name: dep, kind: KudoOperator, spec: {package: ../b}}]";
-        let dir = package(&[("operator.yaml", operator), ("params.yaml", "{}")]);
-        let error = read(dir.path()).unwrap_err().text();
-        assert!(error.contains("task dep is of kind KudoOperator"), "{error}");
     }
 }

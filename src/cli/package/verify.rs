@@ -4,16 +4,15 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::engine::removed_apis::RemovedApi;
 use interlock_core::engine::validate::PackageProblem;
 use interlock_core::engine::{rendered_kinds, tasks, validate};
 use interlock_core::package::Package;
-use interlock_core::package::bundle::{PackageBundle, PackageError};
-use serde::Deserialize;
+use interlock_core::package::bundle::PackageBundle;
 
-use super::source;
+use super::dependencies::PackageTree;
+use super::{dependencies, source};
 use crate::cli::error::CliError;
 use crate::cli::exit;
 
@@ -42,24 +41,41 @@ pub(super) fn main(dir: &Path) -> ExitCode {
 
 fn verify(dir: &Path) -> Result<Verified, CliError> {
     let files = source::files(dir)?;
-    let read = PackageBundle::read(&files, tasks::client_problems).and_then(|bundle| {
-        let spec = OperatorVersionSpec::deserialize(&bundle.operator_version["spec"]);
-        spec.map(|spec| (bundle, spec)).map_err(|error| PackageError::Tasks(vec![error.to_string()]))
-    });
-    Ok(match read {
-        Ok((bundle, spec)) => {
-            let package = Package::new(NamespacedName::new("", bundle.operator_version_name), spec);
-            Verified {
-                package: format!("{} {}", bundle.operator_name, bundle.version),
-                findings: findings(&package),
-            }
+    Ok(match PackageBundle::read(&files, tasks::client_problems) {
+        Ok(bundle) => {
+            let findings = dependencies::read(dir).and_then(|tree| whole(dir, &tree));
+            Verified { package: title(&bundle), findings: findings.unwrap_or_else(|error| unread(&error)) }
         }
-        Err(error) => {
-            let errors = error.to_string().lines().map(str::to_owned).collect();
-            let findings = Findings { errors, warnings: Vec::new() };
-            Verified { package: dir.display().to_string(), findings }
-        }
+        Err(error) => Verified { package: dir.display().to_string(), findings: unread(&error) },
     })
+}
+
+/// What is said of a package that cannot be read, or whose children cannot be.
+fn unread(error: &dyn std::error::Error) -> Findings {
+    Findings { errors: error.to_string().lines().map(str::to_owned).collect(), warnings: Vec::new() }
+}
+
+fn title(bundle: &PackageBundle) -> String {
+    format!("{} {}", bundle.operator_name, bundle.version)
+}
+
+/// What a package is like with those that it installs.
+fn whole(dir: &Path, tree: &PackageTree) -> Result<Findings, CliError> {
+    let package = |bundle: &PackageBundle| {
+        let name = NamespacedName::new("", &bundle.operator_version_name);
+        Ok::<_, CliError>(Package::new(name, dependencies::spec(dir, bundle)?))
+    };
+    let mut whole = findings(&package(&tree.package)?);
+    for bundle in &tree.installed {
+        let below = |found: String| format!("package {}: {found}", title(bundle));
+        let Findings { errors, warnings } = findings(&package(bundle)?);
+        whole.errors.extend(errors.into_iter().map(below));
+        whole.warnings.extend(warnings.into_iter().map(below));
+    }
+    whole.warnings.extend(tree.elsewhere.iter().map(|name| {
+        format!("OperatorVersion {name} has to be in the namespace before: a task installs it, and names no folder of it")
+    }));
+    Ok(whole)
 }
 
 impl Verified {
@@ -90,7 +106,6 @@ fn findings(package: &Package) -> Findings {
     if problems.more > 0 {
         errors.push(format!("and {} more", problems.more));
     }
-    errors.extend(package.spec.tasks.iter().flatten().filter_map(tasks::not_installable));
     let removed = rendered_kinds::removed(package);
     Findings { errors, warnings: removed.into_iter().map(converted).collect() }
 }
@@ -147,5 +162,38 @@ mod tests {
         let unread = said("name: [", "");
         assert!(unread.starts_with("error: operator.yaml: "), "{unread}");
         assert!(unread.ends_with("package DIR is not valid: 1 error, 0 warnings\n"), "{unread}");
+    }
+
+    #[test]
+    fn what_it_installs_is_verified_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| {
+            let file = dir.path().join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        let task =
+            |name: &str, package: &str| format!("{{name: {name}, kind: KudoOperator, spec: {{{package}}}}}");
+        let tasks = [task("db", "package: ../db"), task("cache", "package: cache, operatorVersion: 2.0.0")]
+            .join(", ");
+        write("web/operator.yaml", &format!("name: web\noperatorVersion: 1.0.0\ntasks: [{tasks}]\n"));
+        write("web/params.yaml", "parameters: []\n");
+        write("db/params.yaml", "parameters: []\n");
+        write("db/operator.yaml", &OPERATOR.replace("name: web", "name: db").replace("TASK", "gone"));
+        let said = || verify(&dir.path().join("web")).unwrap().text();
+        assert_eq!(
+            said(),
+            "error: package ../db: the package cannot be used: operator.yaml: task make missing template: pdb.yaml\n\
+             package web 1.0.0 is not valid: 1 error, 0 warnings\n"
+        );
+        write("db/templates/pdb.yaml", "");
+        assert_eq!(
+            said(),
+            "warning: OperatorVersion cache-2.0.0 has to be in the namespace before: a task installs it, and names no \
+             folder of it\n\
+             error: package db 1.0.0: spec.plans[deploy].phases[0].steps[0].tasks[0]: there is no task \"gone\"; add \
+             the task to spec.tasks, or name another\n\
+             package web 1.0.0 is not valid: 1 error, 1 warning\n"
+        );
     }
 }

@@ -82,10 +82,3 @@ pub fn client_problems(task: &Task, files: &BTreeMap<String, String>) -> Vec<Str
     let missing = missing.map(|named| format!("task {name} missing template: {}", named.file));
     kind.client_problems(name, &spec).into_iter().chain(missing).collect()
 }
-
-/// Why `interlock package` does not install a package with a task.
-pub fn not_installable(task: &Task) -> Option<String> {
-    let kind = kind(task)?;
-    let why = kind.not_installable()?;
-    Some(format!("task {} is of kind {}: {why}", task.name.as_deref().unwrap_or_default(), kind.name()))
-}

@@ -36,11 +36,6 @@ pub trait TaskKind: Sync {
     fn client_problems(&self, _name: &str, _spec: &TaskSpec) -> Vec<String> {
         Vec::new()
     }
-
-    /// Why `interlock package` does not install packages with a task of this kind.
-    fn not_installable(&self) -> Option<&'static str> {
-        None
-    }
 }
 
 /// A valid task.

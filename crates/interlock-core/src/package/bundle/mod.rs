@@ -95,6 +95,17 @@ pub struct PackageBundle {
     pub must_be_given: Vec<String>,
 }
 
+/// A task that installs another package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackagedChild {
+    /// Name of the task.
+    pub task: String,
+    /// The other package as `operator.yaml` names it: an operator, or a path.
+    pub package: String,
+    /// Place of the task among all.
+    index: usize,
+}
+
 /// Finds the faults of a task, among the templates of its package.
 pub type CheckTask = fn(&Task, &BTreeMap<String, String>) -> Vec<String>;
 
@@ -137,6 +148,31 @@ impl PackageBundle {
             operator_version_name,
             must_be_given,
         })
+    }
+
+    /// The tasks that install other packages.
+    pub fn children(&self) -> Vec<PackagedChild> {
+        let tasks = self.operator_version["spec"]["tasks"].as_array();
+        let child = |(index, task): (usize, &Value)| {
+            let package = task["spec"]["package"].as_str().filter(|_| task["kind"] == CHILD_KIND)?;
+            let task = task["name"].as_str().unwrap_or_default().to_owned();
+            Some(PackagedChild { task, package: package.to_owned(), index })
+        };
+        tasks.into_iter().flatten().enumerate().filter_map(child).collect()
+    }
+
+    /// Names the package that a task installs as a cluster knows it (KUDO
+    /// `kudoctl/resources/dependencies/resolve.go`).
+    pub fn resolve(&mut self, child: &PackagedChild, package: &Self) {
+        let found = &package.operator_version["spec"];
+        let spec = &mut self.operator_version["spec"]["tasks"][child.index]["spec"];
+        spec["package"] = json!(package.operator_name);
+        spec["operatorVersion"] = json!(package.version);
+        let app_version = found["appVersion"].as_str().unwrap_or_default();
+        match (spec.as_object_mut(), app_version) {
+            (Some(spec), "") => drop(spec.remove("appVersion")),
+            (_, app_version) => spec["appVersion"] = json!(app_version),
+        }
     }
 
     /// Default name of an Instance.

@@ -203,3 +203,30 @@ fn an_unknown_kind_of_task_is_answered_with_the_known_ones() {
     assert!(unknown.starts_with(known), "{unknown}");
     assert_eq!(toggle, "operator.yaml: toggle task u does not have parameter specified");
 }
+
+/// The tasks of a package, with that one resolved to a package of this version.
+fn resolved(task: &str, app_version: &str) -> (Vec<PackagedChild>, Value) {
+    let operator = |rest: &str| format!("name: x\noperatorVersion: 1.0.0\n{rest}");
+    let read = |text: &str| PackageBundle::read(&source(text, "{}"), client_problems).unwrap();
+    let child = read(&format!("name: zoo\noperatorVersion: 0.3.1\n{app_version}"));
+    let mut package = read(&operator(&format!(
+        "tasks: [{{name: a, kind: Dummy, spec: {{package: no}}}}, {{name: zk, kind: KudoOperator, spec: {task}}}]"
+    )));
+    let children = package.children();
+    package.resolve(&children[0], &child);
+    (children, package.operator_version["spec"]["tasks"][1]["spec"].clone())
+}
+
+#[rstest]
+#[case::by_its_folder("{package: ../zoo, instanceName: zk}", "appVersion: '3.4'", json!({"package": "zoo", "instanceName": "zk", "operatorVersion": "0.3.1", "appVersion": "3.4"}))]
+#[case::with_another_version("{package: ../zoo, operatorVersion: '9', appVersion: '9'}", "", json!({"package": "zoo", "operatorVersion": "0.3.1"}))]
+fn a_child_is_named_as_a_cluster_knows_it(
+    #[case] task: &str,
+    #[case] app_version: &str,
+    #[case] expected: Value,
+) {
+    let (children, spec) = resolved(task, app_version);
+    assert_eq!(children.len(), 1);
+    assert_eq!((children[0].task.as_str(), children[0].package.as_str()), ("zk", "../zoo"));
+    assert_eq!(spec, expected);
+}

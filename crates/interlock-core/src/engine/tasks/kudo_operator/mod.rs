@@ -66,10 +66,6 @@ impl TaskKind for KudoOperator {
     fn templates<'a>(&self, spec: &'a TaskSpec) -> Vec<TemplateRef<'a>> {
         TemplateRef::one("parameterFile", spec.parameter_file.as_deref())
     }
-
-    fn not_installable(&self) -> Option<&'static str> {
-        Some("packages that install other packages are not supported")
-    }
 }
 
 impl KudoOperatorTask<'_> {
