@@ -22,6 +22,7 @@ peers: testbed
 	@tests/peers/kudo/build >/dev/null
 	@tests/peers/kstatus/build >/dev/null
 	@tests/peers/gotemplate/build >/dev/null
+	@tests/peers/strategicmerge/build >/dev/null
 	@tests/peers/helm/build >/dev/null
 	@tests/peers/promtool/build >/dev/null
 

@@ -34,6 +34,8 @@ mod layers;
 mod lifecycle;
 mod limits;
 mod manifests;
+mod merge_schema;
+mod merges;
 mod monitoring;
 mod namespaces;
 mod neighbours;

@@ -23,6 +23,8 @@ use serde_json::{Value, json};
 
 mod compared;
 mod grid;
+mod merged_objects;
+mod merges;
 #[path = "../support/process.rs"]
 #[allow(dead_code, reason = "a test needs the builds alone")]
 mod process;

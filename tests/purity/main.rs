@@ -26,7 +26,7 @@ const CORE: Crate = Crate {
     sources: "crates/interlock-core/src",
     floors: &[
         &["api"],
-        &["certificate", "effect"],
+        &["certificate", "effect", "strategic_merge"],
         &["package", "reconcile", "topology"],
         &["engine"],
         &["admission"],

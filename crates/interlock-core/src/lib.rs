@@ -15,4 +15,5 @@ pub mod engine;
 pub mod kinds;
 pub mod package;
 pub mod reconcile;
+pub mod strategic_merge;
 pub mod topology;

@@ -1,16 +1,19 @@
 //! The three-way merge of an object: last applied, desired and live state.
 //!
 //! The result is a JSON merge patch (RFC 7396) for every kind. It removes fields that were applied
-//! before and are not desired any more, and keeps additions of others, also inside the elements of
-//! a list, as long as nothing of ours in that list changes (KUDO `task_apply.go: patchResource`,
-//! which sends its patch on every pass).
+//! before and are not desired any more, and keeps additions of others (KUDO `task_apply.go:
+//! patchResource`, which sends its patch on every pass). Built-in kinds are merged strategically:
+//! additions of others to a list whose elements have a key stay, too. Inside the lists of other
+//! kinds they stay as long as nothing of ours in that list changes.
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::api::map::{NotAMap, map_at};
 use crate::api::meta;
-use crate::api::object::annotation;
+use crate::api::object::{Gvk, annotation};
+use crate::strategic_merge::schema::ObjectType;
+use crate::strategic_merge::three_way;
 
 /// Why no patch can be computed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -30,7 +33,16 @@ pub fn configuration(wanted: &Value) -> String {
 
 /// The desired object as it is first written: with its own text as annotation.
 pub fn annotated(wanted: &Value) -> Result<Value, NotAMap> {
-    with_configuration(wanted, configuration(wanted))
+    let object = match built_in(wanted) {
+        Some(_) => &three_way::without_directives(wanted),
+        None => wanted,
+    };
+    with_configuration(object, configuration(wanted))
+}
+
+/// How the fields of an object of a built-in kind are merged.
+fn built_in(object: &Value) -> Option<ObjectType> {
+    ObjectType::of_kind(&Gvk::of(object)?)
 }
 
 fn with_configuration(wanted: &Value, text: String) -> Result<Value, NotAMap> {
@@ -54,7 +66,13 @@ pub fn patch(wanted: &Value, current: &Value, owner: &str) -> Result<Option<Valu
     let mut modified = with_configuration(wanted, text)?;
     let owners = map_at(&mut modified, &["metadata"])?.remove(OWNERS).unwrap_or_default();
     let mut patch = match (modified.as_object(), current.as_object()) {
-        (Some(modified), Some(current)) => difference(original.as_object(), modified, current),
+        (Some(modified), Some(current)) => match built_in(wanted) {
+            Some(of) => {
+                let merged = three_way::merge(original.as_object(), modified, current.clone(), of);
+                change(current, &merged)
+            }
+            None => difference(original.as_object(), modified, current),
+        },
         _ => Map::new(),
     };
     if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -119,6 +137,26 @@ fn drop_empty(value: &mut Value) {
 }
 
 type Object = Map<String, Value>;
+
+/// The JSON merge patch from one object to another.
+fn change(current: &Object, merged: &Object) -> Object {
+    let gone =
+        current.keys().filter(|name| !merged.contains_key(*name)).map(|name| (name.clone(), Value::Null));
+    let mut patch: Object = gone.collect();
+    for (name, wanted) in merged {
+        match (current.get(name), wanted) {
+            (Some(Value::Object(found)), Value::Object(wanted)) => {
+                let inner = change(found, wanted);
+                if !inner.is_empty() {
+                    patch.insert(name.clone(), Value::Object(inner));
+                }
+            }
+            (Some(found), wanted) if found == wanted => {}
+            _ => drop(patch.insert(name.clone(), wanted.clone())),
+        }
+    }
+    patch
+}
 
 /// The fields of an object that must change; null counts as absent, as for the API server.
 fn difference(original: Option<&Object>, modified: &Object, current: &Object) -> Object {
@@ -206,6 +244,24 @@ mod tests {
             json!({"annotations": {"run": "2", meta::LAST_APPLIED_CONFIGURATION: configuration(&wanted)}})
         );
         assert_eq!(got, if patch == json!({}) { json!({}) } else { json!({"spec": patch}) });
+    }
+
+    #[rstest]
+    #[case::built_in("v1", "Pod", json!([{"name": "a", "image": "2"}, {"name": "x", "image": "1"}]))]
+    #[case::custom("example.com/v1", "Pod", json!([{"name": "a", "image": "2"}]))]
+    fn lists_of_built_in_kinds_are_merged_by_their_keys(
+        #[case] api_version: &str,
+        #[case] kind: &str,
+        #[case] containers: Value,
+    ) {
+        let pod = |containers: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": {"containers": containers}});
+        let applied = pod(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
+        let current = pod(json!([
+            {"name": "a", "image": "1"}, {"name": "x", "image": "1"}, {"name": "b", "image": "1"},
+        ]));
+        let wanted = pod(json!([{"name": "a", "image": "2"}]));
+        let patch = super::patch(&wanted, &live(&applied, current), "uid-1").unwrap().unwrap();
+        assert_eq!(patch["spec"], json!({"containers": containers}));
     }
 
     #[test]

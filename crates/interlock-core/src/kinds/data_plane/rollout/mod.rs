@@ -14,7 +14,6 @@ pub mod gates;
 pub mod healing;
 pub mod history;
 pub mod housekeeping;
-mod list_keys;
 pub mod live;
 pub mod object_side;
 pub mod phase;

@@ -10,9 +10,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::invalid::{FieldPlace, InvalidTemplate, TemplateProblem};
-use crate::kinds::data_plane::rollout::list_keys::ListKey;
+use crate::strategic_merge::directive::{DIRECTIVE, Directive};
+use crate::strategic_merge::list_key::ListKey;
 
-const DIRECTIVE: &str = "$patch";
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 const HOOKS: [&str; 2] = ["postStart", "preStop"];
 const HANDLERS: [&str; 5] = ["exec", "grpc", "httpGet", "sleep", "tcpSocket"];
@@ -215,23 +215,8 @@ fn references(value: &str) -> impl Iterator<Item = &str> {
     value.split("$(").skip(1).filter_map(|rest| rest.split_once(')')).map(|(name, _)| name)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Directive {
-    Merge,
-    Replace,
-    Delete,
-}
-
 fn directive(object: &Object, place: &FieldPlace<'_>) -> Result<Directive, InvalidTemplate> {
-    match object.get(DIRECTIVE) {
-        None => Ok(Directive::Merge),
-        Some(value) => match value.as_str() {
-            Some("merge") => Ok(Directive::Merge),
-            Some("replace") => Ok(Directive::Replace),
-            Some("delete") => Ok(Directive::Delete),
-            _ => Err(place.field(DIRECTIVE).has(TemplateProblem::Directive)),
-        },
-    }
+    Directive::of(object).ok_or_else(|| place.field(DIRECTIVE).has(TemplateProblem::Directive))
 }
 
 #[cfg(test)]

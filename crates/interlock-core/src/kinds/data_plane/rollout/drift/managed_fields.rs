@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::kinds::data_plane::rollout::list_keys::ListKey;
+use crate::strategic_merge::list_key::ListKey;
 
 type Fields = Map<String, Value>;
 

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::list_keys::ListKey;
+use crate::strategic_merge::list_key::ListKey;
 use quantity::Quantity;
 
 /// Fields that hold a map of quantities.

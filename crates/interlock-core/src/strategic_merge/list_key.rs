@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 /// A member of the key, with what it is where an element leaves it out.
-type Member = (&'static str, Option<&'static str>);
+pub(super) type Member = (&'static str, Option<&'static str>);
 
 /// The key of the elements of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,16 @@ const KEYS: [(&str, ListKey); 17] = [
 ];
 
 impl ListKey {
+    /// Of these members.
+    pub(super) fn new(members: &'static [Member]) -> Self {
+        Self(members)
+    }
+
+    /// A member of a key. The API server sets the protocol of a port that names none.
+    pub(super) fn member(name: &'static str) -> Member {
+        (name, (name == "protocol").then_some("TCP"))
+    }
+
     /// The key of a list in a pod template.
     pub fn of_pod_template(field: &str) -> Option<Self> {
         KEYS.iter().find(|(name, _)| *name == field).map(|(_, key)| *key)
