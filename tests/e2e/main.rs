@@ -44,6 +44,7 @@ mod packages;
 mod pipes;
 mod plans;
 mod process;
+mod prune;
 mod real_packages;
 mod removed_apis;
 mod requests;

@@ -11,6 +11,7 @@ pub mod execute;
 pub mod executor;
 pub mod flow;
 mod gate;
+mod inventory;
 mod not_served;
 pub mod patches;
 pub mod plan_intent;

@@ -52,7 +52,8 @@ pub async fn prune(ctx: &InstanceContext, subject: &InstanceView) -> Result<(), 
     revisions::prune(&ctx.bookkeeping, &owner(subject), keep, 0).await
 }
 
-fn owner(subject: &InstanceView) -> RevisionOwner<'_> {
+/// The Instance as the owner of its ControllerRevisions.
+pub fn owner(subject: &InstanceView) -> RevisionOwner<'_> {
     RevisionOwner {
         api_version: meta::KUDO_API_VERSION,
         kind: "Instance",

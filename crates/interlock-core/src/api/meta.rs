@@ -67,6 +67,9 @@ pub const STEP_DEADLINE: &str = "interlock.dev/step-deadline";
 /// Annotation on Instances and OperatorVersions: how long after the deletion of an Instance its
 /// cleanup may keep failing.
 pub const CLEANUP_PATIENCE: &str = "interlock.dev/cleanup-patience";
+/// Annotation on Instances and OperatorVersions: `true` where a plan removes objects that it applied once and no longer
+/// renders.
+pub const PRUNE: &str = "interlock.dev/prune";
 /// Annotation of a child of a DataPlane: a short hash of the applied body, which distinguishes a later edit from a
 /// change of the body.
 pub const APPLIED_HASH: &str = "interlock.dev/applied-hash";
@@ -101,6 +104,8 @@ pub const REASON: &str = "plan.interlock.dev/reason";
 pub const REQUESTED_BY: &str = "plan.interlock.dev/requested-by";
 /// Label on the ControllerRevisions that keep specs too large for the annotation: uid of the owner.
 pub const REVISION_OF: &str = "interlock.dev/revision-of";
+/// Label on the ControllerRevisions that keep an inventory: uid of the Instance.
+pub const INVENTORY_OF: &str = "interlock.dev/inventory-of";
 /// Type of the Secrets that Interlock 0.1 kept such specs in.
 pub const SPEC_SECRET_TYPE: &str = "interlock.dev/spec";
 

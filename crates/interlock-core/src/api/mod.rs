@@ -12,6 +12,7 @@ pub mod condition;
 pub mod display;
 pub mod docs;
 pub mod interlock;
+pub mod inventory;
 pub mod json;
 pub mod kong;
 pub mod kudo;

@@ -1,6 +1,7 @@
 //! ControllerRevisions (`apps/v1`) that keep a spec: one that is too large for the annotation
-//! `interlock.dev/last-applied-spec`, or one of the history of a DataPlane. Their names, and the spec as gzipped
-//! JSON in parts. The two sets have different names and labels, so that the cleanup of one leaves the other alone.
+//! `interlock.dev/last-applied-spec`, or one of the history of a DataPlane; and those that keep the inventory of an
+//! Instance. Their names, and the content as gzipped JSON in parts. The sets have different names and labels, so that
+//! the cleanup of one leaves the others alone.
 //!
 //! StatefulSets keep their specs in them, too: they are immutable, and the role `view` can read
 //! them, as it can the object itself.
@@ -87,6 +88,16 @@ pub fn parts(owner: &RevisionOwner<'_>, hash: &SpecHash, spec: &str) -> std::io:
 /// A spec, given as JSON, in the parts that keep it in the history of a DataPlane.
 pub fn history_parts(owner: &RevisionOwner<'_>, hash: &SpecHash, spec: &str) -> std::io::Result<Vec<Value>> {
     kept(owner, meta::HISTORY_OF, &history_of(&owner.key.name), hash, spec)
+}
+
+/// An inventory, given as JSON, in the parts that keep it.
+pub fn inventory_parts(
+    owner: &RevisionOwner<'_>,
+    hash: &SpecHash,
+    inventory: &str,
+) -> std::io::Result<Vec<Value>> {
+    let prefix = format!("{}-inventory", owner.key.name);
+    kept(owner, meta::INVENTORY_OF, &prefix, hash, inventory)
 }
 
 fn kept(

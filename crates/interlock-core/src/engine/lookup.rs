@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::api::interlock::Adoption;
+use crate::api::inventory::Inventory;
 use crate::api::kudo::PlanStatus;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::effect::{ApiFailure, Effect, FileRead, Note, PodFile};
@@ -62,6 +63,8 @@ pub struct Observed {
     pub adoption: Adoption,
     /// What is wrong with the packages that the plan installs; looked up where a run starts.
     pub dependencies: Option<DependencyProblem>,
+    /// The inventory of the Instance, once it was read.
+    pub inventory: Option<Inventory>,
 }
 
 /// Something that must be looked up before the pass can go on.
@@ -76,6 +79,8 @@ pub enum Query {
     Certainly(ObjectKey),
     /// A file of a Pod.
     File(PodFile),
+    /// The inventory of the Instance.
+    Inventory,
 }
 
 /// A run in progress: its entry in `planStatus`, and the tasks that are done.
@@ -145,6 +150,8 @@ pub struct EngineStep {
     /// and a process that did not know it to be finished would repeat that task (recreate a deleted
     /// object, scale back a scaled one).
     pub save_first: bool,
+    /// The inventory, where it must be saved before the writes, or before the end of the run.
+    pub inventory: Option<Inventory>,
     /// Queries to answer first; empty when nothing is missing.
     pub needs: BTreeSet<Query>,
     /// Why unfinished tasks wait, for people, in plan order.

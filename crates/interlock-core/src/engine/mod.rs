@@ -15,6 +15,7 @@ pub mod merge;
 pub mod ownership;
 pub mod pipes;
 pub mod progress;
+mod prune;
 pub mod removed_apis;
 pub mod render;
 pub mod render_cache;

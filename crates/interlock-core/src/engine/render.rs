@@ -34,6 +34,27 @@ pub struct TaskContext<'a> {
     pub task: &'a str,
 }
 
+impl<'a> TaskContext<'a> {
+    /// Each task of the plan of a run, in order, once for each step that names it.
+    pub fn of_plan(
+        run: &'a Run<'a>,
+        params: &'a BTreeMap<String, go_template::Value>,
+    ) -> impl Iterator<Item = Self> {
+        let phases = run.package.plan(run.plan).and_then(|plan| plan.phases.as_deref()).unwrap_or_default();
+        phases.iter().flat_map(move |phase| {
+            phase.steps.iter().flatten().flat_map(move |step| {
+                step.tasks.iter().flatten().map(move |task| Self {
+                    run,
+                    params,
+                    phase: phase.name.as_deref().unwrap_or_default(),
+                    step: step.name.as_deref().unwrap_or_default(),
+                    task,
+                })
+            })
+        })
+    }
+}
+
 impl TaskContext<'_> {
     /// Phase, step and task.
     pub fn place(&self) -> [&str; 3] {

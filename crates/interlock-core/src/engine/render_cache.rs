@@ -1,12 +1,13 @@
 //! The render cache of one pass: the controller calls the engine again after each lookup and each
 //! write, and a task renders the same every time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 
+use crate::api::inventory::ListedObject;
 use crate::package::values::ValueError;
 
 /// Bytes that the tasks of one pass may have rendered before further ones wait for the next: many
@@ -16,12 +17,22 @@ pub const MAX_BYTES: usize = 8 << 20;
 /// Values of parameters, by name.
 pub type Parameters = BTreeMap<String, go_template::Value>;
 
+/// What a plan renders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanObjects {
+    /// The objects that it applies.
+    pub objects: BTreeSet<ListedObject>,
+    /// Whether that is all of them: every template did render.
+    pub whole: bool,
+}
+
 /// Parameters, and objects by phase, step and task. Belongs to one run, on one package and one spec.
 #[derive(Debug, Default)]
 pub struct Rendered {
     parameters: OnceLock<Result<Arc<Parameters>, ValueError>>,
     objects: Mutex<BTreeMap<[String; 3], Arc<[Value]>>>,
     bytes: AtomicUsize,
+    plan: OnceLock<Arc<PlanObjects>>,
 }
 
 impl Rendered {
@@ -52,6 +63,21 @@ impl Rendered {
         self.bytes.fetch_add(objects.iter().map(weight).sum(), Ordering::Relaxed);
         self.map().insert(key, objects.as_slice().into());
         Ok(objects)
+    }
+
+    /// The names of all objects of the plan, rendered on first use; a failure is not cached.
+    ///
+    /// # Errors
+    /// Of the rendering.
+    pub fn plan_objects<E>(
+        &self,
+        render: impl FnOnce() -> Result<PlanObjects, E>,
+    ) -> Result<Arc<PlanObjects>, E> {
+        if let Some(found) = self.plan.get() {
+            return Ok(found.clone());
+        }
+        let objects = Arc::new(render()?);
+        Ok(self.plan.get_or_init(|| objects).clone())
     }
 
     /// Approximate bytes of all objects.

@@ -59,21 +59,9 @@ fn plain(value: &str) -> Option<&str> {
 /// The error of a template that may render later.
 pub fn applied(run: &Run<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, TaskError> {
     let Ok(params) = values::parameters(run.package, run.values) else { return Ok(BTreeSet::new()) };
-    let phases = run.package.plan(run.plan).and_then(|plan| plan.phases.as_deref()).unwrap_or_default();
     let mut found = BTreeSet::new();
-    for phase in phases {
-        for step in phase.steps.iter().flatten() {
-            for task in step.tasks.iter().flatten() {
-                let context = TaskContext {
-                    run,
-                    params: &params,
-                    phase: phase.name.as_deref().unwrap_or_default(),
-                    step: step.name.as_deref().unwrap_or_default(),
-                    task,
-                };
-                found.extend(applied_by(&context, among)?);
-            }
-        }
+    for context in TaskContext::of_plan(run, &params) {
+        found.extend(applied_by(&context, among)?);
     }
     Ok(found)
 }

@@ -1,7 +1,7 @@
-//! Time limits: deadlines of steps, and how long a cleanup may keep failing.
+//! Settings of a run: deadlines of steps, how long a cleanup may keep failing, and whether objects are pruned.
 //!
-//! Both are annotations, as stock CRDs prune unknown fields: those of the Instance, else those of
-//! its OperatorVersion. KUDO has no time limits.
+//! They are annotations, as stock CRDs prune unknown fields: those of the Instance, else those of
+//! its OperatorVersion. KUDO has none of them.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -28,6 +28,9 @@ pub enum LimitError {
     /// Not a step.
     #[error("{0:?} is no step; write PLAN.PHASE.STEP=TIME, such as deploy.main.app=10m")]
     Step(String),
+    /// Neither of two words.
+    #[error("{0:?} is neither \"true\" nor \"false\"")]
+    Switch(String),
     /// A second limit for the same step.
     #[error("{0:?} comes after another time for the same; leave one of them")]
     Twice(String),
@@ -36,6 +39,10 @@ pub enum LimitError {
 fn time(text: &str) -> Result<SignedDuration, LimitError> {
     let time: Option<SignedDuration> = text.trim().parse().ok();
     time.filter(|time| !time.is_negative()).ok_or_else(|| LimitError::Time(text.trim().to_owned()))
+}
+
+fn switch(text: &str) -> Result<bool, LimitError> {
+    text.trim().parse().map_err(|_| LimitError::Switch(text.trim().to_owned()))
 }
 
 /// Deadlines of steps, as `10m` for every step, `PLAN.PHASE.STEP=10m` for one, or several of
@@ -82,13 +89,18 @@ impl Deadlines {
 pub struct Words {
     step_deadline: Option<Box<str>>,
     cleanup_patience: Option<Box<str>>,
+    prune: Option<Box<str>>,
 }
 
 impl Words {
     /// Reads those of an Instance or an OperatorVersion.
     pub fn of(object: &Value) -> Self {
         let text = |key| annotation(object, key).map(Box::from);
-        Self { step_deadline: text(meta::STEP_DEADLINE), cleanup_patience: text(meta::CLEANUP_PATIENCE) }
+        Self {
+            step_deadline: text(meta::STEP_DEADLINE),
+            cleanup_patience: text(meta::CLEANUP_PATIENCE),
+            prune: text(meta::PRUNE),
+        }
     }
 }
 
@@ -130,6 +142,8 @@ pub struct RunLimits {
     pub steps: Deadlines,
     /// Limit of the cleanup of a deleted Instance.
     pub patience: Option<CleanupDeadline>,
+    /// Whether objects go that the plan no longer renders.
+    pub prunes: bool,
     /// Invalid annotations, which are ignored, for people.
     pub ignored: Vec<String>,
 }
@@ -148,7 +162,8 @@ impl RunLimits {
             steps.every.get_or_insert(CLEANUP_STEP);
             CleanupDeadline { length, until: after(since, length), failing }
         });
-        Self { now, steps, patience, ignored }
+        let prunes = first(words.map(|w| w.prune.as_deref()), meta::PRUNE, switch, &mut ignored);
+        Self { now, steps, patience, prunes: prunes.unwrap_or_default(), ignored }
     }
 }
 
@@ -221,6 +236,25 @@ mod tests {
         assert_eq!(limits.steps.of("deploy.a.b"), seconds.map(SignedDuration::from_secs));
         assert_eq!(limits.patience, None);
         assert_eq!(limits.ignored.is_empty(), instance != words(Some("soon"), None));
+    }
+
+    #[rstest]
+    #[case::nobody(None, None, false)]
+    #[case::the_package(None, Some("true"), true)]
+    #[case::the_instance(Some("false"), Some("true"), false)]
+    #[case::unreadable(Some("yes"), Some("true"), true)]
+    fn objects_are_pruned_on_request(
+        #[case] instance: Option<&str>,
+        #[case] package: Option<&str>,
+        #[case] expected: bool,
+    ) {
+        let words = |prune: Option<&str>| {
+            Words::of(&json!({"metadata": {"annotations": {"interlock.dev/prune": prune}}}))
+        };
+        let limits = RunLimits::new(&words(instance), &words(package), None, Timestamp::UNIX_EPOCH);
+        assert_eq!(limits.prunes, expected);
+        let ignored = "annotation interlock.dev/prune is ignored: \"yes\" is neither \"true\" nor \"false\"";
+        assert_eq!(limits.ignored, if instance == Some("yes") { vec![ignored] } else { vec![] });
     }
 
     #[rstest]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use interlock_core::api::interlock::Adoption;
+use interlock_core::api::inventory::Inventory;
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::plan;
 use interlock_core::api::object::Gvk;
@@ -17,7 +18,7 @@ use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note};
 use interlock_core::engine::advance::advance;
 use interlock_core::engine::api_warnings;
-use interlock_core::engine::lookup::{EngineStep, FailureKind, Observed, PlanState, TaskFailure};
+use interlock_core::engine::lookup::{EngineStep, FailureKind, Observed, PlanState, Query, TaskFailure};
 use interlock_core::package::Package;
 use interlock_core::package::time_limits::{Cleanup, RunLimits, Words};
 use jiff::Timestamp;
@@ -28,9 +29,10 @@ use self::projection::Projection;
 use self::read_set::ReadSet;
 use super::context::InstanceContext;
 use super::engine::Engine;
+use super::inventory::KeptInventory;
 use super::record::{self, RecordPhase};
 use super::view::InstanceView;
-use super::{api_calls, plan_intent, status_patch};
+use super::{api_calls, inventory, plan_intent, status_patch};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::executor::Executor;
 use crate::runtime::pool::{Deadline, Hold, NotDone};
@@ -89,6 +91,8 @@ pub struct Pass<'a> {
     /// Whether the run's start is recorded in status.
     started: bool,
     watch_state: ReadSet<'a>,
+    /// The inventory as it was last read or written.
+    inventory: KeptInventory,
     /// Whether a task failed with a retriable error.
     tried_again: bool,
     /// When a limit runs out, if nothing happens before.
@@ -162,6 +166,7 @@ impl<'a> Pass<'a> {
             state,
             started,
             watch_state,
+            inventory: KeptInventory::default(),
             tried_again: false,
             wake: None,
         }
@@ -189,6 +194,11 @@ impl<'a> Pass<'a> {
             self.reigns()?;
             self.watch_state.at(Timestamp::now());
             let step = self.advance().await?;
+            if step.needs.contains(&Query::Inventory) {
+                let kept = inventory::read(self.ctx, &self.subject).await?;
+                self.watch_state.list(kept.inventory.clone());
+                self.inventory = kept;
+            }
             if !step.needs.is_empty() {
                 self.watch_state.look_up(&step.needs).await;
                 continue;
@@ -217,6 +227,7 @@ impl<'a> Pass<'a> {
         }
         self.state = step.state;
         if self.state.status.status.is_terminal() {
+            self.list(step.inventory).await?;
             return Ok(Some(RecordPhase::Over { fatal: step.fatal, aborted: false }));
         }
         if step.effects.is_empty() {
@@ -233,11 +244,21 @@ impl<'a> Pass<'a> {
             self.prove(step.save_first).await?;
         }
         self.reigns()?;
+        self.list(step.inventory).await?;
         self.watch_state.write(step.effects).await;
         for note in api_warnings::notes(&self.watch_state.take_warnings()) {
             self.publish(note).await;
         }
         Ok(None)
+    }
+
+    /// Saves the inventory, if it has changed.
+    async fn list(&mut self, inventory: Option<Inventory>) -> Result<(), Stop> {
+        let Some(inventory) = inventory else { return Ok(()) };
+        let former = std::mem::take(&mut self.inventory);
+        self.inventory = inventory::write(self.ctx, &self.subject, inventory, former).await?;
+        self.watch_state.list(self.inventory.inventory.clone());
+        Ok(())
     }
 
     async fn advance(&mut self) -> Result<EngineStep, Stop> {

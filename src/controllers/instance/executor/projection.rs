@@ -34,6 +34,7 @@ impl Projection {
                 let served = observed.kinds.get(gvk).copied().unwrap_or(KindServed::Unknown);
                 self.0.kinds.insert(gvk.clone(), served);
             }
+            Query::Inventory => self.0.inventory.clone_from(&observed.inventory),
             Query::File(file) => {
                 let read = observed.files.get(file).map(|read| (file.clone(), read.clone()));
                 self.0.files.extend(read);

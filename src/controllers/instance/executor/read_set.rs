@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use interlock_core::api::inventory::Inventory;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
 use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
@@ -95,6 +96,11 @@ impl<'a> ReadSet<'a> {
         self.observed = observed;
     }
 
+    /// Sets the inventory of the Instance, as it is kept.
+    pub(super) fn list(&mut self, inventory: Inventory) {
+        self.observed.inventory = Some(inventory);
+    }
+
     /// Takes the warnings about what was written.
     pub(super) fn take_warnings(&mut self) -> Vec<(ObjectKey, String)> {
         std::mem::take(&mut self.warnings)
@@ -122,6 +128,8 @@ impl<'a> ReadSet<'a> {
                 Query::Object(key) => self.look_at(key, false).await,
                 Query::Certainly(key) => self.look_at(key, true).await,
                 Query::File(file) => self.read_file(file).await,
+                // The pass keeps it.
+                Query::Inventory => {}
             }
         }
     }

@@ -164,7 +164,7 @@ fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut Eng
             break;
         }
     }
-    if complete {
+    if walk.inventory(complete, &mut state.unsaved, out)? {
         change(Level::Plan, &mut state.status.status, StateEvent::Finished);
     }
     Ok(())
@@ -371,6 +371,8 @@ fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<TaskObject>, out: &mut 
     out.held = out.held.take().or(held);
     out.notes.extend(notes);
 }
+
+mod pruning;
 
 #[cfg(test)]
 pub(super) mod fixture;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::advance;
 use crate::api::interlock::Adoption;
+use crate::api::inventory::Inventory;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::api::values::Values;
@@ -233,6 +234,8 @@ pub struct Process<'a> {
     pub limits: RunLimits,
     /// Whether tasks write objects that no Instance made.
     pub adoption: Adoption,
+    /// The inventory that is saved.
+    pub inventory: Inventory,
     /// Called with each step, before its writes.
     pub watch: fn(&Run<'_>, &EngineStep),
 }
@@ -240,7 +243,8 @@ pub struct Process<'a> {
 impl<'a> Process<'a> {
     pub fn new(run: Run<'a>, saved: PlanState) -> Self {
         let (limits, adoption) = (RunLimits::default(), Adoption::default());
-        Self { run, saved, lives: usize::MAX, limits, adoption, watch: |_, _| {} }
+        let inventory = Inventory::default();
+        Self { run, saved, lives: usize::MAX, limits, adoption, inventory, watch: |_, _| {} }
     }
 
     fn spend(&mut self) -> Result<(), Killed> {
@@ -269,6 +273,11 @@ impl<'a> Process<'a> {
             let step = advance(&run, state, &observed);
             (self.watch)(&run, &step);
             state = step.state.clone();
+            if let Some(inventory) = step.inventory.clone() {
+                self.inventory = inventory.clone();
+                observed.inventory = Some(inventory);
+                self.spend()?;
+            }
             if !step.needs.is_empty() {
                 for need in &step.needs {
                     match need {
@@ -278,6 +287,7 @@ impl<'a> Process<'a> {
                             observed.objects.insert(key.clone(), server.look(key));
                         }
                         Query::File(file) => drop(observed.files.insert(file.clone(), server.file(file))),
+                        Query::Inventory => observed.inventory = Some(self.inventory.clone()),
                     }
                 }
             } else if step.effects.is_empty() {

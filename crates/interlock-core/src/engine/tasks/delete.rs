@@ -69,7 +69,10 @@ impl Tasker for DeleteTask<'_> {
 
 /// Advances a task with its objects. Skips objects of a kind that is not defined, which cannot exist; waits
 /// for those of a kind that is defined and not served.
-pub(super) fn advance(
+///
+/// # Errors
+/// A transient error, or one that ends the run.
+pub fn advance(
     context: &TaskContext<'_>,
     objects: Vec<Value>,
     observed: &Observed,

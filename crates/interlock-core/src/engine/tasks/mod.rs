@@ -9,7 +9,7 @@ use super::errors::InvalidTask;
 use crate::api::kudo::Task;
 
 mod apply;
-mod delete;
+pub(super) mod delete;
 mod dummy;
 #[cfg(test)]
 mod fail;

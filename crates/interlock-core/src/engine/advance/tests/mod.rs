@@ -15,6 +15,7 @@ mod existing;
 mod failures;
 mod limits;
 mod presence;
+mod prune;
 
 fn steps(state: &PlanState) -> Vec<(ExecutionStatus, String)> {
     let phases = state.status.phases.iter().flatten();
