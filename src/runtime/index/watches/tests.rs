@@ -298,8 +298,17 @@ async fn what_belongs_to_a_data_plane_wakes_its_reconciler() {
 
     edge["metadata"]["resourceVersion"] = json!("4");
     edge["metadata"]["annotations"] = json!({"gateway-operator.konghq.com/promote-when-ready": "true"});
-    tell(kong::GROUP, kong::VERSION, "DataPlane", WatchChange::Applied(Arc::new(edge)));
+    tell(kong::GROUP, kong::VERSION, "DataPlane", WatchChange::Applied(Arc::new(edge.clone())));
     assert_eq!(woken().await.as_deref(), Some("kong/edge"), "its promotion is requested");
+
+    let read = ["promotion-grace-period", "revision-history-limit"];
+    let changes = read.iter().flat_map(|name| [(name, json!("1")), (name, Value::Null)]);
+    for (version, (name, value)) in changes.enumerate() {
+        edge["metadata"]["resourceVersion"] = json!((version + 5).to_string());
+        edge["metadata"]["annotations"][format!("interlock.dev/{name}")] = value.clone();
+        tell(kong::GROUP, kong::VERSION, "DataPlane", WatchChange::Applied(Arc::new(edge.clone())));
+        assert_eq!(woken().await.as_deref(), Some("kong/edge"), "{name} is {value}");
+    }
 
     deployment(WatchChange::Deleted(Arc::new(child)));
     assert_eq!(woken().await.as_deref(), Some("kong/edge"), "the Deployment is deleted");

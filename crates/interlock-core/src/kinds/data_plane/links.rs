@@ -179,13 +179,17 @@ fn status(object: &Value) -> u64 {
     fingerprint::of((members.collect::<Vec<_>>(), others.collect::<Vec<_>>()))
 }
 
-/// Fingerprint of what people and other operators ask of a rollout beside the spec: Kong's annotations, such as
-/// that of a promotion, who owns the DataPlane, and its deletion.
+/// Annotations that a rollout reads beside Kong's.
+const READ_BY_ROLLOUTS: [&str; 2] = [meta::PROMOTION_GRACE_PERIOD, meta::REVISION_HISTORY_LIMIT];
+
+/// Fingerprint of what people and other operators ask of a rollout beside the spec: annotations, such as that of a
+/// promotion, who owns the DataPlane, and its deletion.
 fn requests(object: &Value) -> u64 {
     let metadata = &object["metadata"];
     let annotations = metadata["annotations"].as_object().into_iter().flatten();
     let of_kong = |name: &str| name.strip_prefix(kong::GROUP).is_some_and(|rest| rest.starts_with('/'));
-    let annotations: Vec<_> = annotations.filter(|(name, _)| of_kong(name)).collect();
+    let is_read = |name: &str| of_kong(name) || READ_BY_ROLLOUTS.contains(&name);
+    let annotations: Vec<_> = annotations.filter(|(name, _)| is_read(name)).collect();
     fingerprint::of((annotations, &metadata["ownerReferences"], meta_str(object, "deletionTimestamp")))
 }
 
