@@ -195,8 +195,12 @@ mod tests {
     /// A request over TLS, and the certificate that it expects.
     fn request() -> (PodRequest, CertificateRequest) {
         let names = vec!["*.admin.kong.svc".to_owned()];
-        let asked =
-            CertificateRequest { secret: serde_json::Value::Null, common_name: "edge".to_owned(), names };
+        let asked = CertificateRequest {
+            secret: serde_json::Value::Null,
+            common_name: "edge".to_owned(),
+            names,
+            keeps_found: false,
+        };
         let tls = Some("pod.admin.kong.svc".to_owned());
         (PodRequest { address: "10.0.0.1".to_owned(), port: 8444, tls, path: "/" }, asked)
     }

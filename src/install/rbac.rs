@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use interlock_core::api::interlock::Mode;
+use interlock_core::api::kong::OPERATOR_LEASE;
 use interlock_core::api::meta::install;
 use interlock_core::api::watched::BUILT_IN;
 use interlock_core::kinds::Kinds;
@@ -135,6 +136,8 @@ pub fn flavor_secrets(options: &InstallOptions) -> Vec<Value> {
 pub fn data_planes(options: &InstallOptions) -> Vec<Value> {
     let mut rules = kind_rights::of_watches(options.kinds, |watch| !is_on_by_default(watch));
     rules.extend(kind_rights::of(options.kinds, Grantee::DataPlanes));
+    // Whether Kong's operator leads: nothing is taken over from it while it does.
+    rules.push(rule(["coordination.k8s.io"], ["leases"], ["get"]).named([OPERATOR_LEASE]));
     granted(DATA_PLANES, rules, DATA_PLANES_WHY, options)
 }
 

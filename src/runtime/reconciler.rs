@@ -30,8 +30,9 @@ use crate::telemetry::metrics::Metrics;
 const WORKERS: usize = 4;
 /// Of these, those of one namespace.
 const NAMESPACE_SHARE: usize = 3;
-/// Steps of one reconcile; each ends in reads or writes, or ends the reconcile.
-const STEPS: usize = 28;
+/// Steps of one reconcile; each ends in reads or writes, or ends the reconcile. The longest one, which takes a DataPlane
+/// over, has 24, and each conflict adds three.
+const STEPS: usize = 24 + 3 * CONFLICTS;
 /// Writes of one reconcile that meet another version than that which was read, or an object of that name.
 const CONFLICTS: usize = 4;
 /// How long running reconciles may take to end.
@@ -187,7 +188,7 @@ impl DescribedKind {
                 }
             }
         }
-        Err(Interrupted::TooMuch("more than 28 steps"))
+        Err(Interrupted::TooMuch("more than 36 steps"))
     }
 
     async fn read(&self, key: &ObjectKey) -> Result<Arc<Value>, Interrupted> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use interlock_core::kinds;
-use interlock_core::kinds::data_plane::rollout::children::{DataPlaneOwner, DeploymentIdentity, deployment};
+use interlock_core::kinds::data_plane::rollout::children::{DataPlaneOwner, deployment};
 use interlock_core::kinds::data_plane::rollout::drift::{differs, owns_all};
 use interlock_core::kinds::data_plane::rollout::side::{Colour, SideState};
 use interlock_core::kinds::static_lister::StaticLister;
@@ -180,8 +180,8 @@ fn a_pod_template_with_many_elements() {
     }}}});
     let object = json!({"metadata": {"namespace": "team", "name": "large", "uid": "u"}});
     let start = Instant::now();
-    let owner = DataPlaneOwner::of(&object).unwrap();
-    let identity = DeploymentIdentity::of(&owner, Colour::Blue);
+    let owner = DataPlaneOwner::of(&object, None).unwrap();
+    let identity = owner.identity(Colour::Blue);
     let body = deployment(&owner, &spec, &identity, SideState::Live, Some(1), None).unwrap();
     let owned: serde_json::Map<String, Value> = (1..=count)
         .map(|i| (format!("k:{{\"name\":\"v{i}\"}}"), json!({".": {}, "f:name": {}, "f:emptyDir": {}})))

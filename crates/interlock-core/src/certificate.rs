@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api::object::meta_str;
-use crate::api::ownership::is_of;
+use crate::api::ownership::{is_applied, is_of};
 
 /// How long until a Secret is looked at again that is as it shall be: nothing tells of Secrets, as no right to watch
 /// them is asked for.
@@ -25,6 +25,9 @@ pub struct CertificateRequest {
     pub common_name: String,
     /// Its DNS names.
     pub names: Vec<String>,
+    /// Whether a Secret of that name that this process did not write is used as it is, also where it belongs to the
+    /// same owner: another operator made it.
+    pub keeps_found: bool,
 }
 
 /// What became of a request.
@@ -81,8 +84,13 @@ pub fn next(
 ) -> CertificateStep {
     let Some(FoundCertificate { object, certificate }) = found else { return CertificateStep::Renew };
     let owner = &request.secret["metadata"]["ownerReferences"][0];
-    if !is_of(owner["uid"].as_str().unwrap_or_default(), object) {
-        let pause = if is_of_namesake(owner, object) { GOING } else { LOOK };
+    let is_kept = request.keeps_found && !is_applied(object);
+    if is_kept || !is_of(owner["uid"].as_str().unwrap_or_default(), object) {
+        let goes = match is_kept {
+            true => meta_str(object, "deletionTimestamp").is_some(),
+            false => is_of_namesake(owner, object),
+        };
+        let pause = if goes { GOING } else { LOOK };
         return CertificateStep::Answer(CertificateAnswer::OfAnother(after(now, pause)));
     }
     if meta_str(object, "deletionTimestamp").is_some() {
@@ -150,6 +158,7 @@ mod tests {
             }),
             common_name: "edge".to_owned(),
             names: vec!["a".to_owned()],
+            keeps_found: false,
         }
     }
 
@@ -223,6 +232,22 @@ mod tests {
         change(&mut object);
         let found = FoundCertificate { object: &object, certificate: certificate.as_ref() };
         assert_eq!(next(&request(), Some(found), at(now)), expected);
+    }
+
+    /// That of another operator is neither renewed nor given our CA, and made again once it is gone.
+    #[rstest]
+    #[case::of_the_operator(json!({}), answer(CertificateAnswer::OfAnother(at(700))))]
+    #[case::going(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), answer(CertificateAnswer::OfAnother(at(105))))]
+    #[case::ours(
+        json!({"managedFields": [{"manager": meta::APPLY_MANAGER, "operation": "Apply"}]}), CertificateStep::Renew
+    )]
+    fn one_that_another_operator_made_is_kept(#[case] metadata: Value, #[case] expected: CertificateStep) {
+        let request = CertificateRequest { keeps_found: true, ..request() };
+        let mut object = request.secret.clone();
+        json_patch::merge(&mut object["metadata"], &metadata);
+        let found = FoundCertificate { object: &object, certificate: None };
+        assert_eq!(next(&request, Some(found), at(100)), expected);
+        assert_eq!(next(&request, None, at(100)), CertificateStep::Renew);
     }
 
     #[test]

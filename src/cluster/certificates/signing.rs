@@ -149,7 +149,12 @@ mod tests {
 
     fn request() -> CertificateRequest {
         let names = vec!["*.admin.kong.svc".to_owned(), "admin.kong.svc".to_owned()];
-        CertificateRequest { secret: Value::Null, common_name: "*.admin.kong.svc".to_owned(), names }
+        CertificateRequest {
+            secret: Value::Null,
+            common_name: "*.admin.kong.svc".to_owned(),
+            names,
+            keeps_found: false,
+        }
     }
 
     fn authorities(bundle: &str) -> usize {

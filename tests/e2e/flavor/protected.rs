@@ -56,7 +56,7 @@ fn children(ns: &Namespace<'_>) -> Vec<(ChildRole, Value)> {
     plane["spec"]["resources"] = json!({"podDisruptionBudget": {"spec": {"maxUnavailable": 1}}});
     ns.admin().apply(&plane.to_string());
     let plane = ns.admin().read(&ns.path(API, "dataplanes", "edge")).ok();
-    let owner = DataPlaneOwner::of(&plane).expect("an owner");
+    let owner = DataPlaneOwner::of(&plane, None).expect("an owner");
     let (colour, spec) = (Colour::Blue, plane["spec"].clone());
     let selector = colour.selector(&owner.uid);
     let side =

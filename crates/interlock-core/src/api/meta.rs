@@ -81,6 +81,12 @@ pub const APPLY_MANAGER: &str = "interlock";
 /// Annotation of DataPlanes: how long the former side is kept after a promotion, such as `10m`.
 pub const PROMOTION_GRACE_PERIOD: &str = "interlock.dev/promotion-grace-period";
 
+/// Annotation of DataPlanes: Interlock takes one over that Kong's operator made, and hands it back when the annotation
+/// is taken off. Its value is the namespace of Kong's operator, or [`OPERATOR_UNINSTALLED`].
+pub const TAKE_OVER: &str = "interlock.dev/take-over";
+/// Value of [`TAKE_OVER`] where Kong's operator and its Lease are gone.
+pub const OPERATOR_UNINSTALLED: &str = "uninstalled";
+
 /// Annotation of DataPlanes: how many former revisions their history keeps; as `revisionHistoryLimit` of Deployments.
 pub const REVISION_HISTORY_LIMIT: &str = "interlock.dev/revision-history-limit";
 /// Annotation of DataPlanes: the ControllerRevision that keeps the live spec in the history.
@@ -242,8 +248,17 @@ pub mod condition {
     pub const VERBS_UNAVAILABLE: &str = "VerbsUnavailable";
     /// Of DataPlanes: the pods behind one Service run with one router flavor.
     pub const ROUTER_FLAVOR_CONSISTENT: &str = "RouterFlavorConsistent";
-    /// Of DataPlanes: false where Interlock leaves one to another operator; absent otherwise.
+    /// Of DataPlanes: false where Interlock leaves one to another operator, true where it has taken one over; absent
+    /// otherwise.
     pub const MANAGED: &str = "Managed";
+    /// Reason of [`MANAGED`]: Interlock has taken it over from Kong's operator.
+    pub const TAKEN_OVER: &str = "TakenOver";
+    /// Reason of [`MANAGED`]: it is handed back to Kong's operator.
+    pub const HANDED_BACK: &str = "HandedBack";
+    /// Reason of [`MANAGED`]: what was found cannot be taken over.
+    pub const TAKE_OVER_REFUSED: &str = "TakeOverRefused";
+    /// Reason of [`MANAGED`]: Kong's operator may still write the children.
+    pub const ANOTHER_MANAGER_WRITES: &str = "AnotherManagerWrites";
     /// Of DataPlanes: the hash of the spec that the live side is made from; true once the live side was ready.
     pub const LIVE_SPEC_RECORDED: &str = "LiveSpecRecorded";
     /// All of ours on Instances: only the bookkeeping user writes them.
@@ -283,6 +298,10 @@ pub mod event {
     pub const LIVE_CHILD_RECREATED: &str = "LiveChildRecreated";
     /// A child of the live side was edited by hand and was set back; on DataPlanes, ours.
     pub const LIVE_CHILD_RESTORED: &str = "LiveChildRestored";
+    /// It was taken over from Kong's operator; on DataPlanes, ours.
+    pub const TAKEN_OVER: &str = "TakenOver";
+    /// It was handed back to Kong's operator; on DataPlanes, ours.
+    pub const HANDED_BACK: &str = "HandedBack";
     /// A staged spec became live; on DataPlanes, ours.
     pub const PROMOTED: &str = "Promoted";
     /// The spec that the live pods are made from was replaced before it was kept; on DataPlanes, ours.

@@ -301,7 +301,7 @@ async fn what_belongs_to_a_data_plane_wakes_its_reconciler() {
     tell(kong::GROUP, kong::VERSION, "DataPlane", WatchChange::Applied(Arc::new(edge.clone())));
     assert_eq!(woken().await.as_deref(), Some("kong/edge"), "its promotion is requested");
 
-    let read = ["promotion-grace-period", "revision-history-limit"];
+    let read = ["take-over", "promotion-grace-period", "revision-history-limit"];
     let changes = read.iter().flat_map(|name| [(name, json!("1")), (name, Value::Null)]);
     for (version, (name, value)) in changes.enumerate() {
         edge["metadata"]["resourceVersion"] = json!((version + 5).to_string());

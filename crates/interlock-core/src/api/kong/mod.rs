@@ -19,6 +19,10 @@ pub const GROUP: &str = "gateway-operator.konghq.com";
 pub const VERSION: &str = "v1beta1";
 /// `apiVersion` of DataPlanes.
 pub const API_VERSION: &str = "gateway-operator.konghq.com/v1beta1";
+/// Lease of the leader of Kong's operator, in its namespace (`modules/manager/run.go`).
+pub const OPERATOR_LEASE: &str = "a7feedc84.konghq.com";
+/// Finalizer of Kong's operator on Deployments, Services and Secrets of DataPlanes; only it takes it off.
+pub const WAIT_FOR_OWNER: &str = "gateway-operator.konghq.com/wait-for-owner";
 /// Name of the container that runs Kong; the others do not count, in any position.
 pub const PROXY: &str = "proxy";
 /// Ports that the generated container [`PROXY`] has, by name.

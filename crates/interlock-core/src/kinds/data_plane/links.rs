@@ -180,7 +180,8 @@ fn status(object: &Value) -> u64 {
 }
 
 /// Annotations that a rollout reads beside Kong's.
-const READ_BY_ROLLOUTS: [&str; 2] = [meta::PROMOTION_GRACE_PERIOD, meta::REVISION_HISTORY_LIMIT];
+const READ_BY_ROLLOUTS: [&str; 3] =
+    [meta::PROMOTION_GRACE_PERIOD, meta::REVISION_HISTORY_LIMIT, meta::TAKE_OVER];
 
 /// Fingerprint of what people and other operators ask of a rollout beside the spec: annotations, such as that of a
 /// promotion, who owns the DataPlane, and its deletion.

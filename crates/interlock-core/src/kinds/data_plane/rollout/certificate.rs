@@ -7,7 +7,6 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::side::certificate_name;
 use super::{children, status};
 use crate::api::meta;
 use crate::certificate::CertificateAnswer;
@@ -50,14 +49,14 @@ pub fn lacks_a_volume(pods: &[Arc<Value>], now: Timestamp) -> bool {
 /// Reason and message of `Stalled` where the certificate cannot be made. `lacks_a_volume` tells whether pods wait
 /// for it: without the right to read Secrets, that is how one that is missing shows.
 pub fn stalled(
-    data_plane: &str,
+    secret: &str,
     answer: &CertificateAnswer,
     lacks_a_volume: bool,
 ) -> Option<(&'static str, String)> {
     match answer {
         CertificateAnswer::Denied(why) if lacks_a_volume => Some((
             meta::condition::MISSING_RIGHT,
-            format!("no container starts, as where a volume is missing: {}", missing(data_plane, why)),
+            format!("no container starts, as where a volume is missing: {}", missing(secret, why)),
         )),
         CertificateAnswer::NoAuthority(why) => Some(("InvalidCertificateAuthority", why.clone())),
         _ => None,
@@ -65,19 +64,18 @@ pub fn stalled(
 }
 
 /// What a Deployment that is not ready may wait for, for people.
-pub fn note(data_plane: &str, answer: Option<&CertificateAnswer>) -> String {
+pub fn note(secret: &str, answer: Option<&CertificateAnswer>) -> String {
     match answer {
-        Some(CertificateAnswer::Denied(why)) => format!("; {}", missing(data_plane, why)),
+        Some(CertificateAnswer::Denied(why)) => format!("; {}", missing(secret, why)),
         _ => String::new(),
     }
 }
 
-fn missing(data_plane: &str, why: &str) -> String {
+fn missing(secret: &str, why: &str) -> String {
     format!(
-        "its pods mount Secret {} (tls.crt, tls.key, ca.crt), which Interlock may not make ({why}): grant it (`interlock render rbac \
+        "its pods mount Secret {secret} (tls.crt, tls.key, ca.crt), which Interlock may not make ({why}): grant it (`interlock render rbac \
          --dataplanes --dataplane-certificates`, with the other flags of this installation), or create the Secret, or mount \
-         another one as volume cluster-certificate",
-        certificate_name(data_plane)
+         another one as volume cluster-certificate"
     )
 }
 

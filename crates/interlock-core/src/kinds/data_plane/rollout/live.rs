@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::children::DataPlaneOwner;
 use super::promotion::staged_hash;
 use super::side::Colour;
 use super::unguarded;
@@ -81,11 +82,15 @@ impl LostSpec {
 }
 
 /// The live side, from the object and what was read.
-pub fn record(of: &DataPlaneView<'_>, found: &BTreeMap<ObjectKey, Option<Arc<Value>>>) -> LiveRecord {
+pub fn record(
+    of: &DataPlaneView<'_>,
+    owner: &DataPlaneOwner,
+    found: &BTreeMap<ObjectKey, Option<Arc<Value>>>,
+) -> LiveRecord {
     let stamp = of.stamp();
     let stamped = stamp.as_ref().and_then(|stamp| stamp.selector.as_deref());
-    let Some(selector) = stamped.or(of.reported_selector()) else { return first(of) };
-    let Some(colour) = Colour::of_selector(of.uid, selector) else {
+    let Some(selector) = stamped.or(of.reported_selector()) else { return first(of, owner) };
+    let Some(colour) = owner.colour_of(selector) else {
         return LiveRecord::OfAnother { selector: selector.to_owned() };
     };
     let lost = |why| LiveRecord::Lost { selector: selector.to_owned(), colour, why };
@@ -104,7 +109,7 @@ pub fn record(of: &DataPlaneView<'_>, found: &BTreeMap<ObjectKey, Option<Arc<Val
     if !is_trusted(of, &spec) {
         // Nor is its selector: it may be an earlier annotation, of the side that is the preview now.
         let selector = of.reported_selector().unwrap_or(selector).to_owned();
-        let colour = Colour::of_selector(of.uid, &selector).unwrap_or(colour);
+        let colour = owner.colour_of(&selector).unwrap_or(colour);
         return LiveRecord::Lost { selector, colour, why: LostSpec::Mismatch };
     }
     // A live side that was never ready has no traffic: a correction is made in place, not staged.
@@ -121,10 +126,10 @@ pub fn record(of: &DataPlaneView<'_>, found: &BTreeMap<ObjectKey, Option<Arc<Val
 }
 
 /// The live side of a DataPlane that has none yet.
-fn first(of: &DataPlaneView<'_>) -> LiveRecord {
+fn first(of: &DataPlaneView<'_>, owner: &DataPlaneOwner) -> LiveRecord {
     let colour = Colour::Blue;
     let side = LiveSide {
-        selector: colour.selector(of.uid),
+        selector: owner.selector(colour),
         colour,
         spec: of.wanted_spec(),
         is_stamped: false,

@@ -3,6 +3,7 @@
 //! Names are a function of the DataPlane's name, so that what is made again has the name that it had. Which side is
 //! live is recorded by its selector, never inferred from age.
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// The longest name of a Service, and value of a label.
@@ -46,6 +47,22 @@ impl Colour {
     /// The colour with that selector; `None` for a selector that another operator made.
     pub fn of_selector(uid: &str, selector: &str) -> Option<Self> {
         [Self::Blue, Self::Green].into_iter().find(|colour| colour.selector(uid) == selector)
+    }
+}
+
+/// Name and selector of a Deployment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentIdentity {
+    /// Its name.
+    pub name: String,
+    /// Value of the label that selects its pods.
+    pub selector: String,
+}
+
+impl DeploymentIdentity {
+    /// Those that Interlock gives to a colour of the DataPlane with this name and uid.
+    pub fn of(data_plane: &str, uid: &str, colour: Colour) -> Self {
+        Self { name: deployment_name(data_plane, colour), selector: colour.selector(uid) }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::api::condition::{self, Condition, ConditionStatus, Time, WantedCondit
 use crate::api::kong::labels;
 use crate::api::meta;
 use crate::api::object::meta_str;
-use crate::effect::Effect;
+use crate::effect::{Effect, Note, Severity};
 use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::flavor::gateway::Gateway;
 use crate::kinds::data_plane::flavor::sources::Nothing;
@@ -35,6 +35,8 @@ pub struct DataPlaneStatusInput<'a> {
     pub certificate: &'a str,
     /// Reason and message of `Stalled`: where only a person can help.
     pub stalled: Option<(&'static str, String)>,
+    /// What `Managed` says of one that was taken over.
+    pub taken_over: Option<String>,
 }
 
 /// What a status tells of a rollout.
@@ -53,8 +55,23 @@ pub struct RolloutInput<'a> {
 /// Fields that only our definition has: Kong's drops them each time.
 const OURS: [&str; 2] = ["podSelector", "routerFlavor"];
 
-/// The write of the status, where it differs from the present one.
-pub fn write(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Timestamp) -> Option<Effect> {
+/// The write of the status, where it differs from the present one, with the Event of a take-over.
+pub fn write(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Timestamp) -> Vec<Effect> {
+    let mut effects: Vec<Effect> = status(of, input, now).into_iter().collect();
+    let before = of.conditions();
+    let said = condition::find(&before, meta::condition::MANAGED).map(|said| said.reason.as_str());
+    if let Some(message) = input.taken_over.as_ref().filter(|_| said != Some(meta::condition::TAKEN_OVER)) {
+        effects.push(event(of, meta::event::TAKEN_OVER, message.clone()));
+    }
+    effects
+}
+
+fn event(of: &DataPlaneView<'_>, reason: &str, message: String) -> Effect {
+    let note = Note { severity: Severity::Normal, reason: reason.to_owned(), message };
+    Effect::Event { key: of.key.clone(), uid: of.uid.to_owned(), note }
+}
+
+fn status(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Timestamp) -> Option<Effect> {
     let now = Time(now);
     let before = &of.object["status"];
     let mut status = Map::new();
@@ -98,6 +115,29 @@ pub fn not_managed(of: &DataPlaneView<'_>, reason: &str, message: String, now: T
         resource_version: of.resource_version.to_owned(),
         status: json!({"conditions": after}),
     })
+}
+
+/// The writes that say that a DataPlane was handed back, where the status does not say so. What Kong's operator does not
+/// keep up is taken off.
+pub fn handed_back(of: &DataPlaneView<'_>, message: String, now: Timestamp) -> Vec<Effect> {
+    let reason = meta::condition::HANDED_BACK;
+    let before = of.conditions();
+    let said = condition::find(&before, meta::condition::MANAGED);
+    let is_new = said.is_none_or(|said| said.reason != reason);
+    let mut effects: Vec<Effect> = not_managed(of, reason, message.clone(), now).into_iter().collect();
+    if let Some(Effect::Status { status, .. }) = effects.first_mut() {
+        let is_ours = |found: &Value| found["type"] == RECORDED || found["type"] == meta::condition::STALLED;
+        if let Some(conditions) = status["conditions"].as_array_mut() {
+            conditions.retain(|condition| !is_ours(condition));
+        }
+        for ours in OURS {
+            status[ours] = Value::Null;
+        }
+    }
+    if is_new {
+        effects.push(event(of, meta::event::HANDED_BACK, message));
+    }
+    effects
 }
 
 /// The router flavor of the live side, where its spec is known and sets one.
@@ -148,7 +188,18 @@ fn conditions(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: &Ti
         }
         None => all.retain(|condition| condition.type_ != meta::condition::STALLED),
     }
-    all.retain(|condition| condition.type_ != meta::condition::MANAGED);
+    match &input.taken_over {
+        Some(message) => {
+            let managed = WantedCondition {
+                type_: meta::condition::MANAGED,
+                status: ConditionStatus::True,
+                reason: meta::condition::TAKEN_OVER.to_owned(),
+                message: message.clone(),
+            };
+            condition::set(&mut all, managed, Some(of.generation), now);
+        }
+        None => all.retain(|condition| condition.type_ != meta::condition::MANAGED),
+    }
     all
 }
 

@@ -98,10 +98,17 @@ impl<'a> DataPlaneView<'a> {
         parsed.filter(|period| !period.is_negative()).unwrap_or(GRACE_PERIOD)
     }
 
-    /// The controller that owns it: a Gateway of Kong's operator, which reconciles it by itself.
-    pub fn controller(&self) -> Option<&'a str> {
+    /// The kind of its owner, if that is one which Kong's operator reconciles it for: a controller, or a Gateway or a
+    /// ControlPlane in any case.
+    pub fn other_owner(&self) -> Option<&'a str> {
+        const OF_KONG: [&str; 2] = ["Gateway", "ControlPlane"];
         let references = self.object["metadata"]["ownerReferences"].as_array()?;
-        references.iter().find(|reference| reference["controller"] == true)?["kind"].as_str()
+        let kind = |reference: &'a Value| reference["kind"].as_str().unwrap_or_default();
+        let owns = |reference: &&Value| {
+            reference["controller"] == true
+                || reference["kind"].as_str().is_some_and(|kind| OF_KONG.contains(&kind))
+        };
+        references.iter().find(owns).map(kind)
     }
 }
 

@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use super::added;
-use super::children::{self, DataPlaneOwner, DeploymentIdentity, InvalidTemplate};
+use super::children::{self, DataPlaneOwner, InvalidTemplate};
 use super::drift;
 use super::live::LiveSide;
-use super::side::{Colour, SideState, admin_name, certificate_name, deployment_name, ingress_name};
+use super::side::{Colour, SideState};
 use super::view::DataPlaneView;
 use crate::api::canonical;
 use crate::api::kong::labels;
@@ -59,18 +59,19 @@ impl ChildRole {
     /// Its key. The names of ingress Services may be fixed by a spec.
     pub fn key(self, owner: &DataPlaneOwner, colour: Colour, spec: &Value) -> ObjectKey {
         let name = &owner.name;
+        let deployment = |colour| owner.identity(colour).name;
         let ingress = |state| {
             // The function that makes the Service reports an invalid name.
             let fixed = children::ingress_service_name(owner, spec, state);
-            fixed.unwrap_or_else(|_| ingress_name(name, state))
+            fixed.unwrap_or_else(|_| owner.ingress_name(state))
         };
         let (api_version, kind, name) = match self {
-            Self::LiveDeployment => ("apps/v1", "Deployment", deployment_name(name, colour)),
-            Self::PreviewDeployment => ("apps/v1", "Deployment", deployment_name(name, colour.other())),
+            Self::LiveDeployment => ("apps/v1", "Deployment", deployment(colour)),
+            Self::PreviewDeployment => ("apps/v1", "Deployment", deployment(colour.other())),
             Self::LiveIngress => ("v1", "Service", ingress(SideState::Live)),
             Self::PreviewIngress => ("v1", "Service", ingress(SideState::Preview)),
-            Self::LiveAdmin => ("v1", "Service", admin_name(name, SideState::Live)),
-            Self::PreviewAdmin => ("v1", "Service", admin_name(name, SideState::Preview)),
+            Self::LiveAdmin => ("v1", "Service", owner.admin_name(SideState::Live)),
+            Self::PreviewAdmin => ("v1", "Service", owner.admin_name(SideState::Preview)),
             Self::Budget => ("policy/v1", "PodDisruptionBudget", name.clone()),
             Self::Autoscaler => ("autoscaling/v2", "HorizontalPodAutoscaler", name.clone()),
         };
@@ -128,9 +129,7 @@ pub fn live(
             let replicas = live_replicas(spec, found, reported);
             deployment(owner, spec, live.colour, SideState::Live, replicas).map(Some)
         }
-        ChildRole::Autoscaler => {
-            children::autoscaler(owner, spec, &deployment_name(&owner.name, live.colour))
-        }
+        ChildRole::Autoscaler => children::autoscaler(owner, spec, &owner.identity(live.colour).name),
         ChildRole::Budget => children::disruption_budget(owner, spec, &live.selector),
         ChildRole::PreviewAdmin | ChildRole::PreviewIngress | ChildRole::PreviewDeployment => Ok(None),
     }
@@ -144,7 +143,7 @@ pub fn preview(
     spec: &Value,
     replicas: i32,
 ) -> Result<Option<Value>, InvalidTemplate> {
-    let selector = colour.selector(&owner.uid);
+    let selector = owner.selector(colour);
     match child {
         ChildRole::PreviewAdmin => Ok(Some(children::admin_service(owner, SideState::Preview, &selector))),
         ChildRole::PreviewIngress => {
@@ -164,8 +163,8 @@ fn deployment(
     state: SideState,
     replicas: Option<i32>,
 ) -> Result<Value, InvalidTemplate> {
-    let made = certificate_name(&owner.name);
-    children::deployment(owner, spec, &DeploymentIdentity::of(owner, colour), state, replicas, Some(&made))
+    let certificate = owner.certificate_name();
+    children::deployment(owner, spec, &owner.identity(colour), state, replicas, Some(&certificate))
 }
 
 /// How a found child stands to the wanted one.

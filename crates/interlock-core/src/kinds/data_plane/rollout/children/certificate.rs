@@ -5,25 +5,26 @@ use serde_json::json;
 use super::owner::{ChildMetadata, DataPlaneOwner};
 use crate::api::kong::labels;
 use crate::certificate::CertificateRequest;
-use crate::kinds::data_plane::rollout::side::{SideState, admin_name, certificate_name};
+use crate::kinds::data_plane::rollout::side::SideState;
 
 /// The longest common name that a certificate may have (RFC 5280).
 const LONGEST: usize = 64;
 
 /// The request for it: Kong's name and labels; the names are those that its clients find the pods under.
 pub fn certificate(owner: &DataPlaneOwner) -> CertificateRequest {
-    let services = [SideState::Live, SideState::Preview].map(|state| admin_name(&owner.name, state));
+    let services = [SideState::Live, SideState::Preview].map(|state| owner.admin_name(state));
     let names: Vec<String> = services.iter().flat_map(|service| names(service, &owner.namespace)).collect();
     let labels = [(labels::SERVICE_SECRET, services[0].as_str())];
     CertificateRequest {
         secret: json!({
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": owner.metadata(&certificate_name(&owner.name), &labels, ChildMetadata::default()),
+            "metadata": owner.metadata(&owner.certificate_name(), &labels, ChildMetadata::default()),
             "type": "kubernetes.io/tls",
         }),
         common_name: names.first().filter(|name| name.len() <= LONGEST).unwrap_or(&owner.name).clone(),
         names,
+        keeps_found: owner.kept.is_some(),
     }
 }
 
@@ -44,6 +45,7 @@ mod tests {
             name: name.to_owned(),
             uid: "u-1".to_owned(),
             service_selector: None,
+            kept: None,
         }
     }
 

@@ -7,30 +7,15 @@ use super::owner::{ChildMetadata, DataPlaneOwner};
 use super::pod_base::{CERTIFICATE, PodFacts, pod_spec};
 use super::strategic_merge::merge;
 use crate::api::kong::{PROXY, labels};
-use crate::kinds::data_plane::rollout::side::{Colour, SideState, deployment_name};
+use crate::kinds::data_plane::rollout::side::{DeploymentIdentity, SideState};
 
 const TEMPLATE: &str = "spec.deployment.podTemplateSpec";
-
-/// Name and selector of a Deployment. Those that another operator made keep theirs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeploymentIdentity {
-    /// Its name.
-    pub name: String,
-    /// Value of the label that selects its pods.
-    pub selector: String,
-}
-
-impl DeploymentIdentity {
-    /// Those of a colour.
-    pub fn of(owner: &DataPlaneOwner, colour: Colour) -> Self {
-        Self { name: deployment_name(&owner.name, colour), selector: colour.selector(&owner.uid) }
-    }
-}
 
 /// The Deployment of a side: the generated pod template with the user's merged over it.
 ///
 /// Without `replicas` it does not own their number: an autoscaler does. `certificate` is the Secret with the
-/// certificate of the admin API; a volume `cluster-certificate` of the user's takes its place.
+/// certificate of the admin API; a volume `cluster-certificate` of the user's takes its place. A Deployment that was
+/// taken over keeps its template as long as the spec is the one that it was made from.
 pub fn deployment(
     owner: &DataPlaneOwner,
     spec: &Value,
@@ -41,6 +26,10 @@ pub fn deployment(
 ) -> Result<Value, InvalidTemplate> {
     let users = ChildMetadata::of(spec, &["deployment"])?;
     let labels = [(labels::DEPLOYMENT_STATE, state.as_str()), (labels::SELECTOR, identity.selector.as_str())];
+    let template = match owner.kept_template(identity, spec) {
+        Some(kept) => kept.clone(),
+        None => pod_template(owner, spec, &identity.selector, certificate)?,
+    };
     let mut body = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -48,7 +37,7 @@ pub fn deployment(
         "spec": {
             "selector": {"matchLabels": owner.pod_labels(&identity.selector)},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "template": pod_template(owner, spec, &identity.selector, certificate)?,
+            "template": template,
         },
     });
     if let Some(replicas) = replicas {
@@ -115,6 +104,13 @@ pub fn certificate_of(spec: &Value) -> Option<&str> {
 pub fn brings_certificate(spec: &Value) -> bool {
     let volume = certificate_volume(spec).and_then(Value::as_object);
     volume.is_some_and(|volume| volume.iter().any(|(name, value)| name != "name" && !value.is_null()))
+}
+
+/// The Secret that the pods of a Deployment mount as volume `cluster-certificate`.
+pub fn mounted_certificate(deployment: &Value) -> Option<&str> {
+    let volumes = at(deployment, &["spec", "template", "spec", "volumes"])?.as_array()?;
+    let volume = volumes.iter().find(|volume| volume["name"] == CERTIFICATE)?;
+    at(volume, &["secret", "secretName"])?.as_str()
 }
 
 /// The volume in the user's template; a directive to remove the generated one is none.

@@ -16,7 +16,7 @@ mod strategic_merge;
 mod tests;
 
 pub use certificate::certificate;
-pub use deployment::{DeploymentIdentity, brings_certificate, certificate_of, deployment};
+pub use deployment::{brings_certificate, certificate_of, deployment, mounted_certificate};
 pub use invalid::{InvalidTemplate, TemplateProblem};
 pub use owner::DataPlaneOwner;
 pub use scaling::{autoscaler, disruption_budget};

@@ -8,7 +8,11 @@ use super::invalid::{FieldPlace, InvalidTemplate, TemplateProblem, at};
 use crate::api::kong::{API_VERSION, labels};
 use crate::api::meta;
 use crate::api::object::{annotation, meta_str};
+use crate::kinds::data_plane::rollout::kept::KeptChildren;
 use crate::kinds::data_plane::rollout::service_selector;
+use crate::kinds::data_plane::rollout::side::{
+    Colour, DeploymentIdentity, SideState, admin_name, certificate_name, ingress_name,
+};
 
 /// The longest value of a label.
 const LONGEST: usize = 63;
@@ -24,11 +28,13 @@ pub struct DataPlaneOwner {
     pub uid: String,
     /// Selector of all its Services, where its annotation replaces the usual one.
     pub service_selector: Option<BTreeMap<String, String>>,
+    /// Names that are not those that Interlock gives: those of one that was taken over.
+    pub kept: Option<KeptChildren>,
 }
 
 impl DataPlaneOwner {
-    /// Reads a DataPlane.
-    pub fn of(object: &Value) -> Result<Self, InvalidTemplate> {
+    /// Reads a DataPlane, of which `kept` was taken over.
+    pub fn of(object: &Value, kept: Option<KeptChildren>) -> Result<Self, InvalidTemplate> {
         let metadata = FieldPlace::root("metadata");
         let text = |field: &str| {
             meta_str(object, field)
@@ -42,11 +48,59 @@ impl DataPlaneOwner {
             service_selector: annotation(object, meta::SERVICE_SELECTOR_OVERRIDE)
                 .map(service_selector)
                 .transpose()?,
+            kept,
         };
         if owner.name.len() > LONGEST {
             return Err(metadata.field("name").has(TemplateProblem::TooLong));
         }
         Ok(owner)
+    }
+
+    /// Name and selector of the Deployment of a colour.
+    pub fn identity(&self, colour: Colour) -> DeploymentIdentity {
+        match &self.kept {
+            Some(kept) => kept.identity(&self.name, &self.uid, colour),
+            None => DeploymentIdentity::of(&self.name, &self.uid, colour),
+        }
+    }
+
+    /// Value of the label that selects the pods of a colour.
+    pub fn selector(&self, colour: Colour) -> String {
+        self.identity(colour).selector
+    }
+
+    /// The colour with that selector; `None` for a selector that another operator made.
+    pub fn colour_of(&self, selector: &str) -> Option<Colour> {
+        [Colour::Blue, Colour::Green].into_iter().find(|colour| self.selector(*colour) == selector)
+    }
+
+    /// Name of the ingress Service, unless the spec fixes one.
+    pub fn ingress_name(&self, state: SideState) -> String {
+        let kept = self.kept.as_ref().and_then(|kept| match state {
+            SideState::Live => Some(&kept.ingress),
+            SideState::Preview => kept.preview_ingress.as_ref(),
+        });
+        kept.cloned().unwrap_or_else(|| ingress_name(&self.name, state))
+    }
+
+    /// Name of the admin Service.
+    pub fn admin_name(&self, state: SideState) -> String {
+        let kept = self.kept.as_ref().and_then(|kept| match state {
+            SideState::Live => Some(&kept.admin),
+            SideState::Preview => kept.preview_admin.as_ref(),
+        });
+        kept.cloned().unwrap_or_else(|| admin_name(&self.name, state))
+    }
+
+    /// Name of the Secret that the pods mount for the certificate of their Admin API.
+    pub fn certificate_name(&self) -> String {
+        let kept = self.kept.as_ref().and_then(|kept| kept.certificates.first());
+        kept.cloned().unwrap_or_else(|| certificate_name(&self.name))
+    }
+
+    /// The pod template that is kept for a Deployment made from a spec.
+    pub(super) fn kept_template(&self, deployment: &DeploymentIdentity, spec: &Value) -> Option<&Value> {
+        self.kept.as_ref()?.template_of(deployment, spec)
     }
 
     /// Selector of a Service in front of the pods with this value of the label.

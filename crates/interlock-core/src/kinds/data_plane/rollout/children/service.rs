@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::invalid::{FieldPlace, InvalidTemplate, TemplateProblem, at};
 use super::owner::{ChildMetadata, DataPlaneOwner};
 use crate::api::kong::labels;
-use crate::kinds::data_plane::rollout::side::{SideState, admin_name, ingress_name, preview_of};
+use crate::kinds::data_plane::rollout::side::{SideState, preview_of};
 
 const INGRESS: [&str; 3] = ["network", "services", "ingress"];
 const PLACE: &str = "spec.network.services.ingress";
@@ -28,10 +28,10 @@ pub fn ingress_service_name(
     let place = FieldPlace::root(PLACE);
     let place = place.field("name");
     let Some(fixed) = at(spec, &INGRESS).and_then(|ingress| at(ingress, &["name"])) else {
-        return Ok(ingress_name(&owner.name, state));
+        return Ok(owner.ingress_name(state));
     };
     match (place.string(fixed)?, state) {
-        ("", _) => Ok(ingress_name(&owner.name, state)),
+        ("", _) => Ok(owner.ingress_name(state)),
         (fixed, _) if !is_service_name(fixed) => Err(place.has(TemplateProblem::ServiceName)),
         (fixed, SideState::Live) => Ok(fixed.to_owned()),
         (fixed, SideState::Preview) => Ok(preview_of(fixed)),
@@ -78,7 +78,7 @@ pub fn admin_service(owner: &DataPlaneOwner, state: SideState, selector: &str) -
     json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": owner.metadata(&admin_name(&owner.name, state), &labels, ChildMetadata::default()),
+        "metadata": owner.metadata(&owner.admin_name(state), &labels, ChildMetadata::default()),
         "spec": {
             "type": "ClusterIP",
             "clusterIP": "None",

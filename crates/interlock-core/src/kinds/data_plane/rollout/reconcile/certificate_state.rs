@@ -27,12 +27,12 @@ impl Pass<'_> {
             let pods = lists.iter().filter_map(|list| self.input.listed.get(list));
             lacks_a_volume = pods.into_iter().any(|pods| certificate::lacks_a_volume(pods, self.input.now));
         }
-        Ok((Some(answer), certificate::stalled(self.of.name, answer, lacks_a_volume)))
+        Ok((Some(answer), certificate::stalled(&self.owner.certificate_name(), answer, lacks_a_volume)))
     }
 
     /// The selectors of the sides that mount the certificate that is made and lack pods.
     pub(super) fn waiting(&self) -> Vec<String> {
-        let preview = self.side.colour.other().selector(self.of.uid);
+        let preview = self.owner.selector(self.side.colour.other());
         let sides = [
             (ChildRole::LiveDeployment, &self.side.spec, self.side.selector.clone()),
             (ChildRole::PreviewDeployment, self.of.spec(), preview),

@@ -3,6 +3,7 @@
 
 mod certificate_state;
 mod phase_facts;
+mod taken_over;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use super::housekeeping::Housekeeping;
 use super::live::{self, LiveRecord, LiveSide, LostSpec};
 use super::phase::RolloutPhase;
 use super::status::{self, DataPlaneStatusInput, RolloutInput};
+use super::take_over::{self, LeftAlone, TakeOver, TakenOver};
 use super::view::DataPlaneView;
 use super::wanted::{self, ChildRole, ChildState};
 use crate::api::kong::labels;
@@ -38,43 +40,47 @@ const CONFIGURATION: Duration = Duration::from_secs(5);
 
 fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
     let Some(of) = DataPlaneView::of(input.object) else { return ReconcileStep::Await(None) };
-    if let Some(controller) = of.controller() {
-        let message = format!("its controller is a {controller}: Kong's operator reconciles it");
-        return left_alone(&of, "OwnedByAnother", message, input.now);
+    if let Some(owner) = of.other_owner() {
+        let message = format!("its owner is a {owner}: Kong's operator reconciles it");
+        return left_alone(&of, LeftAlone::new("OwnedByAnother", message), input.now);
     }
-    let owner = match DataPlaneOwner::of(input.object) {
-        Ok(owner) => owner,
-        Err(error) => return left_alone(&of, "InvalidSpec", error.to_string(), input.now),
+    let taken = match take_over::decide(&of, input) {
+        TakeOver::NotAsked => None,
+        TakeOver::Done(taken) => Some(*taken),
+        TakeOver::LeftAlone(why) => return left_alone(&of, why, input.now),
+        TakeOver::Step(step) => return step,
     };
-    match live::record(&of, input.found) {
+    let owner = match DataPlaneOwner::of(input.object, taken.as_ref().map(|taken| taken.kept.clone())) {
+        Ok(owner) => owner,
+        Err(error) => return left_alone(&of, LeftAlone::new("InvalidSpec", error.to_string()), input.now),
+    };
+    match live::record(&of, &owner, input.found) {
         LiveRecord::Need(keys) => ReconcileStep::Read(keys),
         LiveRecord::OfAnother { selector } => {
             let message = format!(
-                "another operator made its live pods, those with selector {selector}: Interlock takes none over; create \
-                 the DataPlane under another name, and move the traffic"
+                "another operator made its live pods, those with selector {selector}: to have Interlock take it over, scale \
+                 Kong's operator to 0, and set annotation {}",
+                meta::TAKE_OVER
             );
-            left_alone(&of, "AnotherOperator", message, input.now)
+            left_alone(&of, LeftAlone::new("AnotherOperator", message), input.now)
         }
         LiveRecord::Known(side) if !side.is_stamped => ReconcileStep::Write(vec![commit(&of, &side, false)]),
-        LiveRecord::Known(side) => Pass { of, owner, input, side, lost: None }.step(),
+        LiveRecord::Known(side) => Pass { of, owner, input, side, lost: None, taken }.step(),
         LiveRecord::Lost { selector, colour, why } => {
             let side = LiveSide { selector, colour, spec: Value::Null, is_stamped: false, refused: None };
-            Pass { of, owner, input, side, lost: Some(why) }.step()
+            Pass { of, owner, input, side, lost: Some(why), taken }.step()
         }
     }
 }
 
 /// Says in the status that the DataPlane is another operator's, and does nothing else.
-fn left_alone(
-    of: &DataPlaneView<'_>,
-    reason: &'static str,
-    message: String,
-    now: Timestamp,
-) -> ReconcileStep {
-    match status::not_managed(of, reason, message, now) {
-        Some(effect) => ReconcileStep::Write(vec![effect]),
-        None => ReconcileStep::Await(None),
-    }
+fn left_alone(of: &DataPlaneView<'_>, why: LeftAlone, now: Timestamp) -> ReconcileStep {
+    let is_handed_back = why.reason == meta::condition::HANDED_BACK;
+    let effects = match is_handed_back {
+        true => status::handed_back(of, why.message, now),
+        false => status::not_managed(of, why.reason, why.message, now).into_iter().collect(),
+    };
+    if effects.is_empty() { ReconcileStep::Await(why.again) } else { ReconcileStep::Write(effects) }
 }
 
 /// One pass over a DataPlane.
@@ -85,6 +91,8 @@ struct Pass<'p> {
     side: LiveSide,
     /// Why the spec of the live side is not known.
     lost: Option<LostSpec>,
+    /// What is kept of it, if it was taken over.
+    taken: Option<TakenOver>,
 }
 
 /// Reason and message of what only a person can mend.
@@ -113,6 +121,9 @@ impl Pass<'_> {
         if !unread.is_empty() {
             return ReconcileStep::Read(unread);
         }
+        if let Some(step) = self.taken.as_ref().and_then(|taken| self.own(taken)) {
+            return step;
+        }
         let mut wants = Wants::default();
         if self.lost.is_none() {
             self.live(&mut wants);
@@ -139,8 +150,12 @@ impl Pass<'_> {
         if let Some((reason, message)) = certificate_stalls {
             wants.stall(reason, message);
         }
-        let status = self.status(phase.as_ref(), certificate, wants.stalled.take());
-        wants.effects.extend(status);
+        let (managed, of_secrets) = match self.managed(certificate) {
+            Ok(managed) => managed,
+            Err(step) => return step,
+        };
+        wants.effects.extend(of_secrets);
+        wants.effects.extend(self.status(phase.as_ref(), certificate, wants.stalled.take(), managed));
         if wants.effects.is_empty() {
             match &phase {
                 Some(RolloutPhase::Committing) => return self.promote(),
@@ -209,7 +224,7 @@ impl Pass<'_> {
         if !matches!(child, ChildRole::LiveIngress | ChildRole::LiveAdmin) {
             return None;
         }
-        let former = self.side.colour.other().selector(self.of.uid);
+        let former = self.owner.selector(self.side.colour.other());
         let selected = &self.found(child)?["spec"]["selector"][labels::SELECTOR];
         let serves = |child| self.found(child).is_some_and(status::is_available);
         (*selected == former && serves(ChildRole::PreviewDeployment) && !serves(ChildRole::LiveDeployment))
@@ -276,9 +291,10 @@ impl Pass<'_> {
         &self,
         phase: Option<&RolloutPhase>,
         certificate: Option<&CertificateAnswer>,
-        stalled: Option<(&'static str, String)>,
-    ) -> Option<Effect> {
-        let certificate = certificate::note(self.of.name, certificate);
+        stalled: Option<Stall>,
+        managed: Option<String>,
+    ) -> Vec<Effect> {
+        let certificate = certificate::note(&self.owner.certificate_name(), certificate);
         let input = DataPlaneStatusInput {
             certificate: &certificate,
             selector: &self.side.selector,
@@ -288,11 +304,12 @@ impl Pass<'_> {
             ingress: self.found(ChildRole::LiveIngress),
             rollout: phase.filter(|_| live::has_served(&self.of)).map(|phase| RolloutInput {
                 phase,
-                selector: self.side.colour.other().selector(self.of.uid),
+                selector: self.owner.selector(self.side.colour.other()),
                 ingress: self.found(ChildRole::PreviewIngress),
                 admin: self.found(ChildRole::PreviewAdmin),
             }),
             stalled,
+            taken_over: managed,
         };
         status::write(&self.of, &input, self.input.now)
     }
@@ -301,7 +318,7 @@ impl Pass<'_> {
     fn promote(&self) -> ReconcileStep {
         let colour = self.side.colour.other();
         let side = LiveSide {
-            selector: colour.selector(self.of.uid),
+            selector: self.owner.selector(colour),
             colour,
             spec: self.of.wanted_spec(),
             is_stamped: false,

@@ -92,7 +92,7 @@ impl Pass<'_> {
 
     /// Whether the pods of the preview answer that they have a configuration, and are what is staged.
     fn answers(&self, certified: bool) -> Result<PromotionGate, ReconcileStep> {
-        let list = gates::pods(&self.of, &self.side.colour.other().selector(self.of.uid));
+        let list = gates::pods(&self.of, &self.owner.selector(self.side.colour.other()));
         let Some(pods) = self.input.listed.get(&list) else { return Err(ReconcileStep::List(vec![list])) };
         let deployment = self.key(ChildRole::PreviewDeployment).name;
         let pods: Vec<&Value> = gates::of_deployment(pods, &deployment).collect();

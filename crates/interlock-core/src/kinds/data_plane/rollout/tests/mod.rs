@@ -3,4 +3,5 @@ mod explored;
 mod history;
 mod phases;
 mod scenarios;
+mod take_over;
 mod world;

@@ -85,7 +85,7 @@ impl World {
         world
     }
 
-    fn store(&mut self, key: &ObjectKey, mut object: Value) {
+    pub fn store(&mut self, key: &ObjectKey, mut object: Value) {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.objects.insert(key.clone(), object);
@@ -224,7 +224,7 @@ impl World {
                     .collect();
                 vec![Arc::new(json!({"endpoints": endpoints}))]
             }
-            "Service" | "ControllerRevision" => {
+            "Deployment" | "Service" | "ControllerRevision" => {
                 let stored = self.objects.iter().filter(|(key, _)| key.gvk == list.gvk);
                 let found = stored.filter(|(_, object)| has(&object["metadata"]["labels"], &list.labels));
                 found.map(|(_, object)| Arc::new(object.clone())).collect()
@@ -235,6 +235,12 @@ impl World {
 
     /// What the controller wants written now; `None` where it waits.
     pub fn decide(&self) -> Option<Vec<Effect>> {
+        self.steps().0
+    }
+
+    /// The same, with the steps that it took; the certificate, which the runtime asks for once, is none.
+    pub fn steps(&self) -> (Option<Vec<Effect>>, usize) {
+        let mut steps = 0;
         let (mut found, mut listed, mut answered) =
             (BTreeMap::new(), BTreeMap::new(), BTreeMap::<PodRequest, PodAnswer>::new());
         let mut certificate = None;
@@ -247,11 +253,14 @@ impl World {
                 certificate: certificate.as_ref(),
                 now: self.now,
             };
+            steps += 1;
             match (RECONCILER.reconcile)(&input) {
-                ReconcileStep::Await(_) => return None,
-                ReconcileStep::Write(effects) => return Some(effects),
+                ReconcileStep::Await(_) => return (None, steps),
+                ReconcileStep::Write(effects) => return (Some(effects), steps),
                 ReconcileStep::Certify(request) => {
-                    let mounted = request.secret["metadata"]["name"] == "dataplane-edge-certificate";
+                    steps -= 1;
+                    let name = request.secret["metadata"]["name"].as_str().unwrap();
+                    let mounted = name == "dataplane-edge-certificate" || request.keeps_found;
                     assert!(mounted && certificate.is_none(), "{request:?}");
                     certificate = Some(self.certificate.clone());
                 }

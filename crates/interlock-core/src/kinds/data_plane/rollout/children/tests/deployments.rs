@@ -91,7 +91,7 @@ fn a_deployment_as_a_whole() {
 #[case::preview_blue(Colour::Blue, SideState::Preview, "dataplane-edge-blue", "preview")]
 #[case::preview_green(Colour::Green, SideState::Preview, "dataplane-edge-green", "preview")]
 fn sides(#[case] colour: Colour, #[case] state: SideState, #[case] name: &str, #[case] label: &str) {
-    let identity = DeploymentIdentity::of(&edge(), colour);
+    let identity = edge().identity(colour);
     let spec = with_proxy(json!({}), json!({}));
     let make = |state, replicas| deployment(&edge(), &spec, &identity, state, replicas, Some("c")).unwrap();
     let body = make(state, None);

@@ -86,7 +86,10 @@ fn with_ingress(ingress: Value) -> Value {
 #[case::two_values(overridden("app=a=b"), OVERRIDE)]
 #[case::trailing_comma(overridden("app=a,"), OVERRIDE)]
 fn owners_are_refused(#[case] object: Value, #[case] expected: &str) {
-    assert_eq!(DataPlaneOwner::of(&object).map_err(|error| error.to_string()), Err(expected.to_owned()));
+    assert_eq!(
+        DataPlaneOwner::of(&object, None).map_err(|error| error.to_string()),
+        Err(expected.to_owned())
+    );
 }
 
 const OVERRIDE: &str = "metadata.annotations[gateway-operator.konghq.com/service-selector-override] must be \

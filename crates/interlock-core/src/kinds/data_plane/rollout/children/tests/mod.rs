@@ -7,7 +7,7 @@ mod services;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::kinds::data_plane::rollout::side::{Colour, SideState};
+use crate::kinds::data_plane::rollout::side::{Colour, DeploymentIdentity, SideState};
 
 /// The DataPlane `edge` in the namespace `kong`.
 fn edge() -> DataPlaneOwner {
@@ -16,11 +16,12 @@ fn edge() -> DataPlaneOwner {
         name: "edge".to_owned(),
         uid: "u-1".to_owned(),
         service_selector: None,
+        kept: None,
     }
 }
 
 fn blue() -> DeploymentIdentity {
-    DeploymentIdentity::of(&edge(), Colour::Blue)
+    edge().identity(Colour::Blue)
 }
 
 /// A spec with this pod template.

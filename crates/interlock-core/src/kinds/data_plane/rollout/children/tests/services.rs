@@ -179,7 +179,7 @@ fn an_annotation_replaces_the_selector_of_all_services() {
     let object = json!({"metadata": {"namespace": "kong", "name": "edge", "uid": "u-1", "annotations": {
         "gateway-operator.konghq.com/service-selector-override": "app=other,tier=front",
     }}});
-    let owner = DataPlaneOwner::of(&object).unwrap();
+    let owner = DataPlaneOwner::of(&object, None).unwrap();
     let selector = json!({"app": "other", "tier": "front"});
     let ingress = ingress_service(&owner, &json!({}), SideState::Live, "s-1").unwrap();
     assert_eq!(ingress["spec"]["selector"], selector);
