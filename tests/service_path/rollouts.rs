@@ -5,6 +5,7 @@ mod history;
 mod large_specs;
 mod requests;
 mod scaling;
+mod take_over;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -100,7 +101,7 @@ impl Ground {
     pub(crate) fn path(&self, resource: &str, name: &str) -> String {
         let api = match resource {
             "dataplanes" => format!("apis/{}", kong::API_VERSION),
-            "deployments" => "apis/apps/v1".to_owned(),
+            "deployments" | "replicasets" | "controllerrevisions" => "apis/apps/v1".to_owned(),
             "horizontalpodautoscalers" => "apis/autoscaling/v2".to_owned(),
             "events" => "apis/events.k8s.io/v1".to_owned(),
             "endpointslices" => "apis/discovery.k8s.io/v1".to_owned(),
@@ -212,7 +213,12 @@ fn selected(service: &Value) -> &str {
 
 /// The EndpointSlices of the live Service.
 fn live_slices(ground: &Ground) -> String {
-    format!("{}?labelSelector=kubernetes.io/service-name={INGRESS}", ground.path("endpointslices", ""))
+    slices_of(ground, INGRESS)
+}
+
+/// The EndpointSlices of a Service.
+fn slices_of(ground: &Ground, service: &str) -> String {
+    format!("{}?labelSelector=kubernetes.io/service-name={service}", ground.path("endpointslices", ""))
 }
 
 fn ready_endpoints(slices: &Value) -> usize {
@@ -230,8 +236,12 @@ struct Probe {
 
 impl Probe {
     fn start(ground: &Ground) -> Self {
+        Self::of(ground, INGRESS)
+    }
+
+    fn of(ground: &Ground, service: &str) -> Self {
         let (admin, stop) = (ground.admin.clone(), Arc::new(AtomicBool::new(false)));
-        let path = live_slices(ground);
+        let path = slices_of(ground, service);
         let (empty, looks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let probe = Self { stop: stop.clone(), empty: empty.clone(), looks: looks.clone() };
         std::thread::spawn(move || {
