@@ -9,6 +9,7 @@ use http::{Request, header};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use interlock_core::api::kong::listing::KongListing;
 use interlock_core::reconcile::{PodAnswer, PodRequest, PodResponse};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -21,6 +22,8 @@ use super::pod_dialer;
 const DEADLINE: Duration = Duration::from_secs(2);
 /// Kong answers with some ten kilobytes.
 const LARGEST: usize = 1 << 20;
+/// All pages of a list.
+const LISTED: Duration = Duration::from_secs(10);
 
 /// The answer of a pod, or why there is none, as what the pod does. `tls` is what it is asked with over TLS.
 pub async fn ask(request: &PodRequest, tls: Option<Arc<ClientConfig>>) -> PodAnswer {
@@ -29,13 +32,42 @@ pub async fn ask(request: &PodRequest, tls: Option<Arc<ClientConfig>>) -> PodAns
 }
 
 async fn ask_at(address: SocketAddr, request: &PodRequest, tls: Option<Arc<ClientConfig>>) -> PodAnswer {
+    if !request.all_pages {
+        return ask_for(address, request, request.path, tls).await;
+    }
+    match tokio::time::timeout(LISTED, list(address, request, tls)).await {
+        Ok(answer) => answer,
+        Err(_) => Err(format!("does not list what it has within {} s", LISTED.as_secs())),
+    }
+}
+
+/// Reads a list to its end, or to the first answer that is none.
+async fn list(address: SocketAddr, request: &PodRequest, tls: Option<Arc<ClientConfig>>) -> PodAnswer {
+    let mut listing = KongListing::default();
+    loop {
+        let answer = ask_for(address, request, &listing.next(request.path), tls.clone()).await?;
+        if answer.status != 200 {
+            return Ok(answer);
+        }
+        if !listing.take(&answer.body).map_err(|error| error.to_string())? {
+            return Ok(PodResponse { body: listing.into_json().into(), ..answer });
+        }
+    }
+}
+
+async fn ask_for(
+    address: SocketAddr,
+    request: &PodRequest,
+    path: &str,
+    tls: Option<Arc<ClientConfig>>,
+) -> PodAnswer {
     let answer = async {
         let stream = pod_dialer::dial(address).await.map_err(|e| format!("cannot be reached: {e}"))?;
-        let Some(name) = &request.tls else { return get(stream, address.ip(), request.path).await };
+        let Some(name) = &request.tls else { return get(stream, address.ip(), path).await };
         let tls = tls.ok_or("needs a client certificate, and Interlock has none")?;
         let name = ServerName::try_from(name.clone()).map_err(|_| "has no valid name".to_owned())?;
         let stream = TlsConnector::from(tls).connect(name, stream).await.map_err(|error| refused(&error))?;
-        get(stream, address.ip(), request.path).await
+        get(stream, address.ip(), path).await
     };
     match tokio::time::timeout(DEADLINE, answer).await {
         Ok(answer) => answer,
@@ -202,7 +234,7 @@ mod tests {
             keeps_found: false,
         };
         let tls = Some("pod.admin.kong.svc".to_owned());
-        (PodRequest { address: "10.0.0.1".to_owned(), port: 8444, tls, path: "/" }, asked)
+        (PodRequest { address: "10.0.0.1".to_owned(), port: 8444, tls, path: "/", all_pages: false }, asked)
     }
 
     fn client(of: &SigningAuthority) -> Option<Arc<ClientConfig>> {
@@ -233,6 +265,40 @@ mod tests {
         assert_eq!(fits.unwrap().body.len(), LARGEST);
         let more = get(server(response("200 OK", &"x".repeat(LARGEST + 1))).await, "/").await;
         assert_eq!(more, Err("answers more than it should".to_owned()));
+    }
+
+    /// A server that answers one request after the other with these texts.
+    async fn pages(answers: Vec<String>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = [0; 1024];
+                let _ = stream.read(&mut request).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+            std::future::pending::<()>().await;
+        });
+        address
+    }
+
+    fn list_request() -> PodRequest {
+        PodRequest { address: "10.0.0.1".to_owned(), port: 8444, tls: None, path: "/routes", all_pages: true }
+    }
+
+    #[tokio::test]
+    async fn a_list_is_read_to_its_end() {
+        let first =
+            response("200 OK", r#"{"data":[{"name":"a"}],"offset":"1","next":"http://127.0.0.1:1/x"}"#);
+        let last = response("200 OK", r#"{"data":[{"name":"b"},{}],"next":null}"#);
+        let answer = ask_at(pages(vec![first.clone(), last]).await, &list_request(), None).await.unwrap();
+        assert_eq!((answer.status, answer.body.as_ref()), (200, br#"["a","b",null]"#.as_slice()));
+        let refused = pages(vec![first.clone(), response("401 Unauthorized", "{}")]).await;
+        assert_eq!(ask_at(refused, &list_request(), None).await.unwrap().status, 401);
+        let garbage = pages(vec![first, response("200 OK", "<html>")]).await;
+        let answer = ask_at(garbage, &list_request(), None).await;
+        assert_eq!(answer, Err("answers no list of Kong's Admin API".to_owned()));
     }
 
     #[tokio::test]

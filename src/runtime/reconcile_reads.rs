@@ -1,7 +1,9 @@
 //! What a reconcile has read since its last write: objects, lists, and answers of pods, each within a limit.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use interlock_core::api::object::ObjectKey;
@@ -21,7 +23,11 @@ const READS: usize = 64;
 /// Lists that a read set has.
 const LISTS: usize = 16;
 /// Requests to pods that a read set has the answers of.
-const ASKS: usize = 128;
+const ASKS: usize = 512;
+/// Bytes that these answers may have together.
+const ANSWERS: usize = 32 << 20;
+/// How long the pods of one step are asked: a worker is not held up by many that are silent.
+const ASKED: Duration = Duration::from_secs(30);
 /// Requests to pods, or to the API server, at once.
 const CONCURRENT: usize = 8;
 
@@ -31,6 +37,8 @@ pub struct ReconcileReads {
     found: BTreeMap<ObjectKey, Option<Arc<Value>>>,
     listed: BTreeMap<ObjectList, Vec<Arc<Value>>>,
     answered: BTreeMap<PodRequest, PodAnswer>,
+    /// Bytes of the answers.
+    bytes: usize,
     /// What became of the certificate that it asked for.
     pub certificate: Option<CertificateAnswer>,
 }
@@ -53,7 +61,7 @@ impl From<ApiFailure> for ReadError {
 impl ReconcileReads {
     /// The input of a decision on an object.
     pub fn input<'a>(&'a self, object: &'a Value, now: Timestamp) -> ReconcileInput<'a> {
-        let Self { found, listed, answered, certificate } = self;
+        let Self { found, listed, answered, bytes: _, certificate } = self;
         ReconcileInput { object, found, listed, answered, certificate: certificate.as_ref(), now }
     }
 
@@ -98,7 +106,10 @@ impl ReconcileReads {
         requests: Vec<PodRequest>,
         tls: Option<Arc<ClientConfig>>,
     ) -> Result<(), ReadError> {
-        within(self.answered.len() + requests.len(), ASKS, "to ask pods more than 128 times")?;
+        within(self.answered.len() + requests.len(), ASKS, "to ask pods more than 512 times")?;
+        for request in &requests {
+            self.answered.insert(request.clone(), Err("was not asked in time".to_owned()));
+        }
         let asked = futures::stream::iter(requests).map(|request| {
             let tls = tls.clone();
             async move {
@@ -106,8 +117,22 @@ impl ReconcileReads {
                 (request, answer)
             }
         });
-        self.answered.extend(asked.buffer_unordered(CONCURRENT).collect::<Vec<_>>().await);
+        let mut asked = pin!(asked.buffer_unordered(CONCURRENT).take_until(tokio::time::sleep(ASKED)));
+        while let Some((request, answer)) = asked.next().await {
+            let answer = self.bounded(answer);
+            self.answered.insert(request, answer);
+        }
         Ok(())
+    }
+
+    /// An answer that fits beside the others.
+    fn bounded(&mut self, answer: PodAnswer) -> PodAnswer {
+        let size = answer.as_ref().map_or(0, |answer| answer.body.len());
+        if self.bytes + size > ANSWERS {
+            return Err("answers more than Interlock takes of all pods together".to_owned());
+        }
+        self.bytes += size;
+        answer
     }
 }
 
@@ -117,12 +142,20 @@ fn within(wanted: usize, most: usize, what: &'static str) -> Result<(), ReadErro
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::reconcile::PodResponse;
+
     use super::*;
 
     /// Requests that are answered at once, as no pod has these addresses.
     fn requests(count: usize) -> Vec<PodRequest> {
         (0..count)
-            .map(|n| PodRequest { address: format!("pod-{n}"), port: 80, tls: None, path: "/" })
+            .map(|n| PodRequest {
+                address: format!("pod-{n}"),
+                port: 80,
+                tls: None,
+                path: "/",
+                all_pages: false,
+            })
             .collect()
     }
 
@@ -135,5 +168,14 @@ mod tests {
         assert_eq!(input.answered.len(), ASKS);
         assert!(input.answered.values().all(Result::is_err), "{:?}", input.answered);
         assert!(matches!(reads.ask(requests(1), None).await, Err(ReadError::TooMuch(_))));
+    }
+
+    #[test]
+    fn answers_have_a_limit_together() {
+        let answer = |size| Ok(PodResponse { status: 200, server: None, body: vec![0; size].into() });
+        let mut reads = ReconcileReads::default();
+        assert!(reads.bounded(answer(ANSWERS - 1)).is_ok());
+        assert!(reads.bounded(answer(2)).is_err());
+        assert!(reads.bounded(answer(1)).is_ok());
     }
 }

@@ -247,7 +247,13 @@ fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
     let list =
         ObjectList { gvk: Gvk::new("v1", "Service"), namespace: namespace.clone(), labels: labels.clone() };
     let Some(services) = input.listed.get(&list) else { return ReconcileStep::List(vec![list]) };
-    let pod = PodRequest { address: "127.0.0.1".to_owned(), port: 1, tls: None, path: "/status/ready" };
+    let pod = PodRequest {
+        address: "127.0.0.1".to_owned(),
+        port: 1,
+        tls: None,
+        path: "/status/ready",
+        all_pages: false,
+    };
     let Some(answer) = input.answered.get(&pod) else { return ReconcileStep::Ask(vec![pod]) };
     // No pod has the address, and the answer says so.
     if answer.is_ok() || !services.is_empty() {

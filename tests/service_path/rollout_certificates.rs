@@ -37,7 +37,7 @@ fn wake(ground: &Ground) {
 
 /// The Secret when it is there as it shall be.
 #[track_caller]
-fn await_secret(ground: &Ground, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn await_secret(ground: &Ground, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     wait_until(&format!("the Secret {what}"), CAP, || {
         let found = ground.admin.read(&ground.path("secrets", SECRET));
         if found.code == 200 && holds(&found.body) {

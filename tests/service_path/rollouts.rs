@@ -4,6 +4,7 @@
 mod history;
 mod large_specs;
 mod requests;
+mod routes;
 mod scaling;
 mod take_over;
 

@@ -8,12 +8,15 @@
 //! (`kong/db/schema/entities/routes.lua`). The flavor is that of the pod's environment when it was
 //! first asked: Kong reads it when it starts.
 //!
+//! `GET /routes` of the Admin API lists what it was configured with, in pages.
+//!
 //! On 8444 the same Admin API is served over TLS, with the certificate of the Secret that the pod mounts, to
 //! clients with one of its CA. Answers have the header `Server: kong/VERSION`.
 //!
 //! Annotations of the pod: `testbed.interlock.dev/kong-baked: FLAVOR` (the image sets one where the
 //! pod does not), `/kong-lag: MS` (a configuration counts after so long),
-//! `/kong-version: VERSION` (what it reports, whatever its image is), `/kong-answer: redirect`,
+//! `/kong-version: VERSION` (what it reports, whatever its image is), `/kong-page: N` (routes of a page, if it is asked
+//! for more), `/kong-answer: redirect`,
 //! `silence`, `garbage` or `flood` (what the Admin API does instead).
 
 use std::collections::HashMap;
@@ -55,6 +58,8 @@ struct Kong {
     lag: Duration,
     answer: String,
     configured: Option<Instant>,
+    routes: Vec<Value>,
+    page: usize,
 }
 
 impl FakeKong {
@@ -163,6 +168,9 @@ impl FakeKong {
                     _ => Some((200, kong.root().to_string())),
                 }
             }
+            (ADMIN | ADMIN_TLS, list) if list.starts_with("GET /routes?") => {
+                Some((200, kong.page_of_routes(list).to_string()))
+            }
             (_, "GET /status") => Some((200, json!({"database": {"reachable": true}}).to_string())),
             (_, "GET /status/ready") => match kong.configured {
                 Some(at) if at.elapsed() >= kong.lag => message(200, "ready"),
@@ -179,6 +187,7 @@ impl FakeKong {
                         let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
                         if let Some(kong) = pods.values_mut().find(|known| known.name == kong.name) {
                             kong.configured = Some(Instant::now());
+                            kong.routes = routes;
                         }
                         Some((201, "{}".to_owned()))
                     }
@@ -239,6 +248,8 @@ impl FakeKong {
             lag: Duration::from_millis(note("kong-lag").parse().unwrap_or(0)),
             answer: note("kong-answer").to_owned(),
             configured: None,
+            routes: Vec::new(),
+            page: note("kong-page").parse().unwrap_or(1000),
         }
     }
 }
@@ -250,6 +261,25 @@ impl Kong {
             configuration["router_flavor"] = json!(self.flavor);
         }
         json!({"version": self.reports(), "hostname": self.name, "configuration": configuration})
+    }
+
+    /// A page of its routes; the offset is the place of the first one.
+    fn page_of_routes(&self, request: &str) -> Value {
+        let number = |name: &str| {
+            let query = request.split_once('?').map_or("", |(_, query)| query);
+            query
+                .split('&')
+                .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse::<usize>().ok())
+        };
+        let (first, size) = (number("offset").unwrap_or(0), number("size").unwrap_or(100).min(self.page));
+        let page: Vec<&Value> = self.routes.iter().skip(first).take(size).collect();
+        let next = first + page.len();
+        match next < self.routes.len() {
+            true => {
+                json!({"data": page, "next": format!("/routes?offset={next}"), "offset": next.to_string()})
+            }
+            false => json!({"data": page, "next": null}),
+        }
     }
 
     fn reports(&self) -> String {

@@ -71,7 +71,8 @@ pub struct ObjectList {
 }
 
 /// A GET to a pod at its own address: it follows no redirect, and ends after 2 s or 1 MiB. Between two writes a
-/// reconciler has the answers of at most 128, of which eight are sent at once.
+/// reconciler has the answers of at most 512, of which eight are sent at once, with 32 MiB together; those of one step that
+/// take longer than 30 s are not awaited.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRequest {
     /// IP address of the pod; never that of its node. A loopback or link-local one is not dialled.
@@ -83,6 +84,9 @@ pub struct PodRequest {
     pub tls: Option<String>,
     /// Absolute path.
     pub path: &'static str,
+    /// Whether the path is that of a list of Kong's Admin API, of which all pages are read within 10 s
+    /// ([`crate::api::kong::listing`]).
+    pub all_pages: bool,
 }
 
 /// What a pod answered: the status and the body, or why there is no answer, for people.
@@ -95,6 +99,6 @@ pub struct PodResponse {
     pub status: u16,
     /// The header `Server`, if it is text.
     pub server: Option<String>,
-    /// The body, at most 1 MiB.
+    /// The body, at most 1 MiB; of a list that was read with all its pages, a JSON array of the names of its elements.
     pub body: Arc<[u8]>,
 }

@@ -6,6 +6,7 @@
 
 pub mod definition;
 pub mod labels;
+pub mod listing;
 pub mod stamp;
 
 use serde::Deserialize;

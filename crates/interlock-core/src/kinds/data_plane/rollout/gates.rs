@@ -55,7 +55,13 @@ pub fn request(pod: &Value) -> Result<PodRequest, String> {
     }
     let address = pod["status"]["podIP"].as_str().filter(|address| !address.is_empty());
     let address = address.ok_or("it has no address yet")?;
-    Ok(PodRequest { address: address.to_owned(), port: STATUS_PORT, tls: None, path: READY })
+    Ok(PodRequest {
+        address: address.to_owned(),
+        port: STATUS_PORT,
+        tls: None,
+        path: READY,
+        all_pages: false,
+    })
 }
 
 /// The gate that these pods are, each with what is wrong with it.

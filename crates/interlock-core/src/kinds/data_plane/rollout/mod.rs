@@ -23,6 +23,7 @@ pub mod protect_live;
 pub mod reconcile;
 pub mod report;
 pub mod reports;
+pub mod route_names;
 pub mod service_selector;
 pub mod side;
 pub mod staged;

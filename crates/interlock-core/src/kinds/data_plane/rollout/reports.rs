@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::gates;
 use super::phase::PromotionGate;
+use super::route_names::RouteNames;
 use crate::api::kong::PROXY;
 use crate::api::object::meta_str;
 use crate::api::pod::PodTemplate;
@@ -24,6 +25,7 @@ const ADMIN_PORT: u16 = 8444;
 const ADMIN_LISTEN: (&str, &str) = ("KONG_ADMIN_LISTEN", "0.0.0.0:8444 ssl");
 /// The root has `version` and `configuration`.
 const ROOT: &str = "/";
+const ROUTES: &str = "/routes";
 /// The longest version that a text shows.
 const LONGEST: usize = 40;
 
@@ -65,6 +67,19 @@ impl ExpectedReport {
         Some(PodRequest { port: ADMIN_PORT, tls, path: ROOT, ..status })
     }
 
+    /// What to ask the admin API of a pod for its routes, where it can be asked.
+    pub fn routes_request(&self, pod: &Value, service: &str, namespace: &str) -> Option<PodRequest> {
+        Some(PodRequest { path: ROUTES, all_pages: true, ..self.request(pod, service, namespace)? })
+    }
+
+    /// Whether a configuration producer speaks another dialect to pods of this report than to those of another one.
+    pub fn crosses_dialects(&self, other: &Self) -> bool {
+        match (self.flavor, other.flavor) {
+            (Some(one), Some(other)) => one.dialect() != other.dialect(),
+            _ => false,
+        }
+    }
+
     /// Whether the headers of the status API name the version of the image.
     pub fn versions(&self, pods: &[&Value], answered: &BTreeMap<PodRequest, PodAnswer>) -> PromotionGate {
         gates::gate(pods, |pod| {
@@ -88,10 +103,7 @@ impl ExpectedReport {
                 Err(why) => Some(why),
             },
             Ok(answer) => Some(format!("its admin API (port {ADMIN_PORT}) answers {}", answer.status)),
-            Err(why) => Some(format!(
-                "its admin API (port {ADMIN_PORT}) {why}; let Interlock reach that port, and start the pod again where its \
-                 certificate was made anew"
-            )),
+            Err(why) => Some(unanswered(why)),
         })
     }
 
@@ -117,6 +129,31 @@ impl ExpectedReport {
             self.image
         ))
     }
+}
+
+/// The routes that a pod holds; `None` where its admin API wants a token of Kong's own, `Err` with why they are not
+/// known.
+pub fn routes(answer: &PodAnswer) -> Result<Option<RouteNames>, String> {
+    match answer {
+        Ok(answer) if matches!(answer.status, 401 | 403) => Ok(None),
+        Ok(answer) if answer.status == 200 => match RouteNames::read(&answer.body) {
+            Some(names) => Ok(Some(names)),
+            None => {
+                Err(format!("GET {ROUTES} of its admin API (port {ADMIN_PORT}) answers no list of routes"))
+            }
+        },
+        Ok(answer) => {
+            Err(format!("GET {ROUTES} of its admin API (port {ADMIN_PORT}) answers {}", answer.status))
+        }
+        Err(why) => Err(unanswered(why)),
+    }
+}
+
+fn unanswered(why: &str) -> String {
+    format!(
+        "its admin API (port {ADMIN_PORT}) {why}; let Interlock reach that port, and start the pod again where its \
+         certificate was made anew"
+    )
 }
 
 #[cfg(test)]

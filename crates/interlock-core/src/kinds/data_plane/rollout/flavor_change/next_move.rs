@@ -85,6 +85,10 @@ pub fn next_move(facts: &FlavorChangeFacts) -> FlavorMove {
             FlavorMove::Await(AwaitedState::Promotion)
         }
         (RolloutStage::AwaitingPromotion, Some(hop)) => promotion(facts, hop),
+        // The routes of the two sides came apart since: without their producer, those of the live side stay as they are.
+        (RolloutStage::Staging, Some(_)) if facts.producer == ProducerState::Stopped => {
+            FlavorMove::StartProducer
+        }
         (_, Some(hop)) => FlavorMove::Await(AwaitedState::Preview(hop)),
         (_, None) => at_rest(facts),
     }

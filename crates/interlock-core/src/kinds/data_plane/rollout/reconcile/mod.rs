@@ -3,6 +3,7 @@
 
 mod certificate_state;
 mod phase_facts;
+mod route_gate;
 mod taken_over;
 
 use std::time::Duration;

@@ -106,11 +106,14 @@ impl Pass<'_> {
         let service = self.key(ChildRole::PreviewAdmin).name;
         let request = |pod: &Value| expected.request(pod, &service, self.of.namespace).filter(|_| certified);
         self.ask(pods.iter().filter_map(|pod| request(pod)))?;
-        Ok(expected.flavors(&pods, request, answered))
+        match expected.flavors(&pods, request, answered) {
+            PromotionGate::Open if certified => self.routes(&pods, &expected),
+            gate => Ok(gate),
+        }
     }
 
     /// `Err` with those of these requests that have no answer yet.
-    fn ask(&self, requests: impl Iterator<Item = PodRequest>) -> Result<(), ReconcileStep> {
+    pub(super) fn ask(&self, requests: impl Iterator<Item = PodRequest>) -> Result<(), ReconcileStep> {
         let unasked: Vec<_> = requests.filter(|request| !self.input.answered.contains_key(request)).collect();
         if unasked.is_empty() { Ok(()) } else { Err(ReconcileStep::Ask(unasked)) }
     }

@@ -29,6 +29,8 @@ pub struct World {
     pub mounts_since: Option<Timestamp>,
     /// The router flavor that pods report.
     pub flavor: &'static str,
+    /// The routes that the pods of the live side and of the preview hold.
+    pub routes: [&'static [&'static str]; 2],
     /// What the controller did, as lines.
     pub log: Vec<String>,
 }
@@ -73,6 +75,7 @@ impl World {
             certificate: CertificateAnswer::OfAnother(Timestamp::MAX),
             mounts_since: None,
             flavor: "traditional_compatible",
+            routes: [&[], &[]],
             log: Vec::new(),
         };
         let key = data_plane();
@@ -171,7 +174,10 @@ impl World {
                             "name": format!("{name}-{hash}-{i}"), "labels": labels,
                             "ownerReferences": [{"kind": "ReplicaSet", "name": format!("{name}-{hash}")}],
                         },
-                        "status": {"phase": "Running", "podIP": format!("10.0.0.{i}")},
+                        "status": {
+                            "phase": "Running", "podIP": format!("10.0.0.{i}"),
+                            "conditions": [{"type": "Ready", "status": "True"}],
+                        },
                     })
                 })
             })
@@ -194,6 +200,11 @@ impl World {
     /// What Kong answers, with the flavor that its pods run with.
     fn answer(&self, request: &PodRequest) -> PodResponse {
         let body = match request.tls {
+            Some(_) if request.all_pages => {
+                let side =
+                    if request.tls.as_ref().is_some_and(|name| name.contains("-preview.")) { 1 } else { 0 };
+                json!(self.routes[side]).to_string()
+            }
             Some(_) => {
                 json!({"version": "3.9.1", "configuration": {"router_flavor": self.flavor}}).to_string()
             }

@@ -99,6 +99,10 @@ use StagedFlavor::Nothing as NOTHING;
     with(READY, facts(TC, EX, staged(EX), Staging)),
     Await(AwaitedState::Preview(hop(TC, EX)))
 )]
+#[case::started_for_a_preview_that_lacks_something_again(
+    with(ProducerState::Stopped, requested(facts(TC, EX, staged(EX), Staging))),
+    FlavorMove::StartProducer
+)]
 #[case::stopping(
     with(ProducerState::Stopping, facts(TC, EX, staged(EX), AwaitingPromotion)),
     Await(AwaitedState::ProducerStopped)
