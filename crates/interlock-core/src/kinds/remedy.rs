@@ -107,6 +107,15 @@ pub fn of_gateway(gateway: &GatewayRef) -> Remedy {
     }
 }
 
+/// The remedy for a DataPlane that only a person can help; its condition says why.
+pub fn of_stalled(data_plane: &NamespacedName) -> Remedy {
+    let NamespacedName { namespace, name } = data_plane;
+    Remedy {
+        next: "Do what the message says.".to_owned(),
+        command: format!("interlock why dataplane/{namespace}/{name}"),
+    }
+}
+
 /// The remedy for a rollout that is on its way, or cannot go on; `None` where nothing is staged.
 pub fn of_rollout(phase: ReportedPhase, data_plane: &NamespacedName) -> Option<Remedy> {
     let NamespacedName { namespace, name } = data_plane;

@@ -328,4 +328,17 @@ mod tests {
         assert_eq!((&trouble["kind"], &trouble["reason"]), (&json!("DataPlane"), &json!("Mixed")));
         assert_eq!(trouble["command"], "interlock flavor diagnose dataplane/edge -n kong");
     }
+
+    #[test]
+    fn a_stalled_data_plane_is_in_trouble() {
+        let plane = json!({
+            "apiVersion": "gateway-operator.konghq.com/v1beta1", "kind": "DataPlane",
+            "metadata": {"namespace": "kong", "name": "edge", "uid": "1", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"deployment": {"podTemplateSpec": {"spec": {"containers": [{"name": "proxy", "image": "kong:3.9"}]}}}},
+            "status": {"conditions": [condition("Stalled", "True", "NameTaken", "2026-01-01T00:10:00Z")]},
+        });
+        let trouble = &document(&[plane])["trouble"]["shown"][0];
+        assert_eq!((&trouble["kind"], &trouble["reason"]), (&json!("DataPlane"), &json!("NameTaken")));
+        assert_eq!(trouble["command"], "interlock why dataplane/kong/edge");
+    }
 }

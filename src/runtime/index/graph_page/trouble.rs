@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use interlock_core::api::display::display;
+use interlock_core::api::meta::condition;
 use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
 use interlock_core::kinds::data_plane::flavor::overview;
@@ -108,10 +109,14 @@ fn owed(object: &Value) -> Option<&str> {
 fn gateway(object: &Value) -> Option<(TroubleState, TroubleRow)> {
     let found = overview::trouble(object)?;
     let subject = Gateway::subject_of(object, meta_str(object, "namespace").unwrap_or_default())?;
-    let Remedy { next, command } = remedy::of_gateway(&subject);
+    let is_stalled = found.type_ == condition::STALLED;
+    let Remedy { next, command } = match is_stalled {
+        true => remedy::of_stalled(&subject.name),
+        false => remedy::of_gateway(&subject),
+    };
     let NamespacedName { namespace, name } = subject.name;
     // Kong's operator and Deployments say for themselves that pods are not ready; mixed flavors never end.
-    let ours = found.type_ == overview::CONDITIONS[0];
+    let ours = is_stalled || found.type_ == condition::ROUTER_FLAVOR_CONSISTENT;
     let state = if ours { TroubleState::Stalled } else { TroubleState::NotReady };
     let row = TroubleRow {
         kind: if object["kind"] == "DataPlane" { "DataPlane" } else { "Deployment" },

@@ -10,9 +10,14 @@ use super::sources::Sources;
 use crate::api::meta::condition as types;
 use crate::api::object::meta_str;
 
-/// Conditions that report a problem while they are `False`, the most telling first: ours, that of Kong's operator,
-/// that of Deployments.
-pub const CONDITIONS: [&str; 3] = [types::ROUTER_FLAVOR_CONSISTENT, types::READY, "Available"];
+/// Conditions that report a problem, the most telling first: ours, that of Kong's operator, that of Deployments.
+pub const CONDITIONS: [&str; 4] =
+    [types::ROUTER_FLAVOR_CONSISTENT, types::STALLED, types::READY, "Available"];
+
+/// The status of a condition that reports a problem.
+fn problem(type_: &str) -> &'static str {
+    if type_ == types::STALLED { "True" } else { "False" }
+}
 
 /// How a gateway is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +83,7 @@ impl GatewayOverview {
 pub fn trouble(gateway: &Value) -> Option<GatewayTrouble<'_>> {
     let all = gateway["status"]["conditions"].as_array()?;
     let found = CONDITIONS.iter().find_map(|type_| {
-        all.iter().find(|condition| condition["type"] == *type_ && condition["status"] == "False")
+        all.iter().find(|condition| condition["type"] == *type_ && condition["status"] == problem(type_))
     })?;
     let text = |field: &str| found[field].as_str().unwrap_or_default();
     Some(GatewayTrouble {

@@ -66,6 +66,8 @@ fn a_flavor_that_is_rolled_out_is_next() {
 #[case::unknown(&[("RouterFlavorConsistent", "Unknown")], None)]
 #[case::not_ready(&[("Ready", "False")], Some("Ready"))]
 #[case::mixed(&[("Ready", "False"), ("RouterFlavorConsistent", "False")], Some("RouterFlavorConsistent"))]
+#[case::stalled(&[("Ready", "False"), ("Stalled", "True")], Some("Stalled"))]
+#[case::not_stalled(&[("Stalled", "False")], None)]
 #[case::of_others(&[("Progressing", "False")], None)]
 fn the_condition_that_reports_a_problem(#[case] conditions: &[(&str, &str)], #[case] expected: Option<&str>) {
     let mut plane = data_plane(kong("expressions"), false);
