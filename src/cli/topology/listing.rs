@@ -1,5 +1,7 @@
 //! The cluster's objects, as far as the caller may list them, in a graph.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use futures::stream::{self, StreamExt as _};
 use interlock_core::api::meta;
 use interlock_core::api::watched::LABELLED;
@@ -102,6 +104,7 @@ impl Listing {
             None => self.graph.snapshot(),
         };
         self.rollouts.add_to(&mut snapshot);
+        leave_twins_out(&mut snapshot, root);
         Some(snapshot)
     }
 
@@ -138,6 +141,28 @@ impl Listing {
             self.graph.apply(kind, epoch, GraphChange::Synced(namespace));
         }
     }
+}
+
+/// Leaves out what is a node twice: a labelled object under the name of its watch, and under that of its kind, as of
+/// some kinds all objects are listed. The latter stays where more than the same owner is linked to it, or it is the root.
+fn leave_twins_out(snapshot: &mut GraphSnapshot, root: Option<&NodeId>) {
+    let mut parents: BTreeMap<&NodeId, BTreeSet<&NodeId>> = BTreeMap::new();
+    for (parent, child, _) in &snapshot.edges {
+        parents.entry(child).or_default().insert(parent);
+    }
+    let with_children: BTreeSet<&NodeId> = snapshot.edges.iter().map(|(parent, ..)| parent).collect();
+    let none = BTreeSet::new();
+    let twin_of = |id: &NodeId| {
+        let watched = (&*id.kind.group, &*id.kind.kind);
+        let labelled = LABELLED.iter().find(|labelled| (labelled.group, labelled.name) == watched)?;
+        let twin = NodeId::new(KindName::new(labelled.group, labelled.kind), &id.namespace, &id.name);
+        let of = |id: &NodeId| parents.get(id).unwrap_or(&none);
+        let repeats = of(&twin).is_subset(of(id)) && !with_children.contains(&twin) && root != Some(&twin);
+        repeats.then_some(twin)
+    };
+    let twins: BTreeSet<NodeId> = snapshot.nodes.keys().filter_map(twin_of).collect();
+    snapshot.nodes.retain(|id, _| !twins.contains(id));
+    snapshot.edges.retain(|(_, child, _)| !twins.contains(child));
 }
 
 /// A declared kind as roles and `kubectl api-resources` name it.
@@ -203,4 +228,50 @@ async fn list(
         }
     }
     (Listed::Nothing, Some(ListProblem::Forbidden))
+}
+
+#[cfg(test)]
+mod tests {
+    use interlock_core::api::kong::{API_VERSION, GROUP};
+    use serde_json::json;
+
+    use super::*;
+
+    fn listing(objects: &[(&str, &str, Value)]) -> Listing {
+        let (gaps, rollouts) = (Gaps::default(), Rollouts::default());
+        let mut listing = Listing { graph: kinds::graph(kinds::ALL), gaps, rollouts };
+        for (group, kind, object) in objects {
+            listing.add(group, kind, &Listed::All(String::new(), vec![object.clone()]));
+        }
+        listing
+    }
+
+    #[test]
+    fn a_service_of_a_data_plane_is_one_node() {
+        let plane = json!({
+            "apiVersion": API_VERSION, "kind": "DataPlane",
+            "metadata": {"namespace": "kong", "name": "edge", "uid": "u"}, "spec": {},
+        });
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"namespace": "kong", "name": "edge", "uid": "s", "ownerReferences": [
+                {"apiVersion": API_VERSION, "kind": "DataPlane", "name": "edge", "uid": "u", "controller": true},
+            ]},
+            "spec": {},
+        });
+        let twice = [
+            (GROUP, "DataPlane", plane),
+            ("", "Service", service.clone()),
+            ("", "DataPlaneService", service.clone()),
+        ];
+        let listing = listing(&twice);
+        let kinds = |snapshot: GraphSnapshot| -> Vec<String> {
+            snapshot.nodes.keys().map(|id| id.kind.kind.to_string()).collect()
+        };
+        assert_eq!(kinds(listing.snapshot(None).unwrap()), ["DataPlane", "DataPlaneService"]);
+        let root = NodeId::new(KindName::new("", "Service"), "kong", "edge");
+        assert!(kinds(listing.snapshot(Some(&root)).unwrap()).contains(&"Service".to_owned()));
+        let other = self::listing(&[("", "Service", service)]);
+        assert!(kinds(other.snapshot(None).unwrap()).contains(&"Service".to_owned()), "it is there once");
+    }
 }
