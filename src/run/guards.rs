@@ -56,17 +56,19 @@ impl Process {
             let known = user.wait_for(Option::is_some).await.map(|user| user.clone()).unwrap_or_default();
             let options = install::InstallOptions { controller_user: known, ..options };
             let mut installed = install::objects(Part::Policies, &options);
+            let mut optional = install::policies::protect_live(&options);
             if all {
                 installed.extend(webhooks_named(&configuration, &options));
             } else {
                 // A separate webhook may read only this one.
                 installed.retain(|object| object["metadata"]["name"] == OVERRIDES);
+                optional.clear();
             }
             let on_change = |states: &GuardStates| {
                 guards.on_guard_states(states);
                 store.guard_overrides(states.policy(OVERRIDES));
             };
-            monitor.run(installed, on_change).await;
+            monitor.run(installed, optional, on_change).await;
             Ok("the watch of the guard objects")
         };
         parts.spawn_on(guarding, &self.runtimes.watching);

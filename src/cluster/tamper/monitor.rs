@@ -32,11 +32,17 @@ pub struct TamperMonitor {
 }
 
 impl TamperMonitor {
-    /// Watches the installed objects, forever; calls `on_change` with each change.
-    pub async fn run(self, installed: Vec<Value>, mut on_change: impl FnMut(&GuardStates)) {
+    /// Watches the installed objects, and those that an installation may go without, forever; calls `on_change` with each
+    /// change.
+    pub async fn run(
+        self,
+        installed: Vec<Value>,
+        optional: Vec<Value>,
+        mut on_change: impl FnMut(&GuardStates),
+    ) {
         let Self { client, mut webhooks, mut notifier } = self;
         let mut leadership = notifier.leadership.clone();
-        let mut states = GuardStates::of(installed);
+        let mut states = GuardStates::with_optional(installed, optional);
         let mut policies = follow(&client, GuardKind::Policy, states.names(GuardKind::Policy));
         let mut bindings = follow(&client, GuardKind::Binding, states.names(GuardKind::Binding));
         let mut failing = FailingWatches::default();

@@ -40,6 +40,8 @@ struct ObservedGuard {
     /// The outer `None` before the first read.
     found: Option<Option<Value>>,
     guard: GuardState,
+    /// Whether an installation may go without it.
+    optional: bool,
 }
 
 /// All guard objects and their states.
@@ -48,13 +50,19 @@ pub struct GuardStates(BTreeMap<GuardId, ObservedGuard>);
 impl GuardStates {
     /// Nothing read yet; `installed` holds the expected objects.
     pub fn of(installed: Vec<Value>) -> Self {
-        let looks = installed.into_iter().filter_map(|installed| {
-            Some((
-                GuardId::of(&installed)?,
-                ObservedGuard { installed, found: None, guard: GuardState::Unknown },
-            ))
-        });
-        Self(looks.collect())
+        Self::with_optional(installed, Vec::new())
+    }
+
+    /// The same, with objects that an installation may go without: a policy and its binding are known as soon as one of
+    /// them was seen, and missed from then on.
+    pub fn with_optional(installed: Vec<Value>, optional: Vec<Value>) -> Self {
+        let guards = |objects: Vec<Value>, optional| {
+            objects.into_iter().filter_map(move |installed| {
+                let id = GuardId::of(&installed)?;
+                Some((id, ObservedGuard { installed, found: None, guard: GuardState::Unknown, optional }))
+            })
+        };
+        Self(guards(installed, false).chain(guards(optional, true)).collect())
     }
 
     /// Takes in an observation; returns whether it is of one of ours.
@@ -62,6 +70,18 @@ impl GuardStates {
         let Some(check) = self.0.get_mut(&seen.id) else { return false };
         check.guard = compare(&seen.id, &check.installed, seen.object.as_ref());
         check.found = Some(seen.object);
+        if check.optional {
+            let of_name = |id: &GuardId| id.name == seen.id.name;
+            let is_installed =
+                self.0.iter().any(|(id, part)| of_name(id) && matches!(part.found, Some(Some(_))));
+            for (id, part) in self.0.iter_mut().filter(|(id, _)| of_name(id)) {
+                part.optional = !is_installed;
+                part.guard = match &part.found {
+                    Some(found) if is_installed => compare(id, &part.installed, found.as_ref()),
+                    _ => GuardState::Unknown,
+                };
+            }
+        }
         true
     }
 
@@ -183,5 +203,22 @@ mod tests {
             id: GuardId { kind: GuardKind::Mutating, name: "p".to_owned() },
             object: None
         }));
+    }
+
+    #[test]
+    fn an_optional_policy_is_missed_once_it_was_there() {
+        let mut states = GuardStates::with_optional(Vec::new(), vec![policy(), binding()]);
+        states.observe(seen(GuardKind::Binding, None));
+        states.observe(seen(GuardKind::Policy, None));
+        assert_eq!(states.policy("p"), GuardState::Unknown, "it was never installed");
+        // Its binding alone is missing.
+        states.observe(seen(GuardKind::Policy, Some(policy())));
+        let GuardState::Broken(why) = states.policy("p") else { panic!("it guards") };
+        assert!(why.starts_with("ValidatingAdmissionPolicyBinding p does not exist"), "{why}");
+        states.observe(seen(GuardKind::Binding, Some(binding())));
+        assert_eq!(states.policy("p"), GuardState::Intact);
+        states.observe(seen(GuardKind::Binding, None));
+        states.observe(seen(GuardKind::Policy, None));
+        assert!(matches!(states.policy("p"), GuardState::Broken(_)), "both were deleted");
     }
 }
