@@ -194,6 +194,7 @@ fn a_data_plane(cluster: &Cluster, ns: &Namespace<'_>, admin: &Client, kong: &Fa
     let api = "gateway-operator.konghq.com/v1beta1";
     let plane = admin.post(&ns.path(api, "dataplanes", ""), &plane).ok();
     let children = |mut deployment: Value| {
+        deployment["metadata"]["labels"] = json!({"app": "edge"});
         deployment["metadata"]["ownerReferences"] = json!([{
             "apiVersion": api, "kind": "DataPlane", "name": "edge", "uid": plane["metadata"]["uid"], "controller": true,
         }]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
-use interlock_core::api::kong;
+use interlock_core::api::kong::{self, labels};
 use interlock_core::api::object::meta_str;
 use interlock_core::effect::ApiFailure;
 use interlock_core::kinds::data_plane::flavor::Flavor;
@@ -11,7 +11,7 @@ use interlock_core::kinds::data_plane::flavor::environment::Unknown;
 use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
 use interlock_core::kinds::data_plane::flavor::reading::Effective;
-use interlock_core::kinds::data_plane::flavor::running::{Pod, RouterState, Selector, pod};
+use interlock_core::kinds::data_plane::flavor::running::{ByFlavor, Pod, RouterState, Selector, pod};
 use interlock_core::kinds::data_plane::flavor::sources::Nothing;
 use kube::Client;
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub struct GatewayPods {
     pub object: Value,
     /// Its pods.
     pub pods: Vec<Pod>,
-    /// Services of its namespace.
+    /// Services of its namespace; none where its pods agree.
     pub services: Vec<Selector>,
     /// Its declared flavor, where that is known and not staged.
     pub wanted: Option<Flavor>,
@@ -48,7 +48,9 @@ pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayP
     let deployments = match subject.kind {
         GatewayKind::Deployment => vec![object.clone()],
         GatewayKind::DataPlane => {
-            let all = list(client, &collection("apps/v1", namespace, "deployments")?, "").await?;
+            // Of a namespace of many DataPlanes, only the Deployments of this one are held.
+            let own = format!("{}={}", labels::APP, subject.name.name);
+            let all = list(client, &collection("apps/v1", namespace, "deployments")?, &own).await?;
             let owner = BTreeSet::from([uid(&object)]);
             all.into_iter().filter(|deployment| pod::is_of(deployment, &owner)).collect()
         }
@@ -57,10 +59,6 @@ pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayP
     for deployment in &deployments {
         pods.extend(pods_of(client, namespace, deployment).await?);
     }
-    let services = match pods.is_empty() {
-        true => Vec::new(),
-        false => list(client, &collection("v1", namespace, "services")?, "").await?,
-    };
     let reported = futures::stream::iter(pods).map(|pod| async move {
         let reported = tell(&pod).await;
         Pod {
@@ -69,8 +67,14 @@ pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayP
             reported,
         }
     });
+    let pods: Vec<Pod> = reported.buffered(CONCURRENT).collect().await;
+    // Where all pods agree, it does not matter which Services they are behind.
+    let services = match ByFlavor::of(&pods).is_mixed() {
+        false => Vec::new(),
+        true => list(client, &collection("v1", namespace, "services")?, "").await?,
+    };
     Ok(Some(GatewayPods {
-        pods: reported.buffered(CONCURRENT).collect().await,
+        pods,
         services: services.iter().map(Selector::of).collect(),
         wanted: gateway.spec.reading.effective.known().filter(|_| !gateway.spec.staged),
         object,
