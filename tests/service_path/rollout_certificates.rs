@@ -160,6 +160,7 @@ fn a_preview_is_asked_which_version_and_flavor_it_runs() {
     );
     ground.await_rolled_out("AwaitingPromotion");
     assert_eq!(ground.kong.asked(), [""; 0], "the admin API needs a certificate");
+    await_said(&ground, "were not asked for their router flavor, as Interlock may not make Secret");
 
     // Where the certificate is ours, the admin API tells the flavor that the image has.
     grant(&ground);
@@ -171,5 +172,6 @@ fn a_preview_is_asked_which_version_and_flavor_it_runs() {
         "{asked:?}"
     );
     stage(&ground, &json!({"testbed.interlock.dev/kong-baked": null}));
-    ground.await_rolled_out("AwaitingPromotion");
+    let asked = ground.await_rolled_out("AwaitingPromotion");
+    assert_eq!(asked["status"]["rollout"]["conditions"][0]["message"], "");
 }

@@ -76,7 +76,7 @@ impl RolloutRow {
         let sides = sides(tables, name);
         let preview = sides.iter().find(|side| side.side == SideState::Preview.as_str());
         let pods = preview.map(|side| PreviewPods { ready: side.ready, wanted: side.wanted });
-        let gates = gate_report::gates(phase, message.or(phase.waits_for()), pods);
+        let gates = gate_report::gates(phase, phase.waits_for_as(message).as_deref(), pods);
         let (next, command) = match remedy::of_rollout(phase, name) {
             Some(Remedy { next, command }) => (Some(next), Some(command)),
             None => (None, None),

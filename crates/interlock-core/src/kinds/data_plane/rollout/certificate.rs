@@ -63,6 +63,29 @@ pub fn stalled(
     }
 }
 
+/// Why pods with this certificate are not asked by their admin API, and what to do; `None` where they are.
+pub fn unasked(data_plane: &str, answer: Option<&CertificateAnswer>, spec: &Value) -> Option<String> {
+    let secret = certificate_name(data_plane);
+    if !is_mounted(spec) {
+        return Some(format!(
+            "the template mounts a certificate of its own: take the volume cluster-certificate out of it, so that \
+             the pods mount Secret {secret}"
+        ));
+    }
+    match answer {
+        Some(CertificateAnswer::InPlace(_)) => None,
+        Some(CertificateAnswer::Denied(_)) => Some(format!(
+            "Interlock may not make Secret {secret}: grant it (`interlock render rbac --dataplanes \
+             --dataplane-certificates`, with the other flags of this installation)"
+        )),
+        Some(CertificateAnswer::OfAnother(_)) => {
+            Some(format!("Secret {secret} is not of Interlock's CA: delete it, and Interlock makes it"))
+        }
+        Some(CertificateAnswer::NoAuthority(why)) => Some(why.clone()),
+        None => Some(format!("Secret {secret} was not looked at yet")),
+    }
+}
+
 /// What a Deployment that is not ready may wait for, for people.
 pub fn note(secret: &str, answer: Option<&CertificateAnswer>) -> String {
     match answer {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::phase::Reason;
 use super::promotion::{requested, staged_hash};
 use super::report::{ReportedPhase, ReportedRollout};
 use crate::api::kong::stamp::{LiveStamp, StatusSelectors};
@@ -110,6 +111,8 @@ pub(super) fn waiting(condition: Option<&ReportedRollout<'_>>) -> RolloutProgres
 
 fn line(condition: &ReportedRollout<'_>) -> String {
     match condition.message {
+        // What there is to say beside the promotion that was requested is in the status.
+        _ if condition.reason == Reason::AwaitingPromotion.as_str() => condition.reason.to_owned(),
         "" => condition.reason.to_owned(),
         message => format!("{}: {message}", condition.reason),
     }

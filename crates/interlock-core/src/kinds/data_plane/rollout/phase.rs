@@ -82,6 +82,8 @@ pub struct RolloutFacts {
     pub preview: PromotionGate,
     /// Whether the pods of the preview answer as they should; asked only where it matters.
     pub answers: PromotionGate,
+    /// What they were not asked, with the remedy; empty where they were asked all.
+    pub unasked: String,
     /// What the annotation requests, if it is there.
     pub promotion: Option<PromotionRequest>,
     /// Whether a promotion needs no request.
@@ -196,7 +198,7 @@ static TABLE: &[Transition] = &[
         from: &[],
         when: "the preview is ready; nobody has asked for its promotion",
         holds: |facts| facts.staged && !facts.is_asked(),
-        phase: |facts| RolloutPhase::AwaitingPromotion(lacks(facts.promotion)),
+        phase: |facts| RolloutPhase::AwaitingPromotion(said(facts)),
         to: Reason::AwaitingPromotion,
         done: "nothing is asked or written until the spec, the annotation or a child changes",
     },
@@ -271,6 +273,12 @@ fn lacks(promotion: Option<PromotionRequest>) -> String {
         ),
         Some(PromotionRequest::True | PromotionRequest::ThisSpec) | None => String::new(),
     }
+}
+
+/// What there is to say while a promotion is waited for.
+fn said(facts: &RolloutFacts) -> String {
+    let parts = [lacks(facts.promotion), facts.unasked.clone()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 impl RolloutFacts {

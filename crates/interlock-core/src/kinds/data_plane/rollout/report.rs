@@ -90,6 +90,16 @@ impl ReportedPhase {
         }
     }
 
+    /// The same, with what the controller says of it.
+    pub fn waits_for_as(self, message: Option<&str>) -> Option<String> {
+        let own = self.waits_for()?;
+        Some(match (self, message) {
+            (_, None) => own.to_owned(),
+            (Self::AwaitingPromotion, Some(message)) => format!("{own}; {message}"),
+            (_, Some(message)) => message.to_owned(),
+        })
+    }
+
     /// Whether nothing is staged, and nothing is waited for.
     pub fn is_at_rest(self) -> bool {
         matches!(self, Self::InPlace | Self::Idle)

@@ -80,6 +80,18 @@ impl ExpectedReport {
         }
     }
 
+    /// Why the admin API of these pods is not asked, whatever certificate they have, and what to do.
+    pub fn unasked(&self) -> Option<&'static str> {
+        if !self.listens {
+            return Some(
+                "KONG_ADMIN_LISTEN of container proxy is not the generated one: leave it out of the template",
+            );
+        }
+        let unknown =
+            "the template does not tell it: set KONG_ROUTER_FLAVOR of container proxy to the flavor itself";
+        self.flavor.is_none().then_some(unknown)
+    }
+
     /// Whether the headers of the status API name the version of the image.
     pub fn versions(&self, pods: &[&Value], answered: &BTreeMap<PodRequest, PodAnswer>) -> PromotionGate {
         gates::gate(pods, |pod| {

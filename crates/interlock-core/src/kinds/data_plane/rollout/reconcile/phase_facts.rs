@@ -33,10 +33,11 @@ impl Pass<'_> {
         let recorded = self.recorded();
         let (template, preview) =
             if staged { self.preview_gates(&spec) } else { (PromotionGate::Open, PromotionGate::Open) };
-        let answers = match staged && template == PromotionGate::Open && preview == PromotionGate::Open {
-            true => self.answers(certificate::is_ours(certificate, self.of.spec()))?,
-            false => PromotionGate::Open,
-        };
+        let (answers, unasked) =
+            match staged && template == PromotionGate::Open && preview == PromotionGate::Open {
+                true => self.answers(certificate)?,
+                false => (PromotionGate::Open, String::new()),
+            };
         let follows =
             !staged && recorded.is_some_and(|recorded| recorded.reason == Reason::PromotionInProgress);
         let traffic = if follows { self.traffic()? } else { PromotionGate::Open };
@@ -47,6 +48,7 @@ impl Pass<'_> {
             answers,
             promotion: self.promotion(),
             automatic: self.of.promotes_automatically(),
+            unasked,
             recorded,
             traffic,
             grace_period: self.of.grace_period(),
@@ -90,8 +92,12 @@ impl Pass<'_> {
         wanted::preview_replicas(spec, self.found(ChildRole::LiveDeployment))
     }
 
-    /// Whether the pods of the preview answer that they have a configuration, and are what is staged.
-    fn answers(&self, certified: bool) -> Result<PromotionGate, ReconcileStep> {
+    /// Whether the pods of the preview answer that they have a configuration, and are what is staged; and what they were
+    /// not asked, for people.
+    fn answers(
+        &self,
+        certificate: Option<&CertificateAnswer>,
+    ) -> Result<(PromotionGate, String), ReconcileStep> {
         let list = gates::pods(&self.of, &self.owner.selector(self.side.colour.other()));
         let Some(pods) = self.input.listed.get(&list) else { return Err(ReconcileStep::List(vec![list])) };
         let deployment = self.key(ChildRole::PreviewDeployment).name;
@@ -101,14 +107,19 @@ impl Pass<'_> {
         let expected = ExpectedReport::of(self.found(ChildRole::PreviewDeployment).unwrap_or(&Value::Null));
         let told = [gates::answers(&pods, answered), expected.versions(&pods, answered)];
         if let Some(closed) = told.into_iter().find(|gate| *gate != PromotionGate::Open) {
-            return Ok(closed);
+            return Ok((closed, String::new()));
         }
         let service = self.key(ChildRole::PreviewAdmin).name;
         let request = |pod: &Value| expected.request(pod, &service, self.of.namespace).filter(|_| certified);
+        let unasked = certificate::unasked(self.of.name, certificate, self.of.spec());
+        let certified = unasked.is_none();
+        let unasked = expected.unasked().map(str::to_owned).or(unasked);
+        let unasked = unasked.map(|why| format!("the pods were not asked for their router flavor, as {why}"));
+        let unasked = unasked.unwrap_or_default();
         self.ask(pods.iter().filter_map(|pod| request(pod)))?;
         match expected.flavors(&pods, request, answered) {
-            PromotionGate::Open if certified => self.routes(&pods, &expected),
-            gate => Ok(gate),
+            PromotionGate::Open if certified => Ok((self.routes(&pods, &expected)?, unasked)),
+            gate => Ok((gate, unasked)),
         }
     }
 

@@ -170,12 +170,11 @@ fn waits_for(
     staged: &StagedState,
 ) -> Option<String> {
     let message = condition.filter(|condition| condition.is_current && !condition.message.is_empty());
-    let message = message.map(|condition| condition.message.to_owned());
-    let own = match phase {
-        ReportedPhase::Idle if staged.is_something() => ReportedPhase::Staging.waits_for(),
-        phase => phase.waits_for(),
+    let phase = match phase {
+        ReportedPhase::Idle if staged.is_something() => ReportedPhase::Staging,
+        phase => phase,
     };
-    own.map(|own| message.unwrap_or_else(|| own.to_owned()))
+    phase.waits_for_as(message.map(|condition| condition.message))
 }
 
 fn next(

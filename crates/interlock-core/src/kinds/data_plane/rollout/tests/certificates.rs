@@ -1,8 +1,10 @@
 //! The certificate of the admin API, on the small cluster.
 
 use jiff::Timestamp;
+use rstest::rstest;
 use serde_json::{Value, json};
 
+use super::scenarios::settle;
 use super::world::{PassEnd, World, spec};
 use crate::certificate::CertificateAnswer;
 
@@ -103,4 +105,52 @@ fn a_preview_of_another_flavor_is_not_promoted() {
     world.flavor = "traditional_compatible";
     world.reconcile(usize::MAX);
     assert_eq!(world.rolled_out(), "AwaitingPromotion");
+}
+
+fn with_own_certificate() -> Value {
+    let mut own = spec("kong:3.9");
+    own["deployment"]["podTemplateSpec"]["spec"]["volumes"] =
+        json!([{"name": "cluster-certificate", "secret": {"secretName": "mine"}}]);
+    own
+}
+
+fn with_variable(name: &str, value: &str) -> Value {
+    let mut own = spec("kong:3.9");
+    let env = json!([{"name": name, "value": value}]);
+    own["deployment"]["podTemplateSpec"]["spec"]["containers"][0]["env"] = env;
+    own
+}
+
+/// Where the admin API is not asked, the condition says why, and what to do.
+#[rstest]
+#[case::asked(CertificateAnswer::InPlace(Timestamp::MAX), spec("kong:3.9"), &[])]
+#[case::no_right(denied(), spec("kong:3.9"), &["may not make Secret dataplane-edge-certificate", "--dataplane-certificates"])]
+#[case::of_a_user(CertificateAnswer::OfAnother(Timestamp::MAX), spec("kong:3.9"), &["is not of Interlock's CA: delete it"])]
+#[case::own(CertificateAnswer::InPlace(Timestamp::MAX), with_own_certificate(), &["a certificate of its own: take the volume"])]
+#[case::off(
+    CertificateAnswer::InPlace(Timestamp::MAX),
+    with_variable("KONG_ADMIN_LISTEN", "off"),
+    &["KONG_ADMIN_LISTEN of container proxy", "leave it out"]
+)]
+#[case::unknown(
+    CertificateAnswer::InPlace(Timestamp::MAX),
+    with_variable("KONG_ROUTER_FLAVOR_FILE", "/flavor"),
+    &["does not tell it: set KONG_ROUTER_FLAVOR"]
+)]
+fn what_is_not_asked_is_told_with_its_remedy(
+    #[case] answer: CertificateAnswer,
+    #[case] next: Value,
+    #[case] said: &[&str],
+) {
+    let mut world = World::with(spec("kong:3.8"));
+    world.certificate = answer;
+    settle(&mut world);
+    world.edit(next);
+    settle(&mut world);
+    assert_eq!(world.rolled_out(), "AwaitingPromotion");
+    let message = world.get().pointer("/status/rollout/conditions/0/message").unwrap().as_str().unwrap();
+    assert!(
+        said.iter().all(|part| message.contains(part)) && message.is_empty() == said.is_empty(),
+        "{message}"
+    );
 }

@@ -14,6 +14,7 @@ fn facts() -> RolloutFacts {
         template: PromotionGate::Open,
         preview: PromotionGate::Open,
         answers: PromotionGate::Open,
+        unasked: String::new(),
         promotion: None,
         automatic: false,
         recorded: None,
