@@ -1,6 +1,6 @@
 //! What a reconcile has read since its last write: objects, lists, and answers of pods, each within a limit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,7 @@ const CONCURRENT: usize = 8;
 #[derive(Debug, Default)]
 pub struct ReconcileReads {
     found: BTreeMap<ObjectKey, Option<Arc<Value>>>,
+    withheld: BTreeSet<ObjectKey>,
     listed: BTreeMap<ObjectList, Vec<Arc<Value>>>,
     answered: BTreeMap<PodRequest, PodAnswer>,
     /// Bytes of the answers.
@@ -61,8 +62,8 @@ impl From<ApiFailure> for ReadError {
 impl ReconcileReads {
     /// The input of a decision on an object.
     pub fn input<'a>(&'a self, object: &'a Value, now: Timestamp) -> ReconcileInput<'a> {
-        let Self { found, listed, answered, bytes: _, certificate } = self;
-        ReconcileInput { object, found, listed, answered, certificate: certificate.as_ref(), now }
+        let Self { found, withheld, listed, answered, bytes: _, certificate } = self;
+        ReconcileInput { object, found, withheld, listed, answered, certificate: certificate.as_ref(), now }
     }
 
     /// What still holds after a write: it changed no certificate.
@@ -81,6 +82,23 @@ impl ReconcileReads {
         let read = futures::stream::iter(keys)
             .map(|key| async move { executor.get(&key).await.map(|found| (key, found)) });
         self.found.extend(read.buffered(CONCURRENT).try_collect::<Vec<_>>().await?);
+        Ok(())
+    }
+
+    /// Reads objects, each as far as the API server lets this process.
+    pub async fn read_if_allowed(
+        &mut self,
+        executor: &Executor<OfProcess>,
+        keys: Vec<ObjectKey>,
+    ) -> Result<(), ReadError> {
+        within(self.found.len() + self.withheld.len() + keys.len(), READS, "to read more than 64 objects")?;
+        for key in keys {
+            match executor.get(&key).await {
+                Ok(found) => _ = self.found.insert(key, found),
+                Err(failure) if failure.code == 403 => _ = self.withheld.insert(key),
+                Err(failure) => return Err(failure.into()),
+            }
+        }
         Ok(())
     }
 

@@ -166,6 +166,7 @@ impl DescribedKind {
             match (self.reconciler.reconcile)(&reads.input(&object, Timestamp::now())) {
                 ReconcileStep::Await(after) => return Ok(after),
                 ReconcileStep::Read(keys) => reads.read(&self.executor, keys).await?,
+                ReconcileStep::ReadIfAllowed(keys) => reads.read_if_allowed(&self.executor, keys).await?,
                 ReconcileStep::List(lists) => reads.list(&self.executor, lists).await?,
                 ReconcileStep::Ask(requests) => {
                     let tls = self.signer.client(&requests).await;

@@ -6,6 +6,7 @@ mod large_specs;
 mod requests;
 mod routes;
 mod scaling;
+mod sourced_flavors;
 mod take_over;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A reconciler as a pure function of what was read: it names what it must see, then the effects that it
 //! wants, until it waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub struct ReconcileInput<'a> {
     pub object: &'a Value,
     /// The other objects that it asked to see in this reconcile; `None` for one that does not exist.
     pub found: &'a BTreeMap<ObjectKey, Option<Arc<Value>>>,
+    /// Those that it asked to see if that is allowed, and may not.
+    pub withheld: &'a BTreeSet<ObjectKey>,
     /// The objects of the lists that it asked for.
     pub listed: &'a BTreeMap<ObjectList, Vec<Arc<Value>>>,
     /// What the pods answered that it asked.
@@ -46,6 +48,8 @@ pub struct ReconcileInput<'a> {
 pub enum ReconcileStep {
     /// To see these objects.
     Read(Vec<ObjectKey>),
+    /// To see these objects, as far as this process may.
+    ReadIfAllowed(Vec<ObjectKey>),
     /// To see these lists.
     List(Vec<ObjectList>),
     /// To have these pods asked.

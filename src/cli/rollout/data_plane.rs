@@ -196,6 +196,9 @@ impl DataPlaneRef {
                 "ask for the verb get on controllerrevisions.apps in namespace {}, or write the live spec back yourself",
                 self.namespace
             )),
+            VerbRefusal::SourcedFlavor(_) => {
+                error.next("write the former value there, and nothing is staged any more")
+            }
             VerbRefusal::InProgress => {
                 error.next(format!("wait for its end: `interlock rollout status {arguments} --watch`"))
             }

@@ -59,8 +59,14 @@ fn children(ns: &Namespace<'_>) -> Vec<(ChildRole, Value)> {
     let owner = DataPlaneOwner::of(&plane, None).expect("an owner");
     let (colour, spec) = (Colour::Blue, plane["spec"].clone());
     let selector = colour.selector(&owner.uid);
-    let side =
-        LiveSide { selector: selector.clone(), colour, spec: spec.clone(), is_stamped: true, refused: None };
+    let side = LiveSide {
+        selector: selector.clone(),
+        colour,
+        spec: spec.clone(),
+        sourced: None,
+        is_stamped: true,
+        refused: None,
+    };
     let made = ChildRole::ALL.into_iter().map(|child| {
         let live = wanted::live(&owner, child, &side, &selector, None, 0).expect("a template");
         let body =

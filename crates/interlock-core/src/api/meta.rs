@@ -95,6 +95,8 @@ pub const LIVE_REVISION: &str = "interlock.dev/live-revision";
 pub const HISTORY_OF: &str = "interlock.dev/history-of";
 /// Annotation on the ControllerRevisions of a history: when the spec became live last.
 pub const LIVE_SINCE: &str = "interlock.dev/live-since";
+/// On ControllerRevisions of a history: the router flavor that the live pods had.
+pub const ROUTER_FLAVOR: &str = "interlock.dev/router-flavor";
 /// Annotation, kubectl's: why an object was changed. The history shows it.
 pub const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 
@@ -248,6 +250,9 @@ pub mod condition {
     pub const VERBS_UNAVAILABLE: &str = "VerbsUnavailable";
     /// Of DataPlanes: the pods behind one Service run with one router flavor.
     pub const ROUTER_FLAVOR_CONSISTENT: &str = "RouterFlavorConsistent";
+    /// Of DataPlanes: a ConfigMap or Secret that the router flavor comes from was changed, and that waits for a promotion;
+    /// absent otherwise. The message says which flavors.
+    pub const ROUTER_FLAVOR_STAGED: &str = "RouterFlavorStaged";
     /// Of DataPlanes: false where Interlock leaves one to another operator, true where it has taken one over; absent
     /// otherwise.
     pub const MANAGED: &str = "Managed";

@@ -13,6 +13,7 @@ use crate::api::object::NamespacedName;
 use crate::api::revision::{RevisionOwner, parts};
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::gateway::sources_of;
+use crate::kinds::data_plane::rollout::side::Colour;
 use crate::kinds::static_lister::StaticLister;
 
 pub(super) const T: &str = "traditional";
@@ -242,6 +243,33 @@ fn the_sources_of_live_pods_are_known_of_a_reference() {
     let staged = edit(&stored, |object| object["spec"] = large(plane(TC, true))["spec"].clone()).unwrap();
     let sources: Vec<String> = sources_of(&staged).iter().map(ToString::to_string).collect();
     assert_eq!(sources, ["ConfigMap kong/live"]);
+}
+
+/// A write of something else does not take up what the source has become: the live pods do not, either.
+#[rstest]
+#[case::staged(true, T)]
+#[case::in_place(false, EX)]
+fn the_flavor_of_a_source_stays_what_is_live(#[case] staged: bool, #[case] flavor: &str) {
+    let mut stored = plane(T, staged);
+    let env = &mut stored["spec"]["deployment"]["podTemplateSpec"]["spec"]["containers"][1]["env"][0];
+    *env =
+        json!({"name": "KONG_ROUTER_FLAVOR", "valueFrom": {"configMapKeyRef": {"name": "live", "key": "f"}}});
+    let mut stored = write(&stored, &Value::Null).unwrap();
+    let selector = Colour::Blue.selector("uid-1");
+    stored["status"] = json!({"selector": selector});
+    let mut recorded = stamp(&stored);
+    (recorded["selector"], recorded["flavor"]) = (json!(selector), json!(T));
+    recorded["uid"] = json!("uid-1");
+    stored["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(recorded.to_string());
+    let mut view = StaticLister::default();
+    let metadata = json!({"name": "live", "namespace": "kong"});
+    view.add(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"f": EX}}), "")
+        .unwrap();
+    let mut scaled = stored.clone();
+    scaled["spec"]["deployment"]["replicas"] = json!(5);
+    let said = ask_with(view, WebhookEndpoint::Mutate, &scaled, &stored);
+    assert_eq!(stamp(&said.object)["spec"]["deployment"]["replicas"], 5);
+    assert_eq!(stamp(&said.object)["flavor"], flavor);
 }
 
 /// Kong's operator changes `status.selector` on each promotion.

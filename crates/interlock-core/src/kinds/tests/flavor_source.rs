@@ -9,6 +9,7 @@ use crate::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoi
 use crate::api::interlock::{RuleSetting, Rules};
 use crate::api::meta;
 use crate::api::stamp::SpecHash;
+use crate::kinds::data_plane::rollout::side::Colour;
 use crate::kinds::static_lister::StaticLister;
 
 fn gateway(name: &str, image: &str, from: &Value) -> Value {
@@ -167,6 +168,52 @@ fn an_edit_is_compared_with_what_runs(#[case] live: bool, #[case] to: &str, #[ca
     );
     assert_eq!(said["allowed"], refused.is_empty(), "{said}");
     assert!(message(&said).contains(refused), "{said}");
+}
+
+/// A DataPlane whose live pods have the flavor as a literal, as Interlock made them, or take it from the source.
+fn carried_out(selector: &str, staged: bool) -> Value {
+    let from = json!({"name": "KONG_ROUTER_FLAVOR", "valueFrom": from_map()});
+    let live = json!({"deployment": {
+        "podTemplateSpec": {"spec": {"containers": [{"name": "proxy", "image": "kong:3.9", "env": [from]}]}},
+    }});
+    let stamp = json!({
+        "v": 1, "hash": SpecHash::of(&live.to_string()), "spec": live, "uid": "uid-1", "selector": selector,
+        "flavor": "traditional",
+    });
+    let mut spec = live;
+    if staged {
+        spec["deployment"]["rollout"] = json!({"strategy": {"blueGreen": {}}});
+    }
+    json!({
+        "apiVersion": "gateway-operator.konghq.com/v1beta1", "kind": "DataPlane",
+        "metadata": {
+            "name": "edge", "namespace": "kong", "uid": "uid-1",
+            "annotations": {meta::LAST_APPLIED_SPEC: stamp.to_string()},
+        },
+        "spec": spec,
+        "status": {"selector": selector},
+    })
+}
+
+#[rstest]
+#[case::a_step(true, true, ("traditional", "traditional_compatible"), true, "is the next router flavor of DataPlane kong/edge: traditional -> traditional_compatible")]
+#[case::two_steps(true, true, ("traditional", "expressions"), false, "is the next router flavor of DataPlane kong/edge (live: traditional); [RF03] ")]
+#[case::another_step(true, true, ("traditional_compatible", "expressions"), false, "is the next router flavor of DataPlane kong/edge (live: traditional); [RF06] ")]
+#[case::back(true, true, ("traditional_compatible", "traditional"), true, "is the next router flavor of DataPlane kong/edge")]
+#[case::in_place(true, false, ("traditional", "expressions"), false, "is the next router flavor of DataPlane kong/edge (live: traditional); [RF03] ")]
+#[case::of_another_operator(false, true, ("traditional", "expressions"), false, "is the router flavor of DataPlane kong/edge (live: traditional); [RF03] ")]
+fn live_pods_with_a_literal_are_not_reached(
+    #[case] ours: bool,
+    #[case] staged: bool,
+    #[case] edit: (&str, &str),
+    #[case] allowed: bool,
+    #[case] expected: &str,
+) {
+    let selector = if ours { Colour::Blue.selector("uid-1") } else { "another-1".to_owned() };
+    let (old, new) = (source("ConfigMap", edit.0), source("ConfigMap", edit.1));
+    let said = World::of(&[carried_out(&selector, staged)]).ask(WebhookEndpoint::Validate, &new, &old);
+    assert_eq!(said["allowed"], allowed, "{said}");
+    assert!(said.to_string().contains(expected), "{said}");
 }
 
 #[test]

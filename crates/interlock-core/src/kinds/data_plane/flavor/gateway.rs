@@ -11,7 +11,7 @@ use super::Flavor;
 use super::environment::{Surroundings, Unknown};
 use super::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
 use super::reading::{Effective, FlavorReading};
-use super::sources::{FlavorSource, KeyLookup, Sources};
+use super::sources::{FlavorSource, KeyLookup, Nothing, Sources};
 use crate::api::kong::stamp::LiveStamp;
 use crate::api::kong::{self, DataPlaneSpec};
 use crate::api::meta;
@@ -20,6 +20,7 @@ use crate::api::pod::{DeploymentSpec, PodTemplate, ReplicaStatus};
 use crate::api::revision;
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::live_spec;
+use crate::kinds::data_plane::rollout::side::Colour;
 
 /// An unreadable object of a known kind.
 #[derive(Debug, Error)]
@@ -67,7 +68,7 @@ impl Gateway {
             (Some(spec), _) => {
                 Self::parse(stored.subject.clone(), spec, &object["status"].to_string(), sources)
             }
-            (None, _) if is_live(&object["spec"], &stamp) => return Ok(Some(stored.clone())),
+            (None, _) if is_live(&object["spec"], &stamp) => Ok(stored.clone()),
             (None, Some(excerpt)) => Self::parse(stored.subject.clone(), excerpt, "{}", sources)
                 .map(|live| Self { stopped: stored.stopped, ..live }),
             (None, None) => {
@@ -78,7 +79,21 @@ impl Gateway {
             }
         };
         // An unreadable spec of an earlier process does not count.
-        Ok(Some(live.unwrap_or_else(|_| stored.clone())))
+        let live = live.unwrap_or_else(|_| stored.clone());
+        let uid = meta_str(object, "uid").unwrap_or_default();
+        let literal = literal_flavor(
+            &stamp,
+            uid,
+            stamp.spec().or(stamp.flavor_spec()).unwrap_or_default(),
+            &live.subject,
+        );
+        Ok(Some(match literal {
+            Some(flavor) => {
+                let spec = FlavorSpec { reading: live.spec.reading.with(flavor), ..live.spec };
+                Self { spec, ..live }
+            }
+            None => live,
+        }))
     }
 
     /// The gateway with what its live pods run, which a plan begins with, and whether its stored spec stages
@@ -192,6 +207,15 @@ pub fn referenced(subject: &GatewayRef, uid: &str, stamp: &LiveStamp<'_>) -> Fla
     let name = revision::name(&subject.name.name, uid, &stamp.hash, 0);
     let revision = NamespacedName::new(subject.name.namespace.as_str(), name);
     FlavorReading::of_live(stamp.flavor.as_deref().and_then(Flavor::named), Unknown::Revision(revision))
+}
+
+/// The recorded flavor of live pods that Interlock has made from a spec whose flavor comes from a ConfigMap or Secret:
+/// these have it as a literal, whatever the source holds now.
+pub fn literal_flavor(stamp: &LiveStamp<'_>, uid: &str, spec: &str, subject: &GatewayRef) -> Option<Flavor> {
+    Colour::of_selector(uid, stamp.selector.as_deref()?)?;
+    let recorded = Flavor::named(stamp.flavor.as_deref()?)?;
+    let alone = Gateway::parse(subject.clone(), spec, "{}", &Nothing).ok()?.spec.reading.effective;
+    matches!(alone, Effective::Unknown(Unknown::Unseen(_))).then_some(recorded)
 }
 
 /// The last-applied annotation of a DataPlane, if it is valid.

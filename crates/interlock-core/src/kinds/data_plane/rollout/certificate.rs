@@ -64,8 +64,7 @@ pub fn stalled(
 }
 
 /// Why pods with this certificate are not asked by their admin API, and what to do; `None` where they are.
-pub fn unasked(data_plane: &str, answer: Option<&CertificateAnswer>, spec: &Value) -> Option<String> {
-    let secret = certificate_name(data_plane);
+pub fn unasked(secret: &str, answer: Option<&CertificateAnswer>, spec: &Value) -> Option<String> {
     if !is_mounted(spec) {
         return Some(format!(
             "the template mounts a certificate of its own: take the volume cluster-certificate out of it, so that \

@@ -23,6 +23,10 @@ pub fn commit(of: &DataPlaneView<'_>, side: &LiveSide, promotes: bool) -> Effect
     if promotes && annotation(of.object, meta::PROMOTE_WHEN_READY).is_some() {
         annotations.insert(meta::PROMOTE_WHEN_READY.to_owned(), Value::Null);
     }
+    // The history has the flavor of a revision: one that comes from a source may be promoted alone.
+    if promotes && side.sourced.is_some() && annotation(of.object, meta::LIVE_REVISION).is_some() {
+        annotations.insert(meta::LIVE_REVISION.to_owned(), Value::Null);
+    }
     Effect::Patch {
         key: of.key.clone(),
         resource_version: of.resource_version.to_owned(),
@@ -33,7 +37,7 @@ pub fn commit(of: &DataPlaneView<'_>, side: &LiveSide, promotes: bool) -> Effect
 /// The annotation; `None` where not even the hash of the spec fits.
 fn stamp(of: &DataPlaneView<'_>, side: &LiveSide) -> Option<String> {
     let spec = side.spec.to_string();
-    let flavor = flavor(of, &side.spec);
+    let flavor = side.sourced.map(|flavor| flavor.as_str().to_owned()).or_else(|| flavor(of, &side.spec));
     let excerpt = excerpt(&side.spec);
     let mut more = vec![(SELECTOR, side.selector.as_str())];
     more.extend(flavor.as_deref().map(|flavor| (FLAVOR, flavor)));

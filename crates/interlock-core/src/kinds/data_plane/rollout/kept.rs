@@ -61,7 +61,12 @@ impl KeptChildren {
 
     /// The pod template of a Deployment made from this spec, if it is the one that was live.
     pub fn template_of(&self, deployment: &DeploymentIdentity, spec: &Value) -> Option<&Value> {
-        (*deployment == self.live && staged_hash(spec) == self.spec).then_some(&self.template)
+        (*deployment == self.live && self.is_made_from(spec)).then_some(&self.template)
+    }
+
+    /// Whether the template that is kept was made from this spec.
+    pub fn is_made_from(&self, spec: &Value) -> bool {
+        staged_hash(spec) == self.spec
     }
 
     /// What is kept, for people.

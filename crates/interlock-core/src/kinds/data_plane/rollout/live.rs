@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::children::DataPlaneOwner;
+use super::phase::Reason;
 use super::promotion::staged_hash;
 use super::side::Colour;
 use super::unguarded;
@@ -18,6 +19,7 @@ use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::api::revision;
 use crate::api::stamp::SpecHash;
+use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::live_spec;
 
 /// Type of the condition whose message is the hash of the staged fields of the live spec. It is true once the live
@@ -33,6 +35,8 @@ pub struct LiveSide {
     pub colour: Colour,
     /// The spec that it is made from, without `deployment.rollout`.
     pub spec: Value,
+    /// Its router flavor, where that comes from a ConfigMap or Secret: its pods have it as a literal.
+    pub sourced: Option<Flavor>,
     /// Whether the annotation says all of this.
     pub is_stamped: bool,
     /// Why the spec of the object, which admission never saw, is not carried out.
@@ -122,7 +126,14 @@ pub fn record(
     let now = if refused.is_some() { spec.clone() } else { now };
     let is_stamped =
         stamped.is_some() && now == spec && stamp.as_ref().is_some_and(|stamp| stamp.uid.is_some());
-    LiveRecord::Known(LiveSide { selector: selector.to_owned(), colour, spec: now, is_stamped, refused })
+    LiveRecord::Known(LiveSide {
+        selector: selector.to_owned(),
+        colour,
+        spec: now,
+        sourced: None,
+        is_stamped,
+        refused,
+    })
 }
 
 /// The live side of a DataPlane that has none yet.
@@ -132,6 +143,7 @@ fn first(of: &DataPlaneView<'_>, owner: &DataPlaneOwner) -> LiveRecord {
         selector: owner.selector(colour),
         colour,
         spec: of.wanted_spec(),
+        sourced: None,
         is_stamped: false,
         refused: None,
     };
@@ -156,7 +168,35 @@ pub fn has_served(of: &DataPlaneView<'_>) -> bool {
 fn is_trusted(of: &DataPlaneView<'_>, spec: &Value) -> bool {
     let Some(recorded) = recorded(of) else { return true };
     let hash = staged_hash(spec);
-    recorded.message == hash.as_str() || staged_hash(of.spec()) == hash
+    let with_flavor = stamped_flavor(of).map(|flavor| recorded_hash(spec, Some(flavor)));
+    recorded.message == hash.as_str()
+        || with_flavor.is_some_and(|hash| recorded.message == hash.as_str())
+        || staged_hash(of.spec()) == hash
+}
+
+/// The message of [`RECORDED`] for a live spec, and for its router flavor where that comes from a ConfigMap or Secret.
+pub fn recorded_hash(spec: &Value, sourced: Option<Flavor>) -> SpecHash {
+    match sourced {
+        None => staged_hash(spec),
+        Some(flavor) => SpecHash::of(&format!("{}\n{flavor}", live_spec::staged_part(spec))),
+    }
+}
+
+/// The router flavor that the annotation gives the live pods.
+pub fn stamped_flavor(of: &DataPlaneView<'_>) -> Option<Flavor> {
+    Flavor::named(of.stamp()?.flavor.as_deref()?)
+}
+
+/// The same, where the condition vouches for it: a promotion writes the annotation before the status. A condition
+/// without a flavor is of before one was recorded.
+pub fn recorded_flavor(of: &DataPlaneView<'_>, spec: &Value) -> Option<Flavor> {
+    let flavor = stamped_flavor(of)?;
+    let Some(recorded) = recorded(of) else { return Some(flavor) };
+    let promotes = of.rolled_out().is_some_and(|found| found.reason == Reason::PromotionInProgress.as_str());
+    let selector = of.stamp().and_then(|stamp| stamp.selector);
+    let is_committed = promotes && selector.as_deref() != of.reported_selector();
+    let hashes = [recorded_hash(spec, Some(flavor)), recorded_hash(spec, None)];
+    (is_committed || hashes.iter().any(|hash| recorded.message == hash.as_str())).then_some(flavor)
 }
 
 enum Referenced {

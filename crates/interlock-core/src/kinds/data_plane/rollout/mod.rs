@@ -26,6 +26,7 @@ pub mod reports;
 pub mod route_names;
 pub mod service_selector;
 pub mod side;
+pub mod sourced_flavor;
 pub mod staged;
 pub mod status;
 pub mod summary;

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::live::RECORDED;
+use super::live::{RECORDED, recorded_hash};
 use super::phase::{Reason, RolloutPhase};
-use super::promotion::staged_hash;
+use super::sourced_flavor::StagedFlavor;
 use super::view::{DataPlaneView, ROLLED_OUT};
 use crate::api::condition::{self, Condition, ConditionStatus, Time, WantedCondition};
 use crate::api::kong::labels;
@@ -23,6 +23,10 @@ pub struct DataPlaneStatusInput<'a> {
     pub selector: &'a str,
     /// The spec of the live side, if it is known.
     pub live_spec: Option<&'a Value>,
+    /// The router flavor of the live side, where that comes from a ConfigMap or Secret.
+    pub sourced: Option<Flavor>,
+    /// The router flavor that a change of such a source stages.
+    pub staged_flavor: Option<StagedFlavor>,
     /// Whether something is staged: `Ready` is of an earlier generation then.
     pub staged: bool,
     /// The live Deployment.
@@ -171,9 +175,21 @@ fn conditions(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: &Ti
     if let Some(spec) = input.live_spec {
         let served = serves || condition::is_true(&all, RECORDED);
         let status = if served { ConditionStatus::True } else { ConditionStatus::False };
-        let message = staged_hash(spec).as_str().to_owned();
+        let message = recorded_hash(spec, input.sourced).as_str().to_owned();
         let reason = if served { "Served" } else { "NeverReady" }.to_owned();
         condition::set(&mut all, WantedCondition { type_: RECORDED, status, reason, message }, None, now);
+    }
+    match &input.staged_flavor {
+        Some(staged) => {
+            let staged = WantedCondition {
+                type_: meta::condition::ROUTER_FLAVOR_STAGED,
+                status: ConditionStatus::True,
+                reason: "SourceChanged".to_owned(),
+                message: staged.to_string(),
+            };
+            condition::set(&mut all, staged, Some(of.generation), now);
+        }
+        None => all.retain(|condition| condition.type_ != meta::condition::ROUTER_FLAVOR_STAGED),
     }
     match &input.stalled {
         Some((reason, message)) => {

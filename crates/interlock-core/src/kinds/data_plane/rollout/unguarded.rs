@@ -4,13 +4,10 @@
 use serde_json::Value;
 
 use super::view::DataPlaneView;
-use crate::api::kong::DataPlaneSpec;
 use crate::api::object::NamespacedName;
 use crate::kinds::data_plane::flavor::change::FlavorChange;
 use crate::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
-use crate::kinds::data_plane::flavor::environment::Surroundings;
 use crate::kinds::data_plane::flavor::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
-use crate::kinds::data_plane::flavor::reading::FlavorReading;
 use crate::kinds::data_plane::flavor::routes::Inventory;
 use crate::kinds::data_plane::flavor::sources::Nothing;
 use crate::kinds::data_plane::flavor::validate::judge;
@@ -18,7 +15,8 @@ use crate::kinds::data_plane::flavor::validate::judge;
 /// Why the spec is not carried out in place of the live one; `None` where it is. A router flavor that comes from a
 /// ConfigMap or Secret is not read here: those are guarded where they are written.
 pub(super) fn refusal(of: &DataPlaneView<'_>, live: &Value) -> Option<String> {
-    let (before, new) = (flavor(of, live)?, flavor(of, of.spec())?);
+    let flavor = |spec| Some(FlavorSpec { reading: of.flavor(spec, &Nothing)?, staged: false });
+    let (before, new) = (flavor(live)?, flavor(of.spec())?);
     let name = NamespacedName::new(of.namespace, of.name);
     let findings = judge(&FlavorChange {
         subject: &GatewayRef { kind: GatewayKind::DataPlane, name },
@@ -38,14 +36,6 @@ pub(super) fn refusal(of: &DataPlaneView<'_>, live: &Value) -> Option<String> {
          allowed",
         of.name
     ))
-}
-
-fn flavor(of: &DataPlaneView<'_>, spec: &Value) -> Option<FlavorSpec> {
-    let spec: DataPlaneSpec = serde_json::from_value(spec.clone()).ok()?;
-    let template = &spec.deployment.pod_template_spec;
-    let surroundings =
-        Surroundings { namespace: of.namespace, template: &template.metadata, sources: &Nothing };
-    Some(FlavorSpec { reading: FlavorReading::of(template, surroundings), staged: false })
 }
 
 fn is_stopped(spec: &Value) -> bool {

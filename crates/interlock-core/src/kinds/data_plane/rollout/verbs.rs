@@ -6,6 +6,7 @@ use thiserror::Error;
 use super::changes::StagedChanges;
 use super::promotion::staged_hash;
 use super::report::ReportedRollout;
+use super::sourced_flavor;
 use super::staged::{LiveSpec, StagedState};
 use crate::api::kong::stamp::NoStamp;
 use crate::api::stamp::SpecHash;
@@ -26,6 +27,9 @@ pub enum VerbRefusal {
     /// What is live is kept elsewhere, and was not read.
     #[error("the live spec {0} is kept in a ControllerRevision that was not read")]
     Referenced(String),
+    /// What is staged is not in the spec, but in what its router flavor comes from.
+    #[error("the spec is what is live; what is staged is {0}")]
+    SourcedFlavor(String),
     /// A promotion is under way.
     #[error("a promotion is in progress, and cannot be taken back")]
     InProgress,
@@ -47,6 +51,7 @@ pub fn promote(object: &Value, kept: Option<&Value>) -> Result<SpecHash, VerbRef
         return Err(VerbRefusal::InPlace);
     }
     match StagedState::of(&LiveSpec::of(object, kept), spec) {
+        StagedState::Nothing if sourced_flavor::staged(&object["status"]).is_some() => Ok(staged_hash(spec)),
         StagedState::Nothing => Err(VerbRefusal::NothingStaged),
         StagedState::Unknown(why) => Err(VerbRefusal::Unrecorded(why)),
         StagedState::Fields(_) | StagedState::Something => Ok(staged_hash(spec)),
@@ -65,6 +70,11 @@ pub fn abort(object: &Value, kept: Option<&Value>) -> Result<Abort, VerbRefusal>
         LiveSpec::Unrecorded(why) => return Err(VerbRefusal::Unrecorded(why)),
     };
     let spec = &object["spec"];
+    if let (StagedState::Nothing, Some(what)) =
+        (StagedState::of(&LiveSpec::Known(live.clone()), spec), sourced_flavor::staged(&object["status"]))
+    {
+        return Err(VerbRefusal::SourcedFlavor(what.to_owned()));
+    }
     Ok(Abort { spec: live_spec::restored(&live, spec), undone: StagedChanges::between(&live, spec) })
 }
 

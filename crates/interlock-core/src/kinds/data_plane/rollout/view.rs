@@ -1,12 +1,17 @@
 //! A DataPlane as its rollout reads it.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::api::condition::Condition;
+use crate::api::kong::DataPlaneSpec;
 use crate::api::kong::stamp::LiveStamp;
 use crate::api::meta;
 use crate::api::object::{ObjectKey, annotation, meta_str};
+use crate::kinds::data_plane::flavor::environment::Surroundings;
+use crate::kinds::data_plane::flavor::reading::FlavorReading;
+use crate::kinds::data_plane::flavor::sources::Sources;
 use crate::kinds::data_plane::live_spec;
 use crate::kinds::data_plane::rollout::promotion;
 
@@ -68,6 +73,14 @@ impl<'a> DataPlaneView<'a> {
     /// The spec as it would be live: all of it but the description of the rollout.
     pub fn wanted_spec(&self) -> Value {
         live_spec::after(None, self.spec())
+    }
+
+    /// The router flavor of a spec of it; `None` where the spec cannot be read.
+    pub fn flavor(&self, spec: &Value, sources: &dyn Sources) -> Option<FlavorReading> {
+        let spec = DataPlaneSpec::deserialize(spec).ok()?;
+        let template = &spec.deployment.pod_template_spec;
+        let surroundings = Surroundings { namespace: self.namespace, template: &template.metadata, sources };
+        Some(FlavorReading::of(template, surroundings))
     }
 
     /// The last-applied annotation, if it is of this object.

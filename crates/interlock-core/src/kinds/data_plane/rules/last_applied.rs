@@ -19,7 +19,7 @@ use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::Flavor;
-use crate::kinds::data_plane::flavor::gateway::{is_live, referenced};
+use crate::kinds::data_plane::flavor::gateway::{is_live, literal_flavor, referenced};
 use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::kinds::data_plane::flavor::projection::excerpt;
 use crate::kinds::data_plane::flavor::reading::FlavorReading;
@@ -107,6 +107,11 @@ impl<'a> Live<'a> {
     /// The flavor of pods whose spec is known only by its hash.
     pub fn referenced(&self, subject: &GatewayRef) -> Option<FlavorReading> {
         Some(referenced(subject, self.uid.unwrap_or_default(), self.stamp.as_ref()?))
+    }
+
+    /// The flavor that live pods have as a literal, as their spec takes it from a ConfigMap or Secret.
+    pub fn literal_flavor(&self, subject: &GatewayRef) -> Option<Flavor> {
+        literal_flavor(self.stamp.as_ref()?, self.uid.unwrap_or_default(), self.spec()?, subject)
     }
 
     /// The flavor that the annotation names.
@@ -209,12 +214,14 @@ impl Made<'_> {
 }
 
 impl<'a> WantedStamp<'a> {
-    /// The annotation for a write; `flavor_of` returns the flavor of a spec if it is known.
+    /// The annotation for a write; `flavor_of` returns the flavor of a spec if it is known, and `literal` is that of the
+    /// live pods where it stays until a promotion.
     pub fn of(
         request: &Request<'_>,
         object: &ReviewObject<'_>,
         old: Option<(&'a ReviewObject<'_>, &'a Live<'_>)>,
         flavor_of: impl FnOnce(&str) -> Option<Flavor>,
+        literal: Option<Flavor>,
     ) -> Self {
         let written: Value = serde_json::from_str(text_of(object)).unwrap_or_default();
         let annotations = &object.metadata.annotations;
@@ -235,7 +242,7 @@ impl<'a> WantedStamp<'a> {
                 let live = live_spec::after(before, &written);
                 let spec = live.to_string();
                 let excerpt = excerpt(&live);
-                let known = flavor_of(&spec);
+                let known = literal.filter(|_| staged.is_some()).or_else(|| flavor_of(&spec));
                 (SpecHash::of(&spec), Some(spec), excerpt, known)
             }
         };

@@ -72,7 +72,8 @@ fn decide(kind: GatewayKind, request: &Request<'_>, context: &RuleContext<'_>) -
     let live = old.map(|old| Live::of(old, text.as_deref(), kept));
     // Knowledge of a flavor may change between the calls: only mutation writes it.
     let flavor_of = |spec: &str| mutates.then(|| evaluation.flavor_of(spec, live.as_ref())).flatten();
-    let wanted = WantedStamp::of(request, object, old.zip(live.as_ref()), flavor_of);
+    let literal = live.as_ref().and_then(|live| live.literal_flavor(&evaluation.subject));
+    let wanted = WantedStamp::of(request, object, old.zip(live.as_ref()), flavor_of, literal);
     if mutates {
         return wanted.patch(object, old);
     }
@@ -180,6 +181,9 @@ impl Evaluation {
     fn reading(&self, live: &Live<'_>, old: &ReviewObject<'_>) -> Option<FlavorReading> {
         let Some(spec) = live.spec() else { return live.referenced(&self.subject) };
         let reading = self.read(spec, old).ok()?.spec.reading;
+        if let Some(flavor) = live.literal_flavor(&self.subject) {
+            return Some(reading.with(flavor));
+        }
         // A flavor that cannot be read now may have been recorded when it became live.
         Some(match (&reading.effective, live.flavor()) {
             (Effective::Unknown(_), Some(flavor)) => reading.with(flavor),

@@ -17,6 +17,7 @@ use crate::kinds::data_plane::live_spec;
 use crate::kinds::data_plane::rollout::history::limit;
 use crate::kinds::data_plane::rollout::promotion::{self, PromotionRequest, requested};
 use crate::kinds::data_plane::rollout::service_selector;
+use crate::kinds::data_plane::rollout::sourced_flavor;
 
 /// Longest part of a value that is repeated to its author.
 const REPEATED: usize = 40;
@@ -41,6 +42,8 @@ struct PlaneParts<'a> {
     promote: Option<Cow<'a, str>>,
     selector: Option<Cow<'a, str>>,
     history_limit: Option<Cow<'a, str>>,
+    /// Whether its status says that a changed source stages a router flavor.
+    stages_flavor: bool,
 }
 
 impl<'a> PlaneParts<'a> {
@@ -52,6 +55,10 @@ impl<'a> PlaneParts<'a> {
             promote: annotations.own_text(meta::PROMOTE_WHEN_READY),
             selector: annotations.own_text(meta::SERVICE_SELECTOR_OVERRIDE),
             history_limit: annotations.own_text(meta::REVISION_HISTORY_LIMIT),
+            stages_flavor: object.status.is_some_and(|status| {
+                let status = serde_json::from_str::<Value>(status.get()).unwrap_or_default();
+                sourced_flavor::staged(&status).is_some()
+            }),
         }
     }
 
@@ -95,8 +102,9 @@ impl RolloutChange<'_, '_> {
     fn promotion_of(&self, parts: &PlaneParts<'_>) -> Option<PromotionWarning> {
         let value = parts.promote.as_deref()?;
         let request = requested(value, &parts.spec);
-        let nothing =
-            !parts.stages() || self.live.is_none_or(|live| live.staging(&parts.spec) == Staging::Nothing);
+        let nothing = !parts.stages()
+            || !parts.stages_flavor
+                && self.live.is_none_or(|live| live.staging(&parts.spec) == Staging::Nothing);
         Some(match request {
             PromotionRequest::Nonsense => PromotionWarning::Nonsense,
             _ if nothing => PromotionWarning::NothingStaged,

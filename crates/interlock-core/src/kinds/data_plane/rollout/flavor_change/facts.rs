@@ -15,6 +15,7 @@ use crate::kinds::data_plane::live_spec;
 use crate::kinds::data_plane::rollout::changes::StagedChanges;
 use crate::kinds::data_plane::rollout::promotion::requested;
 use crate::kinds::data_plane::rollout::report::ReportedRollout;
+use crate::kinds::data_plane::rollout::sourced_flavor;
 use crate::kinds::data_plane::rollout::staged::{LiveSpec, StagedState};
 
 /// Paths that a sentence names.
@@ -105,7 +106,13 @@ impl StagedFlavor {
         let spec = &object["spec"];
         let live = LiveSpec::of(object, kept);
         match (StagedState::of(&live, spec), &live) {
-            (StagedState::Nothing, _) => Ok(Self::Nothing),
+            // What the flavor comes from may have changed: that is staged as a hop is.
+            (StagedState::Nothing, _) => {
+                let written = Gateway::read(object, "", sources).ok().flatten();
+                let flavor = written.and_then(|gateway| gateway.spec.reading.effective.known());
+                let is_staged = sourced_flavor::staged(&object["status"]).is_some();
+                Ok(flavor.filter(|flavor| is_staged && *flavor != runs).map_or(Self::Nothing, Self::Flavor))
+            }
             (StagedState::Unknown(why), _) => Err(FlavorChangeRefusal::UnknownSpec(why.to_string())),
             (StagedState::Something | StagedState::Fields(_), LiveSpec::Known(live)) => {
                 let changes = StagedChanges::between(live, spec);

@@ -101,6 +101,11 @@ impl Revision<'_> {
         annotation(self.parts.get(&0)?, meta::CHANGE_CAUSE).filter(|cause| !cause.is_empty())
     }
 
+    /// The router flavor that its pods had, as it was recorded.
+    pub fn router_flavor(&self) -> Option<&str> {
+        annotation(self.parts.get(&0)?, meta::ROUTER_FLAVOR)
+    }
+
     /// Bytes of what its parts hold.
     fn size(&self) -> usize {
         self.parts.values().map(|part| part["data"].to_string().len()).sum()

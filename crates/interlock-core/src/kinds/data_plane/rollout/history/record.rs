@@ -16,7 +16,9 @@ use crate::api::object::{Gvk, NamespacedName, ObjectKey, annotation, meta_str};
 use crate::api::revision::{self, RevisionOwner};
 use crate::api::stamp::SpecHash;
 use crate::effect::{Effect, Propagation};
+use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::live_spec;
+use crate::kinds::data_plane::rollout::live;
 use crate::kinds::data_plane::rollout::view::DataPlaneView;
 use crate::reconcile::ObjectList;
 
@@ -38,8 +40,8 @@ pub struct Record {
 
 impl Record {
     /// That of a live spec.
-    pub fn of(of: &DataPlaneView<'_>, live: &Value) -> Self {
-        let text = live_spec::staged_part(live).to_string();
+    pub fn of(of: &DataPlaneView<'_>, spec: &Value) -> Self {
+        let text = live_spec::staged_part(spec).to_string();
         let hash = SpecHash::of(&text);
         let key = ObjectKey {
             gvk: Gvk::new(revision::API_VERSION, revision::KIND),
@@ -135,24 +137,34 @@ impl Record {
 
 /// Makes a revision that is there the newest one, where it is not.
 fn renumber(of: &DataPlaneView<'_>, revision: &Revision<'_>, before: i64, now: Timestamp) -> Option<Effect> {
-    let first = revision.parts.get(&0).filter(|_| revision.number <= before)?;
-    let annotations: BTreeMap<&str, Value> = marks(of, now).into();
+    let first = revision.parts.get(&0)?;
+    let is_newest = revision.number > before;
+    let marks = marks(of, now);
+    // Of the newest one, the flavor may have changed alone: that of a ConfigMap or Secret.
+    if is_newest && annotation(first, meta::ROUTER_FLAVOR) == marks[2].1.as_str() {
+        return None;
+    }
+    let number = if is_newest { revision.number } else { before.saturating_add(1) };
+    let annotations: BTreeMap<&str, Value> = marks.into();
     Some(Effect::Patch {
         key: key(of, first)?,
         resource_version: meta_str(first, "resourceVersion")?.to_owned(),
-        patch: json!({
-            "metadata": {"annotations": annotations},
-            "revision": before.saturating_add(1),
-        }),
+        patch: json!({"metadata": {"annotations": annotations}, "revision": number}),
     })
 }
 
-/// Annotations of the first part: since when it is live, and why; null for one that it shall not have.
-fn marks(of: &DataPlaneView<'_>, now: Timestamp) -> [(&'static str, Value); 2] {
+/// Annotations of the first part: since when it is live, why, and with which router flavor; null for one that it shall
+/// not have.
+fn marks(of: &DataPlaneView<'_>, now: Timestamp) -> [(&'static str, Value); 3] {
     let cause = annotation(of.object, meta::CHANGE_CAUSE);
     let cause = cause.map(|cause| &cause[..cause.floor_char_boundary(CAUSE)]);
     let since = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    [(meta::LIVE_SINCE, json!(since)), (meta::CHANGE_CAUSE, json!(cause))]
+    let flavor = live::stamped_flavor(of).map(Flavor::as_str);
+    [
+        (meta::LIVE_SINCE, json!(since)),
+        (meta::CHANGE_CAUSE, json!(cause)),
+        (meta::ROUTER_FLAVOR, json!(flavor)),
+    ]
 }
 
 fn delete(of: &DataPlaneView<'_>, part: &Value) -> Option<Effect> {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{History, Revision};
+use crate::api::display::display;
 use crate::api::kong::{API_VERSION, PROXY};
 use crate::api::meta;
 use crate::api::object::annotation;
@@ -15,6 +16,9 @@ use crate::kinds::data_plane::flavor::sources::Nothing;
 use crate::kinds::data_plane::rollout::changes::StagedChanges;
 use crate::kinds::data_plane::rollout::promotion::staged_hash;
 use crate::kinds::data_plane::rollout::staged::LiveSpec;
+
+/// Characters of a recorded flavor that are shown.
+const WORD: usize = 40;
 
 /// What a revision is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -54,7 +58,7 @@ pub struct RevisionSummary {
     /// Image of the container `proxy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Router flavor of its pods, where it is known from the spec alone.
+    /// Router flavor of its pods: that of the spec, or the recorded one where it came from elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub router_flavor: Option<String>,
     /// The annotation `kubernetes.io/change-cause` of the DataPlane when it became live.
@@ -111,7 +115,9 @@ fn summary(
         live_since: revision.live_since().map(str::to_owned),
         hash: revision.hash.to_owned(),
         image: spec.and_then(image),
-        router_flavor: spec.and_then(router_flavor),
+        router_flavor: spec
+            .and_then(router_flavor)
+            .or_else(|| revision.router_flavor().map(|flavor| display(flavor, WORD))),
         change_cause: revision.change_cause().map(str::to_owned),
         changes,
         unreadable: spec.is_none(),

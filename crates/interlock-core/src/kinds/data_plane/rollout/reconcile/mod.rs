@@ -18,6 +18,7 @@ use super::healing;
 use super::housekeeping::Housekeeping;
 use super::live::{self, LiveRecord, LiveSide, LostSpec};
 use super::phase::RolloutPhase;
+use super::sourced_flavor::{SourcedFlavors, StagedFlavor};
 use super::status::{self, DataPlaneStatusInput, RolloutInput};
 use super::take_over::{self, LeftAlone, TakeOver, TakenOver};
 use super::view::DataPlaneView;
@@ -65,11 +66,11 @@ fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
             );
             left_alone(&of, LeftAlone::new("AnotherOperator", message), input.now)
         }
-        LiveRecord::Known(side) if !side.is_stamped => ReconcileStep::Write(vec![commit(&of, &side, false)]),
-        LiveRecord::Known(side) => Pass { of, owner, input, side, lost: None, taken }.step(),
+        LiveRecord::Known(side) => Pass::begin(of, owner, input, side, None, taken),
         LiveRecord::Lost { selector, colour, why } => {
-            let side = LiveSide { selector, colour, spec: Value::Null, is_stamped: false, refused: None };
-            Pass { of, owner, input, side, lost: Some(why), taken }.step()
+            let spec = Value::Null;
+            let side = LiveSide { selector, colour, spec, sourced: None, is_stamped: false, refused: None };
+            Pass::begin(of, owner, input, side, Some(why), taken)
         }
     }
 }
@@ -90,6 +91,7 @@ struct Pass<'p> {
     owner: DataPlaneOwner,
     input: &'p ReconcileInput<'p>,
     side: LiveSide,
+    flavors: SourcedFlavors<'p>,
     /// Why the spec of the live side is not known.
     lost: Option<LostSpec>,
     /// What is kept of it, if it was taken over.
@@ -109,6 +111,28 @@ struct Wants {
 impl Wants {
     fn stall(&mut self, reason: &'static str, message: String) {
         self.stalled.get_or_insert((reason, message));
+    }
+}
+
+impl<'p> Pass<'p> {
+    /// A pass, once it is known where the router flavors come from and the live side is recorded.
+    fn begin(
+        of: DataPlaneView<'p>,
+        owner: DataPlaneOwner,
+        input: &'p ReconcileInput<'p>,
+        side: LiveSide,
+        lost: Option<LostSpec>,
+        taken: Option<TakenOver>,
+    ) -> ReconcileStep {
+        let flavors = match SourcedFlavors::read(&of, [&side.spec, of.spec()], input) {
+            Ok(flavors) => flavors,
+            Err(step) => return step,
+        };
+        let side = if lost.is_none() { flavors.of_live(&of, side) } else { side };
+        match lost.is_none() && !side.is_stamped {
+            true => ReconcileStep::Write(vec![commit(&of, &side, false)]),
+            false => Pass { of, owner, input, side, flavors, lost, taken }.step(),
+        }
     }
 }
 
@@ -201,16 +225,37 @@ impl Pass<'_> {
 
     /// The children of the live side.
     fn live(&self, wants: &mut Wants) {
+        let side = LiveSide { spec: self.live_spec(), ..self.side.clone() };
         for child in ChildRole::ALL.into_iter().filter(|child| child.is_live()) {
             let (key, found) = (self.key(child), self.found(child));
             let kept = self.kept_selector(child);
             let selector = kept.as_deref().unwrap_or(&self.side.selector);
-            match wanted::live(&self.owner, child, &self.side, selector, found, self.reported()) {
+            match wanted::live(&self.owner, child, &side, selector, found, self.reported()) {
                 Err(error) => wants.stall("InvalidTemplate", error.to_string()),
                 Ok(None) => wants.effects.extend(wanted::delete(&self.of, key, found)),
                 Ok(Some(body)) => self.child(&key, &body, found, true, wants),
             }
         }
+    }
+
+    /// The spec that the pods of the live side are made from. Those that were taken over keep their template, with
+    /// the reference to a source of the flavor, until something else is staged.
+    fn live_spec(&self) -> Value {
+        if self.taken.as_ref().is_some_and(|taken| taken.kept.is_made_from(&self.side.spec)) {
+            return self.side.spec.clone();
+        }
+        self.flavors.pinned(&self.of, &self.side.spec, self.side.sourced).into_owned()
+    }
+
+    /// The spec that the pods of a preview with something staged are made from.
+    fn preview_spec(&self) -> Value {
+        let spec = self.of.wanted_spec();
+        self.flavors.pinned(&self.of, &spec, self.flavors.now(&self.of, &spec)).into_owned()
+    }
+
+    /// The router flavor that a changed source stages.
+    fn staged_flavor(&self) -> Option<StagedFlavor> {
+        self.flavors.staged(&self.of, &self.side, self.of.spec())
     }
 
     /// How many live pods the status says that there are.
@@ -266,11 +311,9 @@ impl Pass<'_> {
             return;
         }
         let (spec, replicas) = match phase {
-            RolloutPhase::Idle | RolloutPhase::Following(_) | RolloutPhase::Grace(_) => {
-                (self.side.spec.clone(), 0)
-            }
+            RolloutPhase::Idle | RolloutPhase::Following(_) | RolloutPhase::Grace(_) => (self.live_spec(), 0),
             _ => {
-                let spec = self.of.wanted_spec();
+                let spec = self.preview_spec();
                 let replicas = self.preview_replicas(&spec);
                 (spec, replicas)
             }
@@ -300,6 +343,8 @@ impl Pass<'_> {
             certificate: &certificate,
             selector: &self.side.selector,
             live_spec: self.lost.is_none().then_some(&self.side.spec),
+            sourced: self.side.sourced,
+            staged_flavor: phase.and_then(|_| self.staged_flavor()),
             staged: phase.is_some() && live_spec::is_changed(&self.side.spec, self.of.spec()),
             deployment: self.found(ChildRole::LiveDeployment),
             ingress: self.found(ChildRole::LiveIngress),
@@ -318,10 +363,12 @@ impl Pass<'_> {
     /// The promotion itself: one write.
     fn promote(&self) -> ReconcileStep {
         let colour = self.side.colour.other();
+        let spec = self.of.wanted_spec();
         let side = LiveSide {
             selector: self.owner.selector(colour),
             colour,
-            spec: self.of.wanted_spec(),
+            sourced: self.flavors.now(&self.of, &spec),
+            spec,
             is_stamped: false,
             refused: None,
         };

@@ -28,8 +28,10 @@ impl Pass<'_> {
         if !self.of.is_blue_green() {
             return Ok(None);
         }
-        let spec = self.of.wanted_spec();
-        let staged = self.lost.is_some() || live_spec::is_changed(&self.side.spec, self.of.spec());
+        let spec = self.preview_spec();
+        let staged = self.lost.is_some()
+            || live_spec::is_changed(&self.side.spec, self.of.spec())
+            || self.staged_flavor().is_some();
         let recorded = self.recorded();
         let (template, preview) =
             if staged { self.preview_gates(&spec) } else { (PromotionGate::Open, PromotionGate::Open) };
@@ -46,9 +48,9 @@ impl Pass<'_> {
             template,
             preview,
             answers,
+            unasked,
             promotion: self.promotion(),
             automatic: self.of.promotes_automatically(),
-            unasked,
             recorded,
             traffic,
             grace_period: self.of.grace_period(),
@@ -109,13 +111,13 @@ impl Pass<'_> {
         if let Some(closed) = told.into_iter().find(|gate| *gate != PromotionGate::Open) {
             return Ok((closed, String::new()));
         }
-        let service = self.key(ChildRole::PreviewAdmin).name;
-        let request = |pod: &Value| expected.request(pod, &service, self.of.namespace).filter(|_| certified);
-        let unasked = certificate::unasked(self.of.name, certificate, self.of.spec());
+        let unasked = certificate::unasked(&self.owner.certificate_name(), certificate, self.of.spec());
         let certified = unasked.is_none();
         let unasked = expected.unasked().map(str::to_owned).or(unasked);
         let unasked = unasked.map(|why| format!("the pods were not asked for their router flavor, as {why}"));
         let unasked = unasked.unwrap_or_default();
+        let service = self.key(ChildRole::PreviewAdmin).name;
+        let request = |pod: &Value| expected.request(pod, &service, self.of.namespace).filter(|_| certified);
         self.ask(pods.iter().filter_map(|pod| request(pod)))?;
         match expected.flavors(&pods, request, answered) {
             PromotionGate::Open if certified => Ok((self.routes(&pods, &expected)?, unasked)),
@@ -144,7 +146,7 @@ impl Pass<'_> {
 
     /// Whether only the answers of the pods are missing.
     pub(super) fn pods_are_ready(&self) -> bool {
-        self.preview_gates(&self.of.wanted_spec()) == (PromotionGate::Open, PromotionGate::Open)
+        self.preview_gates(&self.preview_spec()) == (PromotionGate::Open, PromotionGate::Open)
     }
 }
 

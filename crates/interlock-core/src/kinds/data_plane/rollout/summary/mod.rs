@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::changes::StagedChanges;
 use super::promotion::{PromotionRequest, requested, staged_hash};
 use super::report::{ReportedPhase, ReportedRollout, readiness};
+use super::sourced_flavor;
 use super::staged::{LiveSpec, StagedState};
+use crate::api::display::display;
 use crate::api::kong::PROXY;
 use crate::api::kong::stamp::{LiveStamp, StatusSelectors};
 use crate::api::meta;
@@ -17,6 +19,9 @@ use crate::api::object::{annotation, meta_str};
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::gateway::Gateway;
 use crate::kinds::data_plane::flavor::sources::Nothing;
+
+/// Characters of what a condition says that are shown.
+const MESSAGE: usize = 400;
 
 /// The state of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,6 +41,9 @@ pub struct RolloutSummary {
     /// What is staged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staged: Option<StagedSide>,
+    /// The router flavor that a changed ConfigMap or Secret stages beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staged_flavor: Option<String>,
     /// The requested promotion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promotion: Option<PromotionRequest>,
@@ -91,7 +99,9 @@ impl RolloutSummary {
         let phase = phase(object, condition.as_ref(), &staged);
         let promotion = annotation(object, meta::PROMOTE_WHEN_READY).map(|value| requested(value, spec));
         let (namespace, name) = (text("namespace"), text("name"));
-        let next = next(phase, &staged, promotion, &format!("{name} -n {namespace}"));
+        let staged_flavor = sourced_flavor::staged(&object["status"]).map(|said| display(said, MESSAGE));
+        let sourced = staged_flavor.is_some();
+        let next = next(phase, &staged, sourced, promotion, &format!("{name} -n {namespace}"));
         Self {
             phase,
             since: condition.as_ref().and_then(|found| found.since).map(str::to_owned),
@@ -107,6 +117,7 @@ impl RolloutSummary {
                 }
                 StagedState::Nothing | StagedState::Unknown(_) => None,
             },
+            staged_flavor,
             promotion,
             next,
             namespace,
@@ -180,6 +191,7 @@ fn waits_for(
 fn next(
     phase: ReportedPhase,
     staged: &StagedState,
+    sourced: bool,
     promotion: Option<PromotionRequest>,
     arguments: &str,
 ) -> Option<String> {
@@ -200,6 +212,9 @@ fn next(
         )),
         (ReportedPhase::Promoting, _) => None,
         (phase, _) if phase.has_failed() => Some(format!("correct the cause ({look}), or take it back with {abort}")),
+        (_, StagedState::Nothing) if sourced && !requested => {
+            Some(format!("{promote}, or write the former value where the router flavor comes from"))
+        }
         (_, StagedState::Nothing) => None,
         (ReportedPhase::AwaitingPromotion, _) if !requested => Some(format!("{promote}, or {abort}")),
         _ if requested => Some(abort),
@@ -229,7 +244,7 @@ impl fmt::Display for RolloutSummary {
                     meta::PROMOTE_WHEN_READY
                 )?;
             }
-            Some(_) if self.staged.is_none() && self.live.unknown.is_none() => {
+            Some(_) if self.stages_nothing() && self.live.unknown.is_none() => {
                 writeln!(
                     f,
                     "promotion: requested, with nothing staged; remove annotation {}",
@@ -254,8 +269,16 @@ impl fmt::Display for RolloutSummary {
 }
 
 impl RolloutSummary {
+    fn stages_nothing(&self) -> bool {
+        self.staged.is_none() && self.staged_flavor.is_none()
+    }
+
     fn staged_lines(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(flavor) = &self.staged_flavor {
+            writeln!(f, "staged: {flavor}")?;
+        }
         match (&self.staged, &self.live.unknown) {
+            (None, _) if self.staged_flavor.is_some() => Ok(()),
             (None, None) => writeln!(f, "staged: nothing"),
             (None, Some(why)) => writeln!(f, "staged: unknown, as {why}"),
             (Some(staged), _) if staged.changes.is_empty() => {

@@ -63,6 +63,7 @@ pub fn discover(
         selector: kept.live.selector.clone(),
         colour: Colour::Blue,
         spec: of.wanted_spec(),
+        sourced: None,
         is_stamped: false,
         refused: None,
     };

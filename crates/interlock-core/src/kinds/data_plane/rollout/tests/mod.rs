@@ -4,5 +4,6 @@ mod history;
 mod phases;
 mod routes;
 mod scenarios;
+mod sourced_flavors;
 mod take_over;
 mod world;

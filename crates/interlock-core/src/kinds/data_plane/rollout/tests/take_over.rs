@@ -468,3 +468,18 @@ fn without_blue_green_there_is_no_preview_to_keep() {
     );
     assert_eq!(image(&world, "dataplane-edge-green"), "kong:3.9");
 }
+
+/// A literal in the place of the reference would roll the pods.
+#[test]
+fn a_flavor_from_a_source_is_taken_over_as_a_reference() {
+    let mut world = of_kong();
+    world.give_flavor(Some("traditional"));
+    let from = json!([{"prefix": "KONG_ROUTER_", "configMapRef": {"name": "router"}}]);
+    let key = data_plane();
+    let spec = &mut world.objects.get_mut(&key).unwrap()["spec"];
+    spec["deployment"]["podTemplateSpec"]["spec"]["containers"][0]["envFrom"] = from;
+    world.annotate(meta::TAKE_OVER, "kong-system");
+    settle(&mut world);
+    assert_eq!(managed(&world).1, condition::TAKEN_OVER);
+    assert_eq!(pods(&world, LIVE), pods_of_kong());
+}

@@ -1,7 +1,7 @@
 //! A small cluster: objects with versions, the controllers of Kubernetes as far as a rollout sees them, and the
 //! reconciler run on it with a crash after any write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -29,6 +29,8 @@ pub struct World {
     pub mounts_since: Option<Timestamp>,
     /// The router flavor that pods report.
     pub flavor: &'static str,
+    /// Whether ConfigMaps and Secrets may not be read.
+    pub withholds: bool,
     /// The routes that the pods of the live side and of the preview hold.
     pub routes: [&'static [&'static str]; 2],
     /// What the controller did, as lines.
@@ -75,6 +77,7 @@ impl World {
             certificate: CertificateAnswer::OfAnother(Timestamp::MAX),
             mounts_since: None,
             flavor: "traditional_compatible",
+            withholds: false,
             routes: [&[], &[]],
             log: Vec::new(),
         };
@@ -107,6 +110,23 @@ impl World {
         object["spec"] = spec;
         bump(&mut object);
         self.store(&data_plane(), object);
+    }
+
+    /// The ConfigMap `router`, with this key `flavor`; `None` = there is none.
+    pub fn give_flavor(&mut self, flavor: Option<&str>) {
+        let key = ObjectKey {
+            gvk: Gvk::new("v1", "ConfigMap"),
+            namespace: Some("kong".to_owned()),
+            name: "router".to_owned(),
+        };
+        let metadata = json!({"namespace": "kong", "name": "router"});
+        match flavor {
+            None => _ = self.objects.remove(&key),
+            Some(flavor) => self.store(
+                &key,
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"flavor": flavor, "FLAVOR": flavor}}),
+            ),
+        }
     }
 
     pub fn annotate(&mut self, name: &str, value: &str) {
@@ -255,10 +275,12 @@ impl World {
         let (mut found, mut listed, mut answered) =
             (BTreeMap::new(), BTreeMap::new(), BTreeMap::<PodRequest, PodAnswer>::new());
         let mut certificate = None;
+        let mut withheld = BTreeSet::new();
         loop {
             let input = ReconcileInput {
                 object: self.get(),
                 found: &found,
+                withheld: &withheld,
                 listed: &listed,
                 answered: &answered,
                 certificate: certificate.as_ref(),
@@ -275,10 +297,13 @@ impl World {
                     assert!(mounted && certificate.is_none(), "{request:?}");
                     certificate = Some(self.certificate.clone());
                 }
-                ReconcileStep::Read(keys) => found.extend(keys.into_iter().map(|key| {
-                    let object = self.objects.get(&key).cloned().map(Arc::new);
-                    (key, object)
-                })),
+                ReconcileStep::ReadIfAllowed(keys) if self.withholds => withheld.extend(keys),
+                ReconcileStep::Read(keys) | ReconcileStep::ReadIfAllowed(keys) => {
+                    found.extend(keys.into_iter().map(|key| {
+                        let object = self.objects.get(&key).cloned().map(Arc::new);
+                        (key, object)
+                    }))
+                }
                 ReconcileStep::List(lists) => listed.extend(lists.into_iter().map(|list| {
                     let objects = self.list(&list);
                     (list, objects)
