@@ -153,7 +153,11 @@ fn at_rest(cluster: &Cluster, process: &Interlock, admin: &Client) -> Vec<Row> {
     );
     vec![
         Row::alone(&format!("requests of {MANY} DataPlanes at rest"), asked as f64, Some(Goal::AtMost(0.0))),
-        Row::alone(&format!("memory of one of {MANY} DataPlanes at rest, KiB"), each, None),
+        Row::alone(
+            &format!("memory of one of {MANY} DataPlanes at rest, KiB"),
+            each,
+            Some(Goal::AtMost(64.0)),
+        ),
     ]
 }
 
