@@ -163,7 +163,8 @@ mod tests {
                 continue;
             }
             // What Interlock records beside KUDO's fields.
-            let record = ["observedGeneration", "lastApplied", "progress"].contains(&name.as_str());
+            let record =
+                ["observedGeneration", "lastApplied", "progress", "requests"].contains(&name.as_str());
             if path == ".status" && record && !other.contains_key(name) {
                 continue;
             }

@@ -153,7 +153,7 @@ fn what_is_not_found_is_3_everywhere_and_names_what_there_is() {
     let run =
         |arguments: &[&str]| interlock(&ground.user, &[arguments, &["-n", ground.ns.name()]].concat(), "");
     let reason = ["--reason", "x"];
-    let missing: [&[&str]; 11] = [
+    let missing: [&[&str]; 15] = [
         &["plan", "status", "dmo"],
         &["plan", "status", "dmo", "--watch"],
         &["plan", "list", "dmo"],
@@ -162,6 +162,10 @@ fn what_is_not_found_is_3_everywhere_and_names_what_there_is() {
         &["plan", "trigger", "dmo", "--plan", "deploy"],
         &["plan", "abort", "dmo", reason[0], reason[1]],
         &["plan", "retry", "dmo", reason[0], reason[1]],
+        &["plan", "adopt", "dmo", reason[0], reason[1]],
+        &["plan", "restart", "dmo", reason[0], reason[1]],
+        &["plan", "pause", "dmo", reason[0], reason[1]],
+        &["plan", "resume", "dmo", reason[0], reason[1]],
         &["package", "upgrade", package, "--instance", "dmo"],
         &["package", "uninstall", "--instance", "dmo"],
         &["why", "instance/dmo"],

@@ -47,6 +47,7 @@ fn an_object_that_a_user_made_is_not_taken_and_outlives_the_instance() {
     let ns = ground.ns.name();
     for text in [
         format!("ConfigMap {ns}/settings exists, and no Instance made it"),
+        format!("`interlock plan adopt demo -n {ns}` takes it over"),
         "annotate it interlock.dev/adopt: demo".to_owned(),
         format!("set adoption: Allow for namespace {ns}"),
     ] {
@@ -73,6 +74,32 @@ fn an_object_that_its_user_hands_over_goes_with_the_instance() {
     let settings = ground.user.read(&config_map(&ground)).ok();
     assert_eq!(settings["metadata"]["ownerReferences"][0]["uid"], demo["metadata"]["uid"]);
     assert_eq!(settings["data"], json!({"mine": "yes", "from": "demo"}));
+    delete_with_dependents(&ground, "demo");
+    assert_eq!(ground.user.read(&config_map(&ground)).code, 404);
+}
+
+/// Whoever has the verb lets the plan take what held it; the record names the object, and nothing else is taken.
+#[test]
+fn what_held_a_plan_is_adopted_on_request() {
+    let ground = Ground::new(Interlock::shared().0, "existing", PACKAGE);
+    let made = make_settings(&ground);
+    ground.create("demo", "settings-0.1.0", &json!({}));
+    await_failure(&ground, "demo");
+    let held = ground.get("demo");
+    let expected = json!([{"kind": "ConfigMap", "name": "settings", "uid": made["metadata"]["uid"]}]);
+    assert_eq!(held["status"]["requests"]["heldBy"], expected, "{held:#}");
+    let adopt =
+        ["plan", "-n", ground.ns.name(), "adopt", "demo", "--reason", "the settings are ours", "--wait"];
+    let said = interlock(&ground.user, &adopt, "").ok();
+    assert!(said.contains("is to be retried, and takes over ConfigMap settings"), "{said}");
+    let demo = ground.await_plan("demo", "deploy", "COMPLETE");
+    let settings = ground.user.read(&config_map(&ground)).ok();
+    assert_eq!(settings["metadata"]["ownerReferences"][0]["uid"], demo["metadata"]["uid"]);
+    assert_eq!(settings["data"], json!({"mine": "yes", "from": "demo"}));
+    let told = await_event(&ground.ns, "ObjectsAdopted");
+    assert!(told.contains("takes over ConfigMap settings by alice: the settings are ours"), "{told}");
+    let out = interlock(&ground.user, &adopt, "");
+    assert!(out.code == 1 && out.stderr.contains("no plan is held by objects"), "{out}");
     delete_with_dependents(&ground, "demo");
     assert_eq!(ground.user.read(&config_map(&ground)).code, 404);
 }

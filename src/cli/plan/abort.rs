@@ -22,16 +22,7 @@ pub(super) struct AbortFlags {
 /// Ends the run in progress.
 pub(super) async fn run(subject: &InstanceRef, flags: &AbortFlags) -> Result<(), CliError> {
     let instance = subject.get().await?;
-    let run = match &flags.request.run {
-        Some(run) => run.clone(),
-        None => {
-            let (_, run) = current(&instance).ok_or_else(|| {
-                CliError::refused(format!("Instance {}: no plan runs", subject.key()))
-                    .next(format!("look at what ran: `interlock plan history {}`", subject.arguments()))
-            })?;
-            run
-        }
-    };
+    let run = request::run_in_progress(subject, &instance, &flags.request)?;
     let verb = PlanVerb::Abort { revert: flags.revert };
     let what = request::run_name(&instance, &run);
     let request = request::send(subject, verb, run, &flags.request.reason).await?;

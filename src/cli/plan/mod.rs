@@ -1,4 +1,4 @@
-//! `interlock plan`: shows, triggers, aborts and retries plans of an Instance.
+//! `interlock plan`: shows and triggers plans of an Instance, and asks for what can be done with their runs.
 
 use std::process::ExitCode;
 
@@ -6,16 +6,20 @@ use clap::{Args, Subcommand};
 
 use self::flags::{InstanceName, OutputFlags};
 use self::instance::InstanceRef;
+use super::error::CliError;
 use super::target::{TargetFlags, block_on};
 
 mod abort;
+mod adopt;
 mod flags;
 mod frame;
 mod history;
 mod instance;
 mod list;
 mod live;
+mod pause;
 mod request;
+mod restart;
 mod retry;
 mod status;
 mod tree;
@@ -43,10 +47,25 @@ enum Verb {
     Wait(wait::PlanWaitFlags),
     /// Runs a plan of the package.
     Trigger(trigger::TriggerFlags),
+    #[command(flatten)]
+    Request(RequestVerb),
+}
+
+#[derive(Debug, Subcommand)]
+enum RequestVerb {
     /// Aborts the scheduled or running plan.
     Abort(abort::AbortFlags),
     /// Retries a failed plan, from the failed step if nothing else has changed.
     Retry(retry::RequestFlags),
+    /// Retries a plan that ended at objects that no Instance made, and takes these over: they are updated, and
+    /// deleted with the Instance.
+    Adopt(request::RequestFlags),
+    /// Ends the scheduled or running plan and starts it again, from its first step.
+    Restart(request::RequestFlags),
+    /// Pauses the scheduled or running plan: nothing further of it is written.
+    Pause(request::RequestFlags),
+    /// Lets a paused plan go on.
+    Resume(request::RequestFlags),
 }
 
 /// Runs the command.
@@ -63,8 +82,20 @@ async fn run(arguments: PlanCommand) -> anyhow::Result<()> {
         Verb::History(flags) => history::run(&subject(&flags.name).await?, &flags).await?,
         Verb::Wait(flags) => wait::run(&subject(&flags.name).await?, flags.limit.timeout).await?,
         Verb::Trigger(flags) => trigger::run(&subject(&flags.name).await?, &flags).await?,
-        Verb::Abort(flags) => abort::run(&subject(&flags.request.name).await?, &flags).await?,
-        Verb::Retry(flags) => retry::run(&subject(&flags.name).await?, &flags).await?,
+        Verb::Request(verb) => ask(verb, &target).await?,
     }
     Ok(())
+}
+
+/// Sends the request, and waits for what becomes of it where that is wanted.
+async fn ask(verb: RequestVerb, target: &TargetFlags) -> Result<(), CliError> {
+    let subject = |name: &InstanceName| InstanceRef::connect(target, name.get().to_owned());
+    match verb {
+        RequestVerb::Abort(flags) => abort::run(&subject(&flags.request.name).await?, &flags).await,
+        RequestVerb::Retry(flags) => retry::run(&subject(&flags.name).await?, &flags).await,
+        RequestVerb::Pause(flags) => pause::pause(&subject(&flags.name).await?, &flags).await,
+        RequestVerb::Resume(flags) => pause::resume(&subject(&flags.name).await?, &flags).await,
+        RequestVerb::Adopt(flags) => adopt::run(&subject(&flags.name).await?, &flags).await,
+        RequestVerb::Restart(flags) => restart::run(&subject(&flags.name).await?, &flags).await,
+    }
 }

@@ -1,4 +1,4 @@
-//! Shared by `abort` and `retry`: the request, and the wait for its result.
+//! Shared by the requests: the run, the annotation, and the wait for its result.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use interlock_core::kinds::instance::change::plan_request::{PlanRequest, PlanVer
 use serde_json::json;
 
 use super::flags::{InstanceName, WaitLimit};
-use super::instance::{InstanceRef, annotation, entries};
+use super::instance::{InstanceRef, annotation, current, entries};
 use super::wait::gone;
 use crate::cli::error::CliError;
 
@@ -32,6 +32,19 @@ pub(super) struct RequestFlags {
     pub(super) run: Option<String>,
     #[command(flatten)]
     pub(super) wait: WaitLimit,
+}
+
+/// The run of the flag, else the one that is scheduled or runs.
+pub(super) fn run_in_progress(
+    subject: &InstanceRef,
+    instance: &Instance,
+    flags: &RequestFlags,
+) -> Result<String, CliError> {
+    let run = flags.run.clone().or_else(|| current(instance).map(|(_, run)| run));
+    run.ok_or_else(|| {
+        CliError::refused(format!("Instance {}: no plan runs", subject.key()))
+            .next(format!("look at what ran: `interlock plan history {}`", subject.arguments()))
+    })
 }
 
 /// Writes a plan request.
@@ -98,4 +111,17 @@ pub(super) fn run_name(instance: &Instance, run: &str) -> String {
     let execution = instance.spec.plan_execution.as_ref().filter(|e| e.uid() == run);
     let plan = plan.or(execution.map(|e| e.plan()));
     plan.map_or_else(|| format!("run {run}"), |plan| format!("plan {plan} (run {run})"))
+}
+
+/// What became of a request that starts a run; `now` is the plan and run that is scheduled or runs.
+pub(super) fn runs_again(subject: &InstanceRef, now: Option<(String, String)>) -> String {
+    let (key, arguments) = (subject.key(), subject.arguments());
+    match now {
+        Some((plan, run)) => format!(
+            "instance {key}: plan {plan} runs again (run {run}); wait for it with `interlock plan wait {arguments}`"
+        ),
+        None => {
+            format!("instance {key}: the plan has run; `interlock plan history {arguments}` shows its result")
+        }
+    }
 }

@@ -29,13 +29,5 @@ pub(super) async fn run(subject: &InstanceRef, flags: &RequestFlags) -> Result<(
         return Ok(());
     }
     let begun = request::await_result(subject, &request, flags.wait.limit.timeout).await?;
-    let (key, arguments) = (subject.key(), subject.arguments());
-    output::line(&match current(&begun) {
-        Some((plan, run)) => format!(
-            "instance {key}: plan {plan} runs again (run {run}); wait for it with `interlock plan wait {arguments}`"
-        ),
-        None => {
-            format!("instance {key}: the plan has run; `interlock plan history {arguments}` shows its result")
-        }
-    })
+    output::line(&request::runs_again(subject, current(&begun)))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use interlock_core::api::condition;
 use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
-use interlock_core::api::meta::condition::{RECONCILING, RETRYING, STALLED, WAITING};
+use interlock_core::api::meta::condition::{PAUSED, RECONCILING, RETRYING, STALLED, WAITING};
 use interlock_core::kinds::instance::change::baseline::Baseline;
 use jiff::Timestamp;
 
@@ -183,8 +183,11 @@ fn waits(instance: &Instance) -> Option<String> {
     current(instance)?;
     let conditions = &instance.status.as_ref()?.conditions;
     let waiting = condition::find(conditions, RECONCILING)
-        .filter(|found| [WAITING, RETRYING].contains(&found.reason.as_str()));
+        .filter(|found| [WAITING, RETRYING, PAUSED].contains(&found.reason.as_str()));
     let found = condition::find(conditions, STALLED).or(waiting)?;
+    if found.reason == PAUSED {
+        return Some(found.message.clone());
+    }
     (!found.message.is_empty()).then(|| format!("waits for: {}", found.message))
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note, Severity};
+use interlock_core::kinds::instance::change::history::EndedRun;
 use interlock_core::kinds::instance::change::uid;
 use interlock_core::kinds::instance::change::uid::ScheduledOn as UidSubject;
 use jiff::Timestamp;
@@ -81,18 +82,18 @@ pub(super) fn fresh_uid(subject: &InstanceView, plan: &str, spec: &Applied<'_>) 
     uid::plan_uid(of, plan, &spec.hash()).to_string()
 }
 
-/// Schedules a plan under a uid, on the stamp or on the present spec.
+/// Schedules a plan under a uid, on the stamp or on the present spec; `ended` is the run before, for the
+/// history.
 pub(super) async fn schedule_as(
     ctx: &InstanceContext,
     subject: &InstanceView,
     on_stamp: bool,
-    plan: &str,
-    uid: &str,
+    (plan, uid): (&str, &str),
+    ended: Option<EndedRun>,
 ) -> Result<Flow, ApiFailure> {
     let differs = subject.stamp.as_ref().is_none_or(|s| s.hash != subject.hash);
     let stamp = (differs && !on_stamp).then(|| patches::stamp(subject, &subject.spec)).flatten();
     info!(instance = %subject.key, plan, uid, "a plan is scheduled by the reconciler");
-    let ended = plan_intent::finished_run(ctx, subject);
     patch(
         ctx,
         subject,

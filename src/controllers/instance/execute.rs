@@ -26,9 +26,9 @@ use super::executor::{Begin, Ended, Pass};
 use super::flow::Flow;
 use super::patches;
 use super::patches::InstanceChange;
-use super::status_patch::{ProgressChange, StatusChange};
+use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
 use super::view::InstanceView;
-use super::{plan_request, ready, spec_archive, spec_migration};
+use super::{plan_intent, plan_request, ready, spec_archive, spec_migration};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
 
@@ -62,6 +62,7 @@ pub(super) async fn act(
         }
         Next::Retry { source } => run(ctx, subject, stamped, source, Begin::WhereItFailed).await,
         Next::Answer(answer) => plan_request::carry_out(ctx, &subject, stamped, answer).await,
+        Next::AwaitResume => plan_request::paused(ctx, &subject).await,
         Next::Clear => clear(ctx, &subject).await,
         Next::DropTrigger => drop_trigger(ctx, &subject).await,
         Next::Adopt => adopt(ctx, &subject).await,
@@ -108,7 +109,8 @@ async fn schedule(
         plan,
         stamped.as_ref().filter(|_| source == SpecSource::Stamp).unwrap_or(&subject.spec),
     );
-    schedule_as(ctx, subject, stamped.is_some() && source == SpecSource::Stamp, plan, &uid).await
+    let on_stamp = stamped.is_some() && source == SpecSource::Stamp;
+    schedule_as(ctx, subject, on_stamp, (plan, &uid), plan_intent::finished_run(ctx, subject)).await
 }
 
 async fn create(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
@@ -147,6 +149,7 @@ async fn end(
     change.baseline = subject.basis.as_ref().map(|baseline| baseline.with_pending(owed));
     let owed = change.baseline.as_ref().map(drift::failed).unwrap_or_default();
     change.progress = ProgressChange::Remove;
+    change.requests = RequestsChange::Remove;
     let texts: Vec<String> =
         ended.iter().map(|(plan, message)| format!("plan {plan} ended in FATAL_ERROR: {message}")).collect();
     change.conditions = conditions::failed(&texts.join("; "), &owed);

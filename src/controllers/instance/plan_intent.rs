@@ -1,6 +1,8 @@
 //! Plan requests on an Instance, and its runs as history entries.
 
-use interlock_core::api::kudo::PlanStatus;
+use std::collections::BTreeSet;
+
+use interlock_core::api::kudo::{HeldObject, PlanStatus};
 use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
 use interlock_core::kinds::instance::change::history;
@@ -21,10 +23,29 @@ pub(super) fn asked(ctx: &InstanceContext, subject: &InstanceView) -> Option<Pen
     subject.asked().ok().flatten()
 }
 
-/// Whether a request aborts a run.
-pub(super) fn aborts(ctx: &InstanceContext, subject: &InstanceView, run: &str) -> bool {
-    asked(ctx, subject)
-        .is_some_and(|asked| matches!(asked.request.verb, PlanVerb::Abort { .. }) && asked.request.run == run)
+/// The objects that a request lets the run take over that it starts.
+pub(super) fn adopted(subject: &InstanceView, asked: &PendingRequest) -> BTreeSet<HeldObject> {
+    let held = subject.requests.as_ref().filter(|_| asked.request.verb == PlanVerb::Adopt);
+    let held = held.filter(|requests| requests.run == asked.request.run);
+    held.map(|requests| requests.held_by.clone()).unwrap_or_default()
+}
+
+/// The objects that no Instance made and that a run takes over: as recorded, or, before it begins, as asked.
+pub(super) fn adopts(ctx: &InstanceContext, subject: &InstanceView, run: &str) -> BTreeSet<HeldObject> {
+    if let Some(requests) = subject.requests.as_ref().filter(|requests| requests.run == run) {
+        return requests.adopts.clone();
+    }
+    let asked = asked(ctx, subject).filter(|asked| asked.new_run == run);
+    asked.map(|asked| adopted(subject, &asked)).unwrap_or_default()
+}
+
+/// Whether a request ends or pauses a run.
+pub(super) fn interrupts(ctx: &InstanceContext, subject: &InstanceView, run: &str) -> bool {
+    asked(ctx, subject).is_some_and(|asked| {
+        let verb = asked.request.verb;
+        matches!(verb, PlanVerb::Abort { .. } | PlanVerb::Restart | PlanVerb::Pause)
+            && asked.request.run == run
+    })
 }
 
 /// The request that the clear of `planExecution` also removes.
@@ -45,10 +66,8 @@ fn course(subject: &InstanceView, asked: &PendingRequest) -> Settled {
     let entries = subject.entries();
     let entries: Vec<LockEntry<'_>> =
         entries.iter().map(|(plan, e)| LockEntry { plan, uid: &e.uid, status: &e.status }).collect();
-    match plan_request::resolve(
-        asked,
-        Runs { plan: subject.plan(), uid: subject.plan_uid(), entries: &entries },
-    ) {
+    let (plan, uid, requests) = (subject.plan(), subject.plan_uid(), subject.requests.as_ref());
+    match plan_request::resolve(asked, Runs { plan, uid, entries: &entries, requests }) {
         RequestResolution::Clear => Settled::Clear,
         RequestResolution::Done => Settled::Done,
         _ => Settled::Open,
@@ -64,8 +83,10 @@ pub(super) fn run_of(
 ) -> history::EndedRun {
     let ran = subject.basis.as_ref().and_then(|basis| basis.run.as_ref()).filter(|ran| ran.uid == entry.uid);
     let asked = asked(ctx, subject).filter(|asked| match asked.request.verb {
-        PlanVerb::Abort { .. } => asked.request.run == entry.uid,
-        PlanVerb::Retry => asked.retry == entry.uid,
+        PlanVerb::Abort { .. } | PlanVerb::Restart | PlanVerb::Pause | PlanVerb::Resume => {
+            asked.request.run == entry.uid
+        }
+        PlanVerb::Retry | PlanVerb::Adopt => asked.new_run == entry.uid,
     });
     history::EndedRun {
         plan: plan.to_owned(),

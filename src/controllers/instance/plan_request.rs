@@ -1,19 +1,24 @@
-//! Executes plan requests: abort, revert, retry.
+//! Executes plan requests: abort, revert, retry, adopt, restart, pause, resume.
 //!
 //! A request is an annotation; the write that makes it superfluous removes it: an abort with the clear of
-//! `planExecution`, a retry after the status write that starts it. Until then every reconcile finds it
+//! `planExecution`, a retry or restart after the status write that starts its run. Until then every reconcile finds it
 //! again, so that a process may die between any two writes.
 
-use interlock_core::api::condition::{self, ConditionChange, ConditionStatus};
-use interlock_core::api::kudo::{OperatorVersionSpec, PlanStatus};
+use std::collections::BTreeSet;
+
+use interlock_core::api::condition::{self, ConditionChange, ConditionStatus, Time};
+use interlock_core::api::kudo::{
+    ExecutionStatus, HeldObject, OperatorVersionSpec, Pause, PlanStatus, RunRequests,
+};
 use interlock_core::api::meta::{self, condition as types, event};
 use interlock_core::api::object::{NamespacedName, annotation};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
 use interlock_core::engine::lookup::{Fatal, PlanState};
+use interlock_core::kinds::instance::change::conditions;
 use interlock_core::kinds::instance::change::drift;
 use interlock_core::kinds::instance::change::next::RequestAnswer;
-use interlock_core::kinds::instance::change::plan_request::PlanVerb;
+use interlock_core::kinds::instance::change::plan_request::{PendingRequest, PlanRequest};
 use interlock_core::kinds::instance::change::validate::ChangedPackages;
 use interlock_core::package::Package;
 use jiff::Timestamp;
@@ -22,6 +27,7 @@ use super::api_calls;
 use super::api_calls::{fresh_uid, note, patch, patch_status};
 use super::context::InstanceContext;
 use super::flow::Flow;
+use super::not_served;
 use super::patches;
 use super::patches::InstanceChange;
 use super::plan_intent;
@@ -29,7 +35,7 @@ use super::plan_intent::{asked, run_of};
 use super::record::{self, RecordInput as Recorded, RecordPhase};
 use super::request_guard;
 use super::request_guard::RequestState;
-use super::status_patch::StatusChange;
+use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
 use super::view::InstanceView;
 use super::{refusal, spec_archive};
 use crate::runtime::controller::Action;
@@ -87,18 +93,24 @@ pub(super) async fn carry_out(
     match answer {
         RequestAnswer::Abort { plan } => abort(ctx, subject, stamped, &plan).await,
         RequestAnswer::Retry { plan } => retry(ctx, subject, stamped, &plan).await,
+        RequestAnswer::Restart { plan } => restart(ctx, subject, stamped, &plan).await,
+        RequestAnswer::Pause { plan } => pause(ctx, subject, &plan).await,
+        RequestAnswer::Resume { plan } => resume(ctx, subject, &plan).await,
         RequestAnswer::Revert => revert(ctx, subject).await,
         RequestAnswer::Superseded => overtaken(ctx, subject).await,
         RequestAnswer::Remove(why) => forget(ctx, subject, why).await,
     }
 }
 
-/// Whether the run that a request names has ended: continuing without the request would lose its second
-/// half. A deletion waits for nothing.
+/// Whether the run that a request names has ended, or the status records that it was executed: continuing
+/// without the request would lose its second half. A deletion waits for nothing.
 fn half_done(subject: &InstanceView) -> bool {
-    let Ok(Some(asked)) = subject.asked() else { return false };
-    let ended = |entry: &PlanStatus| entry.uid == asked.request.run && entry.status.is_terminal();
-    subject.deleted_at().is_none() && subject.entries().values().any(ended)
+    let Ok(Some(PendingRequest { request, .. })) = subject.asked() else { return false };
+    let ended = |entry: &PlanStatus| entry.uid == request.run && entry.status.is_terminal();
+    let recorded = subject.requests.as_ref().is_some_and(|requests| {
+        requests.run == request.run && requests.answered.as_ref() == Some(&request.nonce)
+    });
+    subject.deleted_at().is_none() && (recorded || subject.entries().values().any(ended))
 }
 
 /// Ends a run, begun or not: one status write.
@@ -131,7 +143,7 @@ async fn abort(
     let state = state.end(&format!("aborted {}", asked.describe()));
     let message = format!("plan {plan} (run {run}) was aborted {}", asked.describe());
     let fatal = Fatal { reason: event::PLAN_ABORTED.to_owned(), message };
-    let phase = RecordPhase::Over { fatal: Some(fatal), aborted: true };
+    let phase = RecordPhase::Over { fatal: Some(fatal), aborted: true, held_by: BTreeSet::new() };
     let old = ctx.package_of_basis(subject);
     let now = Timestamp::now();
     let view = Recorded {
@@ -141,6 +153,7 @@ async fn abort(
         spec: &spec,
         state: &state,
         started,
+        adopts: &BTreeSet::new(),
         began: now,
         vouches,
     };
@@ -153,7 +166,7 @@ async fn abort(
     Ok(Flow::Again)
 }
 
-/// Schedules a plan again, under the uid of this retry; the request stays as its mark.
+/// Schedules a plan again, under the uid of this retry or adoption; the request stays as its mark.
 async fn retry(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -161,11 +174,97 @@ async fn retry(
     plan: &str,
 ) -> Result<Flow, ApiFailure> {
     let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
-    let flow = api_calls::schedule_as(ctx, subject, stamped.is_some(), plan, &asked.retry).await?;
+    let new_run = &asked.new_run;
+    let before = plan_intent::finished_run(ctx, subject);
+    let flow = api_calls::schedule_as(ctx, subject, stamped.is_some(), (plan, new_run), before).await?;
     let run = &asked.request.run;
-    let message = format!("plan {plan} (run {run}) is retried as run {} {}", asked.retry, asked.describe());
-    note(ctx, subject, Severity::Normal, event::PLAN_RETRIED, message).await;
+    let (reason, takes) = match plan_intent::adopted(subject, &asked) {
+        objects if objects.is_empty() => (event::PLAN_RETRIED, String::new()),
+        objects => (event::OBJECTS_ADOPTED, format!(", and takes over {}", HeldObject::list(&objects))),
+    };
+    let message = format!("plan {plan} (run {run}) is retried as run {new_run}{takes} {}", asked.describe());
+    note(ctx, subject, Severity::Normal, reason, message).await;
     Ok(flow)
+}
+
+/// Ends a run, begun or not, and schedules its plan under the uid of this restart: one write, so that the
+/// Instance stays locked. The request stays as the mark.
+async fn restart(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    stamped: Option<Applied<'static>>,
+    plan: &str,
+) -> Result<Flow, ApiFailure> {
+    let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
+    let (run, new_run) = (&asked.request.run, &asked.new_run);
+    let ended = PlanStatus {
+        uid: run.clone(),
+        status: ExecutionStatus::FatalError,
+        last_updated_timestamp: Some(Time(Timestamp::now())),
+        ..PlanStatus::default()
+    };
+    let ended = Some(run_of(ctx, subject, plan, &ended));
+    let flow = api_calls::schedule_as(ctx, subject, stamped.is_some(), (plan, new_run), ended).await?;
+    ctx.metrics.plan_ended(ExecutionStatus::FatalError.as_str());
+    let told = asked.describe();
+    let message = format!("plan {plan} (run {run}) is ended, and begins anew as run {new_run} {told}");
+    note(ctx, subject, Severity::Normal, event::PLAN_RESTARTED, message).await;
+    Ok(flow)
+}
+
+/// Pauses a run: one status write, which also records that the request is executed.
+async fn pause(ctx: &InstanceContext, subject: &InstanceView, plan: &str) -> Result<Flow, ApiFailure> {
+    let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
+    let PendingRequest { request, by, reason, .. } = &asked;
+    let pause = Pause { since: Timestamp::now(), by: by.clone(), reason: reason.clone() };
+    let conditions = conditions::paused(plan, &pause);
+    let requests = executed(subject, request, Some(pause));
+    let change = StatusChange { conditions, requests, ..StatusChange::default() };
+    if patch_status(ctx, subject, change).await? {
+        let message = format!("plan {plan} (run {}) is paused {}", request.run, asked.describe());
+        note(ctx, subject, Severity::Normal, event::PLAN_PAUSED, message).await;
+    }
+    Ok(Flow::Again)
+}
+
+/// Lets a paused run go on: one status write, which also records that the request is executed.
+async fn resume(ctx: &InstanceContext, subject: &InstanceView, plan: &str) -> Result<Flow, ApiFailure> {
+    let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
+    let request = &asked.request;
+    let now = Timestamp::now();
+    let paused = subject.requests.as_ref().and_then(|requests| requests.paused.as_ref());
+    let since = paused.map_or(now, |pause| pause.since);
+    let progress = subject.progress.clone().filter(|progress| progress.uid == request.run);
+    let change = StatusChange {
+        conditions: conditions::reconciling(types::PLAN_IN_PROGRESS, format!("plan {plan} runs")),
+        requests: executed(subject, request, None),
+        progress: progress
+            .map_or(ProgressChange::Keep, |progress| ProgressChange::Set(progress.after_pause(since, now))),
+        ..StatusChange::default()
+    };
+    if patch_status(ctx, subject, change).await? {
+        let message = format!("plan {plan} (run {}) goes on {}", request.run, asked.describe());
+        note(ctx, subject, Severity::Normal, event::PLAN_RESUMED, message).await;
+    }
+    Ok(Flow::Again)
+}
+
+/// The record of requests about a run, after one more.
+fn executed(subject: &InstanceView, request: &PlanRequest, paused: Option<Pause>) -> RequestsChange {
+    let found = subject.requests.clone().filter(|found| found.run == request.run).unwrap_or_default();
+    let (run, answered) = (request.run.clone(), Some(request.nonce.clone()));
+    RequestsChange::Set(RunRequests { run, answered, paused, ..found })
+}
+
+/// Carries out nothing of a paused run, and says so.
+pub(super) async fn paused(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    let pause = subject.requests.as_ref().and_then(|requests| requests.paused.as_ref());
+    let mut conditions = pause.map(|pause| conditions::paused(subject.plan(), pause)).unwrap_or_default();
+    if not_served::says(&subject.conditions()) {
+        conditions.push(record::in_progress(subject.plan()));
+    }
+    patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
+    Ok(Flow::End(Action::AwaitChange))
 }
 
 /// Removes a request whose second half is obsolete, and reports that.
@@ -196,7 +295,7 @@ async fn forget(
     let carried_out = asked(ctx, subject).filter(|_| why.is_none());
     let ended = carried_out.and_then(|asked| {
         let entries = subject.entries();
-        let run = if asked.request.verb == PlanVerb::Retry { &asked.retry } else { &asked.request.run };
+        let run = if asked.request.verb.retries() { &asked.new_run } else { &asked.request.run };
         let (plan, entry) = entries.iter().find(|(_, entry)| entry.uid == *run)?;
         Some(run_of(ctx, subject, plan, entry))
     });

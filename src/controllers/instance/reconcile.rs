@@ -177,6 +177,7 @@ fn decide(ctx: &InstanceContext, subject: &InstanceView, stamped: Option<&Applie
     let asked = plan_intent::asked(ctx, subject);
     next::next(&InstanceFacts {
         request: asked.as_ref(),
+        requests: subject.requests.as_ref(),
         spec: &subject.spec,
         plan: subject.plan(),
         uid: subject.plan_uid(),

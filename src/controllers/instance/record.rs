@@ -1,9 +1,9 @@
 //! The status of a run in progress: entries, conditions, and their Events. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_core::api::condition::{ConditionChange, ConditionStatus, WantedCondition};
-use interlock_core::api::kudo::{ExecutionStatus, PlanStatus};
+use interlock_core::api::kudo::{ExecutionStatus, HeldObject, PlanStatus, RunRequests};
 use interlock_core::api::meta::{condition as types, event, plan as plans};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{Note, Severity};
@@ -19,7 +19,7 @@ use interlock_core::package::Package;
 use jiff::Timestamp;
 
 use super::not_served;
-use super::status_patch::{ProgressChange, StatusChange};
+use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
 use super::view::InstanceView;
 
 /// The phase of a run in a record.
@@ -42,6 +42,8 @@ pub enum RecordPhase {
         fatal: Option<Fatal>,
         /// Whether a request aborted it.
         aborted: bool,
+        /// Objects that no Instance made and that ended it.
+        held_by: BTreeSet<HeldObject>,
     },
 }
 
@@ -59,6 +61,8 @@ pub struct RecordInput<'a> {
     pub state: &'a PlanState,
     /// Whether its start is recorded.
     pub started: bool,
+    /// Objects that no Instance made and that it takes over.
+    pub adopts: &'a BTreeSet<HeldObject>,
     /// When it started, unless that is recorded: `now` of what was rendered before.
     pub began: Timestamp,
     /// Whether its spec passed validation; else the record only states that the run is over.
@@ -86,10 +90,28 @@ pub fn change(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> St
     }
     let progress =
         if over { ProgressChange::Remove } else { ProgressChange::Set(progress(view, phase, now)) };
-    StatusChange { entries, conditions, baseline, progress, conditions_only: false }
+    let requests = requests(view, phase);
+    StatusChange { entries, conditions, baseline, progress, requests, conditions_only: false }
 }
 
-fn in_progress(plan: &str) -> ConditionChange {
+/// What requests have changed about the run, or may change: one that begins may take over what held the one
+/// before, and one that ends may be held by objects itself.
+fn requests(view: &RecordInput<'_>, phase: &RecordPhase) -> RequestsChange {
+    let of = |held_by: &BTreeSet<HeldObject>, adopts: &BTreeSet<HeldObject>| {
+        let (run, held_by, adopts) = (view.state.status.uid.clone(), held_by.clone(), adopts.clone());
+        RequestsChange::Set(RunRequests { run, held_by, adopts, ..RunRequests::default() })
+    };
+    match phase {
+        RecordPhase::Over { held_by, .. } if !held_by.is_empty() => of(held_by, &BTreeSet::new()),
+        RecordPhase::Over { .. } => RequestsChange::Remove,
+        _ if view.started => RequestsChange::Keep,
+        _ if view.adopts.is_empty() => RequestsChange::Remove,
+        _ => of(&BTreeSet::new(), view.adopts),
+    }
+}
+
+/// `Ready` while a plan runs that decides it.
+pub(super) fn in_progress(plan: &str) -> ConditionChange {
     let message = format!("plan {plan} runs");
     ConditionChange::set(types::READY, ConditionStatus::Unknown, types::PLAN_IN_PROGRESS, message)
 }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use interlock_core::api::kudo::{Baseline, PlanStatus, Progress};
+use interlock_core::api::kudo::{Baseline, PlanStatus, Progress, RunRequests};
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::SpecHash;
 use serde::{Deserialize, Serialize};
@@ -40,12 +40,18 @@ struct GuardedStatus {
     entries: BTreeMap<String, PlanStatus>,
     last_applied: Option<Baseline>,
     progress: Option<Progress>,
+    requests: Option<RunRequests>,
 }
 
 impl GuardedStatus {
     fn of(instance: &InstanceView) -> Self {
         let status = instance.instance.status.clone().unwrap_or_default();
-        Self { entries: status.plan_status, last_applied: status.last_applied, progress: status.progress }
+        Self {
+            entries: status.plan_status,
+            last_applied: status.last_applied,
+            progress: status.progress,
+            requests: status.requests,
+        }
     }
 
     /// Maps with string keys always serialise.
@@ -135,6 +141,9 @@ impl StatusCache {
         }
         if known.progress != found.progress {
             patch.insert("progress".to_owned(), json!(known.progress));
+        }
+        if known.requests != found.requests {
+            patch.insert("requests".to_owned(), json!(known.requests));
         }
         (!patch.is_empty()).then_some(Value::Object(patch))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use interlock_core::api::condition::{self, ConditionChange, Time};
-use interlock_core::api::kudo::{PlanStatus, Progress};
+use interlock_core::api::kudo::{PlanStatus, Progress, RunRequests};
 use interlock_core::api::meta::condition as types;
 use interlock_core::kinds::instance::change::baseline::Baseline;
 use jiff::Timestamp;
@@ -22,6 +22,8 @@ pub struct StatusChange {
     pub baseline: Option<Baseline>,
     /// The wanted progress of the run.
     pub progress: ProgressChange,
+    /// The wanted record of requests about the run.
+    pub requests: RequestsChange,
     /// Leaves the records of Interlock as they are.
     pub conditions_only: bool,
 }
@@ -35,6 +37,18 @@ pub enum ProgressChange {
     /// A run goes on.
     Set(Progress),
     /// No run is in progress.
+    Remove,
+}
+
+/// A change of `status.requests`.
+#[derive(Clone, Debug, Default)]
+pub enum RequestsChange {
+    /// It stays.
+    #[default]
+    Keep,
+    /// A request is executed.
+    Set(RunRequests),
+    /// The run that it was about is over, or another one starts.
     Remove,
 }
 
@@ -64,6 +78,14 @@ pub fn status(subject: &InstanceView, change: StatusChange, now: Timestamp) -> O
     };
     if progress != found.progress && !change.conditions_only {
         patch.insert("progress".to_owned(), json!(progress));
+    }
+    let requests = match change.requests {
+        RequestsChange::Keep => found.requests.clone(),
+        RequestsChange::Set(requests) => Some(requests),
+        RequestsChange::Remove => None,
+    };
+    if requests != found.requests && !change.conditions_only {
+        patch.insert("requests".to_owned(), json!(requests));
     }
     conditions.retain(|c| change.conditions_only || !types::LEGACY.contains(&c.type_.as_str()));
     let observed = found.observed_generation == subject.generation()
@@ -115,7 +137,7 @@ pub fn with_status(object: &Value, patch: &Value) -> Value {
         metadata.remove("managedFields");
     }
     // Records are replaced as a whole.
-    for record in ["lastApplied", "progress"] {
+    for record in ["lastApplied", "progress", "requests"] {
         if let (Some(_), Some(status)) = (patch.get(record), object["status"].as_object_mut()) {
             status.remove(record);
         }

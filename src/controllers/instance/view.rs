@@ -10,7 +10,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use interlock_core::api::condition::{self, Condition};
-use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
+use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus, RunRequests};
 use interlock_core::api::meta::{self, condition as types};
 use interlock_core::api::object::{NamespacedName, annotation};
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash};
@@ -49,6 +49,8 @@ pub struct InstanceView {
     pub basis: Option<Baseline>,
     /// The run in progress, as recorded.
     pub progress: Option<Progress>,
+    /// What requests have changed about the run.
+    pub requests: Option<RunRequests>,
 }
 
 impl InstanceView {
@@ -65,8 +67,9 @@ impl InstanceView {
             .map(Envelope::into_owned);
         let basis = instance.status.as_ref().and_then(Baseline::read);
         let progress = instance.status.as_ref().and_then(Progress::read);
+        let requests = instance.status.as_ref().and_then(|status| status.requests.clone());
         let hash = spec.hash();
-        Ok(Self { key: key.clone(), instance, spec, hash, stamp, basis, progress, object })
+        Ok(Self { key: key.clone(), instance, spec, hash, stamp, basis, progress, requests, object })
     }
 
     /// `metadata.uid`.

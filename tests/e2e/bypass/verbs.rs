@@ -2,6 +2,7 @@
 //! the verb, and references to OperatorVersions of other namespaces.
 
 use interlock_core::api::meta;
+use interlock_core::kinds::instance::change::plan_request::PlanVerb;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -84,6 +85,30 @@ fn only_who_has_the_verb_may_ask(#[values(Layers::Both, Layers::SamePlan, Layers
     assert!(["verb-request", "verb-rights"].contains(&rule(&answer).as_str()), "{answer}");
 }
 
+/// Each verb is a right of its own: who has all the others may not ask for it.
+#[test]
+fn each_verb_is_a_right_of_its_own() {
+    let (ground, found) = Layers::Policies.frozen();
+    let run = found["status"]["planStatus"]["deploy"]["uid"].as_str().expect("a run");
+    let mut verbs: Vec<&str> = PlanVerb::ALL.into_iter().map(PlanVerb::right).collect();
+    verbs.dedup();
+    assert!(verbs.len() >= 6, "{verbs:?}");
+    for verb in &verbs {
+        let others: Vec<&str> = verbs.iter().copied().filter(|other| other != verb).collect();
+        let without = editor(&ground, &format!("no-{verb}"), &others);
+        let with = editor(&ground, &format!("only-{verb}"), &[verb]);
+        let path = format!("{}?dryRun=All", ground.path("demo"));
+        let request = annotations(&format!("{verb}/{run}/nonce-0001"), "tried");
+        let refused = without.merge_patch(&path, &request);
+        assert_eq!(rule(&refused), "verb-rights", "{verb}: {refused}");
+        assert!(
+            refused.message().contains(&format!("has no verb {verb} on instances.kudo.dev")),
+            "{refused}"
+        );
+        with.merge_patch(&path, &request).ok();
+    }
+}
+
 /// A deadline that is over ends a run, as an abort does.
 #[rstest]
 fn only_who_may_abort_changes_a_limit_of_what_runs(
@@ -106,7 +131,9 @@ fn only_who_may_abort_changes_a_limit_of_what_runs(
 
 #[rstest]
 #[case::of_another_instance("abort/99999999-9999-4999-8999-999999999999/nonce-0001")]
-#[case::unknown_verb("pause/RUN/nonce-0001")]
+#[case::unknown_verb("promote/RUN/nonce-0001")]
+#[case::resume_of_what_goes_on("resume/RUN/nonce-0001")]
+#[case::adopt_of_what_runs("adopt/RUN/nonce-0001")]
 #[case::no_nonce("abort/RUN/x")]
 #[case::no_request("abort")]
 fn what_is_no_request_is_refused_or_dropped(#[case] request: &str) {

@@ -18,7 +18,7 @@ struct Scenario {
     history: &'static [(&'static str, &'static [&'static str])],
 }
 
-const SCENARIOS: [Scenario; 3] = [
+const SCENARIOS: [Scenario; 6] = [
     Scenario {
         name: "abort",
         before: |ground| {
@@ -58,7 +58,40 @@ const SCENARIOS: [Scenario; 3] = [
         holds: |found| found["status"]["planStatus"]["deploy"]["status"] == "COMPLETE",
         history: &[("COMPLETE", &["retry"]), ("FATAL_ERROR", &["abort"])],
     },
+    Scenario {
+        name: "restart",
+        before: |ground| format!("restart/{}/nonce-0002", paused(ground)),
+        holds: |found| found["status"]["planStatus"]["deploy"]["status"] == "COMPLETE",
+        history: &[("COMPLETE", &[]), ("FATAL_ERROR", &["pause", "restart"])],
+    },
+    Scenario {
+        name: "resume",
+        before: |ground| format!("resume/{}/nonce-0002", paused(ground)),
+        holds: |found| found["status"]["planStatus"]["deploy"]["status"] == "COMPLETE",
+        history: &[("COMPLETE", &["pause", "resume"])],
+    },
+    Scenario {
+        name: "pause",
+        before: |ground| {
+            ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
+            let held = ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
+            format!("pause/{}/nonce-0001", run_of(&held, "deploy"))
+        },
+        holds: |found| super::condition(found, "Reconciling")["reason"] == "Paused",
+        history: &[("IN_PROGRESS", &["pause"])],
+    },
 ];
+
+/// A run that waits at an open gate as it is paused.
+fn paused(ground: &Ground<'_>) -> String {
+    let request = (SCENARIOS[5].before)(ground);
+    ground.ask("demo", &request, "not yet");
+    ground.await_that("demo", "it is paused", |found| {
+        (SCENARIOS[5].holds)(found) && super::asks_nothing(found)
+    });
+    ground.open("demo");
+    request.split('/').nth(1).unwrap_or_default().to_owned()
+}
 
 #[test]
 fn a_request_survives_the_death_of_the_process_before_any_write() {
@@ -82,9 +115,8 @@ fn dies(scenario: &Scenario, writes: usize, cluster: &Cluster, way: &CutOff, pro
     let request = (scenario.before)(&ground);
     let run = request.split('/').nth(1).unwrap_or_default().to_owned();
     let over = |found: &Value| {
-        super::is_idle(found)
-            && (scenario.holds)(found)
-            && text(&found["spec"]["planExecution"]["uid"]).is_empty()
+        let rests = super::is_idle(found) && text(&found["spec"]["planExecution"]["uid"]).is_empty();
+        super::asks_nothing(found) && (scenario.holds)(found) && (rests || scenario.name == "pause")
     };
     way.after(writes);
     ground.ask("demo", &request, "so that it ends");

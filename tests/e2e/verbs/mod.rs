@@ -11,6 +11,7 @@ use crate::support::{Cluster, Interlock, wait_until};
 
 mod commands;
 mod crashes;
+mod pause;
 
 const CAP: Duration = Duration::from_secs(60);
 
@@ -58,8 +59,11 @@ fn asking(request: &str, reason: &str) -> Value {
 }
 
 fn is_idle(found: &Value) -> bool {
-    let asks = !found["metadata"]["annotations"][meta::REQUEST].is_null();
-    instances::idle(found) && !asks
+    instances::idle(found) && asks_nothing(found)
+}
+
+fn asks_nothing(found: &Value) -> bool {
+    found["metadata"]["annotations"][meta::REQUEST].is_null()
 }
 
 fn text(value: &Value) -> &str {

@@ -224,6 +224,8 @@ pub mod condition {
     pub const PLAN_IN_PROGRESS: &str = "PlanInProgress";
     /// Reason of [`RECONCILING`]: the run waits for objects.
     pub const WAITING: &str = "Waiting";
+    /// Reason of [`RECONCILING`]: the run is paused on request.
+    pub const PAUSED: &str = "Paused";
     /// Reason of [`RECONCILING`]: a request failed and is sent again.
     pub const RETRYING: &str = "Retrying";
     /// Reason of [`READY`] and [`STALLED`]: the last plan failed (KUDO's).
@@ -283,6 +285,14 @@ pub mod event {
     pub const PLAN_ABORTED: &str = "PlanAborted";
     /// A plan that failed was scheduled anew on request; ours.
     pub const PLAN_RETRIED: &str = "PlanRetried";
+    /// A run that was held by objects that no Instance made is retried on request, and takes them over; ours.
+    pub const OBJECTS_ADOPTED: &str = "ObjectsAdopted";
+    /// A run was paused on request; ours.
+    pub const PLAN_PAUSED: &str = "PlanPaused";
+    /// A run that was paused goes on, on request; ours.
+    pub const PLAN_RESUMED: &str = "PlanResumed";
+    /// A run was ended and its plan scheduled anew on request; ours.
+    pub const PLAN_RESTARTED: &str = "PlanRestarted";
     /// The spec was reverted to the one last carried out in full, on request; ours.
     pub const PLAN_REVERTED: &str = "PlanReverted";
     /// A request was removed without effect; ours.

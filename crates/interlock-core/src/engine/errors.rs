@@ -1,7 +1,10 @@
 //! Task errors: transient or fatal, with KUDO's texts and event reasons.
 
+use std::collections::BTreeSet;
+
 use thiserror::Error;
 
+use crate::api::kudo::HeldObject;
 use crate::api::object::ObjectKey;
 use crate::api::rule::Rule;
 use crate::effect::ApiFailure;
@@ -80,6 +83,13 @@ pub enum TaskError {
     Fatal {
         /// Event reason.
         reason: &'static str,
+        /// The cause.
+        cause: String,
+    },
+    /// Objects exist that no Instance made: it ends the run, which may be retried with them.
+    Held {
+        /// Those that can be taken over.
+        objects: BTreeSet<HeldObject>,
         /// The cause.
         cause: String,
     },

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::api::interlock::Adoption;
 use crate::api::inventory::Inventory;
-use crate::api::kudo::PlanStatus;
+use crate::api::kudo::{HeldObject, PlanStatus};
 use crate::api::object::{Gvk, ObjectKey};
 use crate::effect::{ApiFailure, Effect, FileRead, Note, PodFile};
 use crate::package::dependencies::DependencyProblem;
@@ -65,6 +65,8 @@ pub struct Observed {
     pub dependencies: Option<DependencyProblem>,
     /// The inventory of the Instance, once it was read.
     pub inventory: Option<Inventory>,
+    /// Such objects that the run takes over, on request.
+    pub adopts: BTreeSet<HeldObject>,
 }
 
 /// Something that must be looked up before the pass can go on.
@@ -168,6 +170,8 @@ pub struct EngineStep {
     pub absent: BTreeSet<Gvk>,
     /// The task error that ended the run: Event reason and text.
     pub fatal: Option<Fatal>,
+    /// Objects that no Instance made and that ended the run: those that can be taken over.
+    pub held_by: BTreeSet<HeldObject>,
     /// Events about decisions, such as an object that is kept; reported once.
     pub notes: Vec<Note>,
 }

@@ -171,7 +171,8 @@ fn text(error: TaskError) -> String {
         TaskError::Transient(cause)
         | TaskError::Interrupted(cause)
         | TaskError::Refused(cause)
-        | TaskError::Fatal { cause, .. } => cause,
+        | TaskError::Fatal { cause, .. }
+        | TaskError::Held { cause, .. } => cause,
         TaskError::Build(invalid) => invalid.to_string(),
     }
 }

@@ -83,7 +83,9 @@ fn applied_by(context: &TaskContext<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeS
         Err(error @ (TaskError::Transient(_) | TaskError::Interrupted(_) | TaskError::Refused(_))) => {
             return Err(error);
         }
-        Err(TaskError::Build(_) | TaskError::Fatal { .. }) => return Ok(BTreeSet::new()),
+        Err(TaskError::Build(_) | TaskError::Fatal { .. } | TaskError::Held { .. }) => {
+            return Ok(BTreeSet::new());
+        }
     };
     Ok(objects.iter().filter_map(Gvk::of).filter(|gvk| among.contains(gvk)).collect())
 }

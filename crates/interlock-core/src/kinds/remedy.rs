@@ -17,7 +17,7 @@ pub struct Remedy {
 }
 
 /// The reasons of conditions on Instances that have a remedy of their own; a rule is a further one.
-pub const REASONS: [&str; 13] = [
+pub const REASONS: [&str; 14] = [
     types::PLAN_IN_FATAL_ERROR,
     types::PLAN_OWED,
     types::REQUEST_REFUSED,
@@ -29,6 +29,7 @@ pub const REASONS: [&str; 13] = [
     types::TRANSIENT_ERROR,
     types::RETRYING,
     types::WAITING,
+    types::PAUSED,
     types::RESOURCE_NOT_READY,
     types::VERBS_UNAVAILABLE,
 ];
@@ -55,6 +56,10 @@ pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remed
         types::NEVER_DONE => (
             "End the plan, and correct the package.",
             plan_command("abort", " --reason 'a step is never done'"),
+        ),
+        types::PAUSED => (
+            "Let the plan go on, or end it with `interlock plan abort`.",
+            plan_command("resume", " --reason 'it can go on'"),
         ),
         types::WAITING => ("Look at the objects that it waits for.", plan_command("status", " --watch")),
         types::RETRYING | types::TRANSIENT_ERROR => (

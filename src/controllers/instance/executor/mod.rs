@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use interlock_core::api::interlock::Adoption;
 use interlock_core::api::inventory::Inventory;
-use interlock_core::api::kudo::ExecutionStatus;
+use interlock_core::api::kudo::{ExecutionStatus, HeldObject};
+use interlock_core::api::meta;
 use interlock_core::api::meta::plan;
-use interlock_core::api::object::Gvk;
+use interlock_core::api::object::{Gvk, annotation};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note};
 use interlock_core::engine::advance::advance;
@@ -35,6 +36,7 @@ use super::view::InstanceView;
 use super::{api_calls, inventory, plan_intent, status_patch};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::executor::Executor;
+use crate::runtime::index::KeptInstance;
 use crate::runtime::pool::{Deadline, Hold, NotDone};
 
 mod projection;
@@ -90,6 +92,8 @@ pub struct Pass<'a> {
     state: PlanState,
     /// Whether the run's start is recorded in status.
     started: bool,
+    /// Objects that no Instance made and that it takes over.
+    adopts: BTreeSet<HeldObject>,
     watch_state: ReadSet<'a>,
     /// The inventory as it was last read or written.
     inventory: KeptInventory,
@@ -151,7 +155,9 @@ impl<'a> Pass<'a> {
         let hold = ctx.pool.hold(&subject.key.namespace);
         let limits = limits(&subject, package, started);
         let dependencies = if started { None } else { ctx.dependencies(package, &plan) };
-        let observed = Observed { limits, adoption, dependencies, ..Observed::default() };
+        let adopts = plan_intent::adopts(ctx, &subject, &uid);
+        let observed =
+            Observed { limits, adoption, dependencies, adopts: adopts.clone(), ..Observed::default() };
         let watch_state = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
         Self {
             ctx,
@@ -165,6 +171,7 @@ impl<'a> Pass<'a> {
             uid,
             state,
             started,
+            adopts,
             watch_state,
             inventory: KeptInventory::default(),
             tried_again: false,
@@ -220,6 +227,17 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Whether no request that this process has seen ends or pauses the run. One proof covers several writes,
+    /// and this needs no request.
+    fn goes_on(&self) -> Result<(), Stop> {
+        let KeptInstance::Whole(object) = self.ctx.store.instance(&self.subject.key) else { return Ok(()) };
+        if annotation(&object, meta::REQUEST).is_none() {
+            return Ok(());
+        }
+        let seen = InstanceView::read(&self.subject.key, object).map_err(|_| Stop::Superseded)?;
+        if plan_intent::interrupts(self.ctx, &seen, &self.uid) { Err(Stop::Superseded) } else { Ok(()) }
+    }
+
     /// Takes one step; returns the phase of the run where it requests no write.
     async fn take(&mut self, step: EngineStep) -> Result<Option<RecordPhase>, Stop> {
         for note in step.notes {
@@ -228,7 +246,7 @@ impl<'a> Pass<'a> {
         self.state = step.state;
         if self.state.status.status.is_terminal() {
             self.list(step.inventory).await?;
-            return Ok(Some(RecordPhase::Over { fatal: step.fatal, aborted: false }));
+            return Ok(Some(RecordPhase::Over { fatal: step.fatal, aborted: false, held_by: step.held_by }));
         }
         if step.effects.is_empty() {
             self.tried_again = step.failure.is_some();
@@ -245,6 +263,7 @@ impl<'a> Pass<'a> {
         }
         self.reigns()?;
         self.list(step.inventory).await?;
+        self.goes_on()?;
         self.watch_state.write(step.effects).await;
         for note in api_warnings::notes(&self.watch_state.take_warnings()) {
             self.publish(note).await;
@@ -354,8 +373,8 @@ impl<'a> Pass<'a> {
         let moved =
             entry != self.subject.entries().get(&self.plan) || subject.progress != self.subject.progress;
         let deleted = subject.deleted_at().is_some() && self.plan != plan::CLEANUP;
-        let aborted = plan_intent::aborts(self.ctx, &subject, &self.uid);
-        if !named || !same || moved || deleted || aborted {
+        let interrupted = plan_intent::interrupts(self.ctx, &subject, &self.uid);
+        if !named || !same || moved || deleted || interrupted {
             return Err(Stop::Superseded);
         }
         drop(entries);
@@ -376,6 +395,7 @@ impl<'a> Pass<'a> {
                 spec: self.spec,
                 state: &self.state,
                 started: self.started,
+                adopts: &self.adopts,
                 began: self.engine.started(),
                 vouches: true,
             };

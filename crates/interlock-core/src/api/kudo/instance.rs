@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::execution_status::ExecutionStatus;
 use super::record;
-use super::record::{Baseline, Progress};
+use super::record::{Baseline, Progress, RunRequests};
 use super::reference::ObjectReference;
 
 /// A deployment of an OperatorVersion.
@@ -93,6 +93,9 @@ pub struct InstanceStatus {
     /// The progress of the run, while there is one.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "record::record")]
     pub progress: Option<Progress>,
+    /// What plan requests have changed about the run.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "record::record")]
+    pub requests: Option<RunRequests>,
     /// Last execution of each plan of the OperatorVersion, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plan_status: BTreeMap<String, PlanStatus>,

@@ -19,5 +19,8 @@ pub use operator::{Maintainer, Operator, OperatorSpec};
 pub use operator_version::{
     OperatorVersion, OperatorVersionSpec, Parameter, Phase, PipeSpec, Plan, Step, Task, TaskSpec,
 };
-pub use record::{Baseline, CarriedOutRun, Detail, Earlier, PackageHash, PendingPlan, Progress, ShortHash};
+pub use record::{
+    Baseline, CarriedOutRun, Detail, Earlier, HeldObject, PackageHash, Pause, PendingPlan, Progress,
+    RunRequests, ShortHash,
+};
 pub use reference::ObjectReference;

@@ -1,5 +1,5 @@
-//! What Interlock records of its own in the status of an Instance: the spec last carried out, and the progress
-//! of the run. It is in the status, where a PUT of the object cannot drop it.
+//! What Interlock records of its own in the status of an Instance: the spec last carried out, the progress
+//! of the run, and what requests have changed about it. It is in the status, where a PUT of the object cannot drop it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -146,6 +146,67 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, String>")]
     pub begun: BTreeMap<String, Timestamp>,
+}
+
+/// What plan requests have changed about a run, and what they may change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRequests {
+    /// Id of the execution.
+    pub run: String,
+    /// Nonce of the last request that was executed while the run goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<String>,
+    /// The pause; absent while the run goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause>,
+    /// Objects that ended the run, as no Instance made them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub held_by: BTreeSet<HeldObject>,
+    /// Objects that no Instance made and that the run takes over, as one before was held by them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub adopts: BTreeSet<HeldObject>,
+}
+
+/// An object in the namespace of the Instance that no Instance made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct HeldObject {
+    /// API group, absent for core.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+    /// `metadata.uid`: another object of that name is not meant.
+    pub uid: String,
+}
+
+impl HeldObject {
+    /// `KIND NAME, KIND NAME`, of the first few.
+    pub fn list<'a>(objects: impl IntoIterator<Item = &'a Self>) -> String {
+        let all: Vec<&Self> = objects.into_iter().collect();
+        let named = all.iter().take(SHOWN).map(|object| format!("{} {}", object.kind, object.name));
+        let more = all.len().saturating_sub(SHOWN);
+        let rest = (more > 0).then(|| format!("{more} more"));
+        named.chain(rest).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Objects that a message names.
+const SHOWN: usize = 8;
+
+/// A pause of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pause {
+    /// When it began.
+    #[schemars(with = "String")]
+    pub since: Timestamp,
+    /// The user who asked for it, as the webhook recorded; empty where it did not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// The reason.
+    pub reason: String,
 }
 
 /// Reads a record of ours; one that cannot be read counts as absent, as anybody may have written it while the

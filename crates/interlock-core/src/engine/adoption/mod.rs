@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::run::InstanceId;
 use super::sharing;
 use crate::api::interlock::Adoption;
+use crate::api::kudo::HeldObject;
 use crate::api::map::{NotAMap, map_at};
 use crate::api::meta;
 use crate::api::object::{ObjectKey, annotation, meta_str};
@@ -183,6 +184,13 @@ pub fn strip(object: &mut Value) {
     }
 }
 
+/// An object as status and requests name it; `None` for a cluster-scoped one, which only its owner hands over.
+pub fn held(key: &ObjectKey, current: &Value) -> Option<HeldObject> {
+    key.namespace.as_ref()?;
+    let uid = meta_str(current, "uid").unwrap_or_default().to_owned();
+    Some(HeldObject { group: key.gvk.group.clone(), kind: key.gvk.kind.clone(), name: key.name.clone(), uid })
+}
+
 /// Why an object is not written, and the remedy.
 pub fn not_adopted(key: &ObjectKey, owner: &ForeignOwner, instance: &InstanceId) -> String {
     let InstanceId { namespace, name, .. } = instance;
@@ -196,6 +204,10 @@ pub fn not_adopted(key: &ObjectKey, owner: &ForeignOwner, instance: &InstanceId)
     );
     let again = "then run `interlock plan retry`";
     match owner {
+        ForeignOwner::Unmanaged if key.namespace.is_some() => format!(
+            "{key} exists, and no Instance made it: `interlock plan adopt {name} -n {namespace}` takes it over (it is \
+             then deleted with the Instance); or annotate it {adopt} to hand it over likewise, or {allow}; {again}"
+        ),
         ForeignOwner::Unmanaged => format!(
             "{key} exists, and no Instance made it: annotate it {adopt} to hand it over (it is then deleted with the \
              Instance), or {allow}; {again}"

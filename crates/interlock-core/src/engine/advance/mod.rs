@@ -18,7 +18,7 @@ use super::render::TaskContext;
 use super::run::Run;
 use super::state::{Level, StateEvent, change};
 use super::tasks;
-use crate::api::kudo::{ExecutionStatus, Phase, PhaseStatus, Step as StepSpec, StepStatus};
+use crate::api::kudo::{ExecutionStatus, HeldObject, Phase, PhaseStatus, Step as StepSpec, StepStatus};
 use crate::effect::Effect;
 use crate::package::time_limits;
 use crate::package::values;
@@ -38,7 +38,7 @@ pub fn advance(run: &Run<'_>, mut state: PlanState, observed: &Observed) -> Engi
         state.done.clear();
         state.begun.clear();
         let fatal = Fatal { reason: end.reason.to_owned(), message: end.event_text() };
-        return EngineStep { state, fatal: Some(fatal), ..EngineStep::default() };
+        return EngineStep { state, fatal: Some(fatal), held_by: end.held_by, ..EngineStep::default() };
     }
     if state.status.status.is_terminal() {
         state.done.clear();
@@ -100,6 +100,7 @@ struct End {
     reason: &'static str,
     message: String,
     on_plan: bool,
+    held_by: BTreeSet<HeldObject>,
 }
 
 /// How KUDO's `ExecutionError` begins.
@@ -116,7 +117,7 @@ impl End {
 
     fn of_plan(run: &Run<'_>, reason: &'static str, what: &str) -> Self {
         let message = format!("{}/{} fatal error: {what}", run.instance.namespace, run.instance.name);
-        Self { reason, message, on_plan: true }
+        Self { reason, message, on_plan: true, held_by: BTreeSet::new() }
     }
 
     /// A phase or step that failed for good in a plan that is recorded as running.
@@ -327,17 +328,19 @@ impl Walk<'_> {
             TaskEnd::Over(End::inside(self.run, reason::UNKNOWN_TASK, &what))
         })?;
         let task = tasks::build(definition).map_err(|error| build(&error))?;
+        let over = |reason, cause: String, held_by| {
+            let instance = self.run.instance;
+            let (namespace, name) = (&instance.namespace, &instance.name);
+            let message = format!("{PREFIX}fatal error: {namespace}/{name} failed in {path}: {cause}");
+            TaskEnd::Over(End { reason, message, on_plan: false, held_by })
+        };
         task.advance(context, self.observed, &mut self.owners).map_err(|error| match error {
             TaskError::Transient(error) => TaskEnd::Retry(FailureKind::Transient, error),
             TaskError::Interrupted(error) => TaskEnd::Retry(FailureKind::Interrupted, error),
             TaskError::Refused(error) => TaskEnd::Retry(FailureKind::Refused, error),
             TaskError::Build(error) => build(&error),
-            TaskError::Fatal { reason, cause } => {
-                let instance = self.run.instance;
-                let (namespace, name) = (&instance.namespace, &instance.name);
-                let message = format!("{PREFIX}fatal error: {namespace}/{name} failed in {path}: {cause}");
-                TaskEnd::Over(End { reason, message, on_plan: false })
-            }
+            TaskError::Fatal { reason, cause } => over(reason, cause, BTreeSet::new()),
+            TaskError::Held { objects, cause } => over(reason::NOT_ADOPTED, cause, objects),
         })
     }
 }

@@ -61,6 +61,9 @@ impl Walk<'_> {
                 return Err(End::of_plan(self.run, reason::TASK_BUILD, &error.to_string()));
             }
             TaskError::Fatal { reason, cause } => return Err(End::of_plan(self.run, reason, &cause)),
+            TaskError::Held { cause, .. } => {
+                return Err(End::of_plan(self.run, reason::NOT_ADOPTED, &cause));
+            }
         };
         let message =
             format!("objects that plan {} no longer renders are not removed: {error}", self.run.plan);

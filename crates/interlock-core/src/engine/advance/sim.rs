@@ -1,7 +1,7 @@
 //! A small API server and a small controller, for tests of the engine: writes are conditional,
 //! workloads become healthy in their own time, and the process can be killed at every write.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use go_template::Never;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::advance;
 use crate::api::interlock::Adoption;
 use crate::api::inventory::Inventory;
-use crate::api::kudo::OperatorVersionSpec;
+use crate::api::kudo::{HeldObject, OperatorVersionSpec};
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::api::values::Values;
 use crate::effect::{ApiFailure, Effect, FileRead, PodFile};
@@ -236,6 +236,7 @@ pub struct Process<'a> {
     pub adoption: Adoption,
     /// The inventory that is saved.
     pub inventory: Inventory,
+    pub adopts: BTreeSet<HeldObject>,
     /// Called with each step, before its writes.
     pub watch: fn(&Run<'_>, &EngineStep),
 }
@@ -243,8 +244,8 @@ pub struct Process<'a> {
 impl<'a> Process<'a> {
     pub fn new(run: Run<'a>, saved: PlanState) -> Self {
         let (limits, adoption) = (RunLimits::default(), Adoption::default());
-        let inventory = Inventory::default();
-        Self { run, saved, lives: usize::MAX, limits, adoption, inventory, watch: |_, _| {} }
+        let (inventory, adopts) = (Inventory::default(), BTreeSet::new());
+        Self { run, saved, lives: usize::MAX, limits, adoption, inventory, adopts, watch: |_, _| {} }
     }
 
     fn spend(&mut self) -> Result<(), Killed> {
@@ -264,7 +265,8 @@ impl<'a> Process<'a> {
     /// One pass: calls the engine until it needs nothing more.
     pub fn pass(&mut self, server: &mut Server) -> Result<EngineStep, Killed> {
         let (limits, adoption) = (self.limits.clone(), self.adoption);
-        let mut observed = Observed { limits, adoption, ..Observed::default() };
+        let adopts = self.adopts.clone();
+        let mut observed = Observed { limits, adoption, adopts, ..Observed::default() };
         let rendered = Rendered::default();
         let run = Run { rendered: &rendered, ..self.run };
         let mut state = self.saved.clone();

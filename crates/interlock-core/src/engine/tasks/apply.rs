@@ -1,15 +1,16 @@
 //! The Apply task: creates or merges each object, then waits until all are healthy.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::task_kind;
 use super::task_kind::{TaskKind, Tasker, TemplateRef};
-use crate::api::interlock::Adoption;
-use crate::api::kudo::{Task, TaskSpec};
+use crate::api::kudo::{HeldObject, Task, TaskSpec};
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::Effect;
 use crate::engine::adoption;
-use crate::engine::adoption::Ownership;
+use crate::engine::adoption::{ForeignOwner, Ownership};
 use crate::engine::enhance;
 use crate::engine::enhance::WantedObject;
 use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale, reason};
@@ -24,6 +25,9 @@ use crate::engine::render::TaskContext;
 
 /// The kind of task.
 pub(super) struct Apply;
+
+/// Maximum of objects that one error names as held.
+const HELD: usize = 16;
 
 #[derive(Debug)]
 struct ApplyTask<'a> {
@@ -176,7 +180,10 @@ fn add_writes(
             Some(Found::Absent) => progress.lane.push(create(key, object)?),
             Some(Found::Present(current)) => match awaits_deletion(context, key, current) {
                 Some(why) => progress.waiting.push(why),
-                None => progress.lane.extend(patch(context, key, object, current, observed.adoption)?),
+                None => match ownership(context, key, current, observed) {
+                    Ownership::Foreign(owner) => return Err(held(context, key, &owner, wanted, observed)),
+                    ownership => progress.lane.extend(patch(context, key, object, current, &ownership)?),
+                },
             },
         }
     }
@@ -199,25 +206,58 @@ fn create(key: &ObjectKey, wanted: &Value) -> Result<Effect, TaskError> {
     Ok(Effect::Create { object })
 }
 
+/// The ownership of an existing object; one that no Instance made is ours where the run takes it over.
+fn ownership(context: &TaskContext<'_>, key: &ObjectKey, current: &Value, observed: &Observed) -> Ownership {
+    let ownership = adoption::ownership(current, context.run.instance, observed.adoption);
+    let taken = || adoption::held(key, current).is_some_and(|object| observed.adopts.contains(&object));
+    match ownership {
+        Ownership::Foreign(ForeignOwner::Unmanaged) if taken() => Ownership::Owned,
+        ownership => ownership,
+    }
+}
+
+/// The error about an object of others: it also names the other objects of the task that no Instance made.
+fn held(
+    context: &TaskContext<'_>,
+    key: &ObjectKey,
+    owner: &ForeignOwner,
+    wanted: &[WantedObject],
+    observed: &Observed,
+) -> TaskError {
+    let unmanaged = wanted.iter().filter_map(|w| {
+        let Some(Found::Present(current)) = observed.objects.get(&w.key) else { return None };
+        let owner = ownership(context, &w.key, current, observed);
+        let held = adoption::held(&w.key, current)?;
+        (owner == Ownership::Foreign(ForeignOwner::Unmanaged)).then_some((&w.key, held))
+    });
+    let mut cause = adoption::not_adopted(key, owner, context.run.instance);
+    if *owner != ForeignOwner::Unmanaged {
+        return TaskError::fatal(reason::NOT_ADOPTED, cause);
+    }
+    let (others, objects): (Vec<&ObjectKey>, BTreeSet<HeldObject>) = unmanaged.take(HELD).unzip();
+    let rest: Vec<String> = others.iter().filter(|other| **other != key).map(ToString::to_string).collect();
+    if !rest.is_empty() {
+        cause.push_str("; the same holds for ");
+        cause.push_str(&rest.join(", "));
+    }
+    TaskError::Held { objects, cause }
+}
+
 fn patch(
     context: &TaskContext<'_>,
     key: &ObjectKey,
     wanted: &Value,
     current: &Value,
-    adoption: Adoption,
+    ownership: &Ownership,
 ) -> Result<Option<Effect>, TaskError> {
     let instance = context.run.instance;
-    let ownership = adoption::ownership(current, instance, adoption);
-    if let Ownership::Foreign(owner) = &ownership {
-        return Err(TaskError::fatal(reason::NOT_ADOPTED, adoption::not_adopted(key, owner, instance)));
-    }
     let failed = |error: MergeError| {
         let namespace = key.namespace.as_deref().unwrap_or_default();
         let cause = format!("failed to patch a {} {namespace}/{}: {error}", key.gvk, key.name);
         TaskError::fatal(reason::RENDERING, cause)
     };
     let wanted =
-        adoption::with_ownership(wanted, current, &ownership, instance).map_err(|e| failed(e.into()))?;
+        adoption::with_ownership(wanted, current, ownership, instance).map_err(|e| failed(e.into()))?;
     let patch = merge::patch(&wanted, current, &instance.uid).map_err(failed)?;
     let resource_version = meta_str(current, "resourceVersion").unwrap_or_default().to_owned();
     Ok(patch.map(|patch| Effect::Patch { key: key.clone(), resource_version, patch }))

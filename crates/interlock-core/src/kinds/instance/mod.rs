@@ -22,8 +22,8 @@ use crate::api::resource::Resource;
 
 const RESOURCE: Resource = Resource::custom(KUDO_GROUP, &[KUDO_VERSION], "Instance", "instances");
 
-/// The verbs of plan requests: they end a run, or start it again.
-const PLAN_VERBS: &[&str] = &["abort", "retry"];
+/// The verbs of plan requests.
+const PLAN_VERBS: &[&str] = &["abort", "retry", "restart", "pause", "resume", "adopt"];
 
 /// Writes of the spec or of an annotation.
 const CHANGES: &[MatchCondition] = &[
@@ -37,6 +37,7 @@ pub static KIND: Kind = Kind {
         "observedGeneration",
         "lastApplied",
         "progress",
+        "requests",
     ])),
     schema: Some(&links::INSTANCE),
     admission: Some(&GuardedKind {
@@ -86,3 +87,16 @@ pub static KIND: Kind = Kind {
     rules: rules::ids::RULES,
     ..Kind::new(RESOURCE)
 };
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn editors_have_the_verbs_of_all_requests() {
+        let rights = change::plan_request::PlanVerb::ALL.map(change::plan_request::PlanVerb::right);
+        assert_eq!(BTreeSet::from_iter(PLAN_VERBS), rights.iter().collect());
+    }
+}

@@ -14,7 +14,7 @@ use super::status_wire;
 use super::status_wire::StatusEntry;
 use crate::admission::review::ReviewObject;
 use crate::api::json::{JsonError, JsonRead, Raw, Scanner, SeenMembers};
-use crate::api::kudo::PlanStatus;
+use crate::api::kudo::{PlanStatus, RunRequests};
 
 /// The status of an Instance, reduced to the fields that rules read.
 #[derive(Debug, Default)]
@@ -22,6 +22,7 @@ pub struct StatusView<'a> {
     entries: Vec<StatusEntry<'a>>,
     last_applied: Option<Raw<'a>>,
     progress: Option<Raw<'a>>,
+    requests: Option<Raw<'a>>,
     conditions: Option<JsonRead<'a, Option<Raw<'a>>>>,
     head: OnceCell<Option<BaselineHead<'a>>>,
 }
@@ -67,6 +68,7 @@ impl<'a> StatusView<'a> {
             }
             // Only for texts: of several, the last.
             "progress" => s.value().map(|raw| status.progress = Some(raw)),
+            "requests" => seen.once(3, s).and_then(|()| s.optional_value()).map(|raw| status.requests = raw),
             _ => s.value().map(drop),
         })?;
         if let Some(plans) = plans {
@@ -104,6 +106,11 @@ impl<'a> StatusView<'a> {
     /// The baseline.
     pub fn basis(&self) -> Result<Option<Baseline>, JsonError> {
         Ok(self.json()?.and_then(|json| Baseline::parse(&json)))
+    }
+
+    /// What requests have changed about a run; `None` also where the record is not ours.
+    pub fn requests(&self) -> Option<RunRequests> {
+        serde_json::from_str(self.requests?.get()).ok()
     }
 
     /// When a run started, for texts, if the status records that.

@@ -25,9 +25,10 @@ const READY: &str = "ready";
 pub(super) const NOT_READY: &str = "not_ready";
 
 /// What an Instance waits for: reasons of `Reconciling`, then those of `Stalled`; any other is [`OTHER`].
-pub const WAITING: [&str; 10] = [
+pub const WAITING: [&str; 11] = [
     types::WAITING,
     types::RETRYING,
+    types::PAUSED,
     types::TRANSIENT_ERROR,
     types::NEVER_DONE,
     types::MISSING_DEPENDENCY,
@@ -202,6 +203,7 @@ mod tests {
     #[case::going_on(json!([condition("Reconciling", "True", "PlanInProgress")]), "")]
     #[case::waiting(json!([condition("Reconciling", "True", "Waiting")]), "Waiting")]
     #[case::retrying(json!([condition("Reconciling", "True", "Retrying")]), "Retrying")]
+    #[case::paused(json!([condition("Reconciling", "True", "Paused")]), "Paused")]
     #[case::stalled(json!([condition("Stalled", "True", "MissingRight")]), "MissingRight")]
     #[case::not_stalled(json!([condition("Stalled", "False", "MissingRight")]), "")]
     #[case::failed(json!([condition("Stalled", "True", "PlanInFatalError")]), "")]

@@ -77,7 +77,9 @@ pub fn of(object: &Value) -> Vec<Trouble<'_>> {
             (types::STALLED, _) if holds => TroubleState::Stalled,
             (types::SPEC_DRIFT, _) if holds => TroubleState::Drifted,
             (types::READY, _) if !holds && at_rest => TroubleState::NotReady,
-            (types::RECONCILING, types::WAITING | types::RETRYING) if holds => TroubleState::Waiting,
+            (types::RECONCILING, types::WAITING | types::RETRYING | types::PAUSED) if holds => {
+                TroubleState::Waiting
+            }
             _ => return None,
         };
         let changed = condition["lastTransitionTime"].as_str();
@@ -105,7 +107,7 @@ pub fn at_a_glance(row: &ObjectRow<'_>, now: Timestamp) -> Option<TroubleState> 
     match (word(fact::STATE), word(fact::WAITS)) {
         (FAILED, _) => Some(TroubleState::Failed),
         _ if word(fact::DRIFTED) == fact::YES => Some(TroubleState::Drifted),
-        (_, types::WAITING | types::RETRYING) => long.then_some(TroubleState::Waiting),
+        (_, types::WAITING | types::RETRYING | types::PAUSED) => long.then_some(TroubleState::Waiting),
         (NOT_READY, "") => Some(TroubleState::NotReady),
         (_, "") => None,
         (_, _) => Some(TroubleState::Stalled),

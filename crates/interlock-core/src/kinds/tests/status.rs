@@ -30,6 +30,7 @@ fn write(patch: Value, user: &str) -> super::Said {
 #[case::last_applied(json!({"lastApplied": {"hash": "x"}}), "status.lastApplied")]
 #[case::last_applied_removed(json!({"lastApplied": null}), "status.lastApplied")]
 #[case::progress(json!({"progress": {"uid": "x"}}), "status.progress")]
+#[case::requests(json!({"requests": {"run": "x"}}), "status.requests")]
 #[case::generation(json!({"observedGeneration": 9}), "status.observedGeneration")]
 #[case::our_condition_added(
     json!({"conditions": [{"type": "Stalled", "status": "True"}, running("deploy")["status"]["conditions"][0]]}),

@@ -39,7 +39,7 @@ fn a_request_is_admitted_on_a_locked_instance_and_who_asks_is_recorded(
 
 #[rstest]
 #[case::shape("abort", "why", "VERB/RUN-UID/NONCE")]
-#[case::verb(&format!("pause/{RUN}/nonce-01"), "why", "\"pause\" is no verb")]
+#[case::verb(&format!("promote/{RUN}/nonce-01"), "why", "\"promote\" is no verb: write abort, abort-revert, retry,")]
 #[case::nonce(&format!("abort/{RUN}/n"), "why", "\"n\" is no nonce")]
 #[case::no_reason(&format!("abort/{RUN}/nonce-01"), "", "a reason is required")]
 #[case::two_lines(&format!("abort/{RUN}/nonce-01"), "a\nb", "write one line")]
@@ -49,6 +49,8 @@ fn a_request_is_admitted_on_a_locked_instance_and_who_asks_is_recorded(
     "none of this Instance's; plan deploy runs now"
 )]
 #[case::retry_of_what_runs(&format!("retry/{RUN}/nonce-01"), "why", "has not ended")]
+#[case::resume_of_what_goes_on(&format!("resume/{RUN}/nonce-01"), "why", "is not paused")]
+#[case::adopt_of_what_runs(&format!("adopt/{RUN}/nonce-01"), "why", "has not ended")]
 #[case::nothing_to_go_back_to(&format!("abort-revert/{RUN}/nonce-01"), "why", "nothing to go back to")]
 #[case::used(&format!("abort/{RUN}/nonce-99"), "why", "was carried out already")]
 fn what_cannot_be_carried_out_is_refused(#[case] request: &str, #[case] reason: &str, #[case] why: &str) {
@@ -57,6 +59,33 @@ fn what_cannot_be_carried_out_is_refused(#[case] request: &str, #[case] reason: 
         "asked": [{"verb": "abort", "reason": "r", "nonce": "nonce-99"}]}]);
     old["metadata"]["annotations"][meta::HISTORY] = json!(used.to_string());
     World::strict().merge(&old, asking(request, reason)).assert_refused("verb-request", why);
+}
+
+/// What may be asked of a run depends on what requests have changed about it.
+#[rstest]
+#[case::pause("pause", "IN_PROGRESS", json!(null), None)]
+#[case::restart("restart", "IN_PROGRESS", json!(null), None)]
+#[case::pause_twice("pause", "IN_PROGRESS", json!({"paused": {"since": "2026-01-01T00:00:00Z", "reason": "r"}}), Some("is paused already"))]
+#[case::resume("resume", "IN_PROGRESS", json!({"paused": {"since": "2026-01-01T00:00:00Z", "reason": "r"}}), None)]
+#[case::adopt("adopt", "FATAL_ERROR", json!({"heldBy": [{"kind": "Secret", "name": "s", "uid": "u"}]}), None)]
+#[case::nothing_to_adopt("adopt", "FATAL_ERROR", json!({"heldBy": []}), Some("there is nothing to adopt"))]
+#[case::forged("adopt", "FATAL_ERROR", json!({"heldBy": "all"}), Some("there is nothing to adopt"))]
+fn what_can_be_asked_depends_on_what_was_asked(
+    #[case] verb: &str,
+    #[case] status: &str,
+    #[case] requests: Value,
+    #[case] why: Option<&str>,
+) {
+    let mut old = running(status);
+    if !requests.is_null() {
+        old["status"]["requests"] = requests;
+        old["status"]["requests"]["run"] = json!(RUN);
+    }
+    let said = World::strict().merge(&old, asking(&format!("{verb}/{RUN}/nonce-01"), "why"));
+    match why {
+        None => said.assert_allowed(),
+        Some(why) => said.assert_refused("verb-request", why),
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::interlock::Adoption;
 use crate::api::kudo::ExecutionStatus::{Complete, FatalError};
+use crate::api::kudo::HeldObject;
 use crate::api::object::{ObjectKey, annotation};
 use crate::engine::advance::fixture::{config_map, made, one, package, phase};
 use crate::engine::advance::sim::{Did, Fixture, Process, Server, manifest};
@@ -38,6 +39,49 @@ fn what_no_instance_made_is_not_taken() {
     assert_eq!((step.state.status.status, fatal.reason.as_str()), (FatalError, "ObjectNotAdopted"));
     assert!(fatal.message.contains("ConfigMap ns/a exists, and no Instance made it"), "{}", fatal.message);
     assert_eq!((server.objects, server.ledger), (before, vec![]), "nothing of the task is written");
+}
+
+/// One task names all that hold it; a run that takes them over owns them, and nothing else.
+#[test]
+fn a_run_takes_over_what_held_the_one_before() {
+    let fixture = one("apply-ab");
+    let with_uid = |name: &str, uid: &str| {
+        let mut object = foreign();
+        object["metadata"]["name"] = json!(name);
+        object["metadata"]["uid"] = json!(uid);
+        object
+    };
+    let mut server = Server::default();
+    server.put(with_uid("a", "uid-a"));
+    server.put(with_uid("b", "uid-b"));
+    let step = Process::new(fixture.run(), fixture.start()).finish(&mut server).unwrap();
+    let fatal = step.fatal.unwrap();
+    assert_eq!(fatal.reason, "ObjectNotAdopted");
+    assert!(fatal.message.contains("the same holds for ConfigMap ns/a"), "{}", fatal.message);
+    let names: Vec<&str> = step.held_by.iter().map(|held| held.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+
+    let mut process = Process::new(fixture.run(), fixture.start());
+    process.adopts = step.held_by.clone();
+    let step = process.finish(&mut server).unwrap();
+    assert_eq!((step.state.status.status, step.held_by.len()), (Complete, 0));
+    for name in ["a", "b"] {
+        assert_eq!(essence(&server, &config_map(name)).0[0]["uid"], "uid-1");
+    }
+}
+
+/// Who agreed to the adoption has seen another object.
+#[test]
+fn an_object_that_was_made_anew_is_not_taken_over() {
+    let fixture = one("apply-a");
+    let mut server = Server::default();
+    server.put(foreign());
+    let held = Process::new(fixture.run(), fixture.start()).finish(&mut server).unwrap().held_by;
+    let mut process = Process::new(fixture.run(), fixture.start());
+    process.adopts =
+        held.into_iter().map(|object| HeldObject { uid: "former".to_owned(), ..object }).collect();
+    let step = process.finish(&mut server).unwrap();
+    assert_eq!((step.state.status.status, server.ledger.len(), step.held_by.len()), (FatalError, 0, 1));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::condition::{ConditionChange, ConditionStatus, WantedCondition};
+use crate::api::kudo::Pause;
 use crate::api::meta::condition as types;
 use crate::engine::lookup::{FailureKind, TaskFailure};
 
@@ -18,6 +19,15 @@ pub fn reconciling(reason: &str, message: impl Into<String>) -> Vec<ConditionCha
         ConditionChange::set(types::RECONCILING, ConditionStatus::True, reason, message),
         ConditionChange::Remove(types::STALLED),
     ]
+}
+
+/// A run is paused. kstatus reads it as in progress: nothing has failed, and it goes on when somebody asks.
+pub fn paused(plan: &str, pause: &Pause) -> Vec<ConditionChange> {
+    let by = if pause.by.is_empty() { String::new() } else { format!(" by {}", pause.by) };
+    let Pause { since, reason, .. } = pause;
+    let since = since.strftime("%Y-%m-%dT%H:%M:%SZ");
+    let message = format!("plan {plan} is paused{by} since {since}: {reason}");
+    reconciling(types::PAUSED, message)
 }
 
 /// Only a person can help.

@@ -10,6 +10,9 @@ use crate::api::stamp::SpecHash;
 /// Maximum of runs kept.
 const KEPT: usize = 10;
 
+/// Maximum of requests kept for a run: the last ones.
+const ASKED: usize = 20;
+
 /// One run that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedRun {
@@ -28,7 +31,7 @@ pub struct EndedRun {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Timestamp>,
-    /// Requests executed on it: a retry that began it, an abort that ended it.
+    /// Requests executed on it: a retry or adoption that began it, what paused it, an abort or a restart that ended it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<CarriedOutRequest>,
 }
@@ -36,7 +39,7 @@ pub struct EndedRun {
 /// An executed request on a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedOutRequest {
-    /// `abort`, `abort-revert` or `retry`.
+    /// The word of its verb, such as `abort-revert`.
     pub verb: String,
     /// The user who made it, as the webhook recorded; empty where it did not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -79,6 +82,7 @@ pub fn with(mut runs: Vec<EndedRun>, run: EndedRun) -> String {
         Some(known) => {
             let mut asked = std::mem::take(&mut known.asked);
             asked.extend(run.asked.iter().filter(|new| !asked.contains(new)).cloned().collect::<Vec<_>>());
+            asked.drain(..asked.len().saturating_sub(ASKED));
             *known = EndedRun { asked, ..run };
         }
         None => {
@@ -124,6 +128,16 @@ mod tests {
         assert_eq!(again, ended);
         assert_eq!(read(Some(&ended)), vec![run("u", ExecutionStatus::FatalError, &["retry", "abort"])]);
         assert!(knows(&read(Some(&ended)), "retry-u") && !knows(&read(Some(&ended)), "retry-v"));
+    }
+
+    #[test]
+    fn the_last_requests_of_a_run_are_kept() {
+        let text = (0..30).fold(String::new(), |text, i| {
+            with(read(Some(&text)), run("u", ExecutionStatus::InProgress, &[&format!("pause{i}")]))
+        });
+        let runs = read(Some(&text));
+        assert_eq!((runs.len(), runs[0].asked.len()), (1, ASKED));
+        assert!(knows(&runs, "pause29-u") && !knows(&runs, "pause9-u"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::kinds::instance::change::plan_request;
+use crate::kinds::instance::change::plan_request::PlanVerb;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use super::locked::LOCKED;
@@ -51,6 +52,16 @@ fn annotation(object: &str, key: &str) -> String {
     format!("{object}.?metadata.?annotations[?{}].orValue('')", cel::string(key))
 }
 
+/// The verb that a request takes, in CEL; a text that is no request is refused by its shape.
+fn verb() -> String {
+    PlanVerb::ALL.into_iter().filter(|verb| verb.right() != "abort").fold(
+        "'abort'".to_owned(),
+        |other, verb| {
+            format!("variables.request.startsWith('{}/') ? '{}' : {other}", verb.word(), verb.right())
+        },
+    )
+}
+
 /// The request, its author and its reason, now and before.
 fn asked() -> [(&'static str, String); 11] {
     let now = |key: &str| annotation("object", key);
@@ -64,7 +75,7 @@ fn asked() -> [(&'static str, String); 11] {
         ("oldBy", before(meta::REQUESTED_BY)),
         ("asks", "variables.request != '' && variables.request != variables.oldRequest".to_owned()),
         ("stays", "variables.request != '' && variables.request == variables.oldRequest".to_owned()),
-        ("verb", "variables.request.startsWith('retry/') ? 'retry' : 'abort'".to_owned()),
+        ("verb", verb()),
         ("limits", limits_changed()),
         ("deleting", "oldObject != null && has(oldObject.metadata.deletionTimestamp)".to_owned()),
     ]
@@ -79,7 +90,7 @@ pub fn verbs(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let owned = asked();
     let mut variables = LOCKED.to_vec();
     variables.extend(owned.iter().map(|(name, text)| (*name, text.as_str())));
-    let words = plan_request::PlanVerb::ALL.map(plan_request::PlanVerb::word).join("|");
+    let words = PlanVerb::ALL.map(PlanVerb::word).join("|");
     let (shortest, longest) = plan_request::NONCE;
     let shape = format!(
         "^({words})/[A-Za-z0-9-]{{1,{}}}/[A-Za-z0-9-]{{{shortest},{longest}}}$",
@@ -88,12 +99,13 @@ pub fn verbs(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let reason = format!("^[^\\x00-\\x1f\\x7f]{{1,{}}}$", plan_request::REASON_LIMIT);
     let request = meta::REQUEST;
     let reason_key = meta::REASON;
-    let ours = "let `interlock plan abort` or `interlock plan retry` write it";
+    let ours = "let `interlock plan abort` or another of its verbs write it";
     let unnamed = format!("leave annotation {} out", meta::REQUESTED_BY);
     let says = |text: &str| (text.to_owned(), text.to_owned());
     let (malformed, malformed_text) = says(&format!(
-        "annotation {request} is VERB/RUN-UID/NONCE, with abort, abort-revert or retry as VERB and a nonce of \
-         {shortest} to {longest} letters, digits or dashes; {ours}"
+        "annotation {request} is VERB/RUN-UID/NONCE, with {} as VERB and a nonce of {shortest} to \
+         {longest} letters, digits or dashes; {ours}",
+        PlanVerb::words()
     ));
     let (unreasoned, unreasoned_text) = says(&format!(
         "annotation {reason_key} says why in one line of at most {} characters; {ours}",
@@ -135,7 +147,7 @@ pub fn verbs(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
         options.guard(
             Rule::VERB_RIGHTS,
             &format!("!variables.asks || oldObject == null || {}", has_verb("variables.verb")),
-            "this needs the verb abort or retry on instances.kudo.dev; ask for a role that gives it",
+            "this needs the verb of the request on instances.kudo.dev; ask for a role that gives it",
             "user ' + request.userInfo.username + ' has no verb ' + variables.verb + ' on instances.kudo.dev here; \
              ask for a role that gives it, as admin and edit do",
         ),

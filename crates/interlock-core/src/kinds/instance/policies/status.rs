@@ -18,8 +18,8 @@ pub fn status(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let alone = "written by Interlock only";
     let leave = "write conditions of your own type, or leave the status alone";
     let conditions = format!("the conditions {}", meta::condition::OURS.join(", "));
-    let records = "status.observedGeneration, status.lastApplied and status.progress";
-    let kept = ["observedGeneration", "lastApplied", "progress"]
+    let records = "status.observedGeneration, status.lastApplied, status.progress and status.requests";
+    let kept = ["observedGeneration", "lastApplied", "progress", "requests"]
         .map(|field| format!("object.?status[?'{field}'] == oldObject.?status[?'{field}']"))
         .join(" && ");
     let validations = vec![

@@ -166,7 +166,9 @@ impl<'a> Evaluation<'a> {
     ) -> Result<(), Rejection> {
         let status = StatusView::read(change.old).map_err(|_| Rejection::unreadable_status(change.old))?;
         let entries: Vec<LockEntry<'_>> = status.entries().collect();
-        let runs = Runs { plan: &spec.execution.plan, uid: &spec.execution.uid, entries: &entries };
+        let requests = status.requests();
+        let (plan, uid) = (&spec.execution.plan, &spec.execution.uid);
+        let runs = Runs { plan, uid, entries: &entries, requests: requests.as_ref() };
         let annotations = &change.old.metadata.annotations;
         let stamp = annotations.stamp_text();
         let past = annotations.own_text(meta::HISTORY);
@@ -224,6 +226,19 @@ fn remedy(objection: &RequestObjection, instance: &str) -> String {
             "wait; an abort of cleanup lets the Instance go",
             InstanceCommand::AwaitDeletion,
             instance,
+        ),
+        RequestObjection::Paused { .. } => format!(
+            "leave it ({show} tells who paused it), or let the run go on by `interlock plan resume {object} --reason WHY`"
+        ),
+        RequestObjection::NotPaused { .. } => {
+            format!("leave it, as the run goes on; {show} shows how far it is")
+        }
+        RequestObjection::NothingToAdopt { .. } => {
+            format!("correct what ended it ({show} tells), then `interlock plan retry {object} --reason WHY`")
+        }
+        RequestObjection::Over { .. } => format!(
+            "run the plan again by {}, or where it failed by `interlock plan retry {object} --reason WHY`",
+            commands::text(InstanceCommand::Trigger, instance)
         ),
         _ => format!("name one of the runs that {show} or `interlock plan status {object}` shows"),
     }

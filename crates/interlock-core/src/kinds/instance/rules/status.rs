@@ -29,6 +29,8 @@ struct Owned {
     last_applied: Option<Value>,
     #[serde(default)]
     progress: Option<Value>,
+    #[serde(default)]
+    requests: Option<Value>,
 }
 
 impl Owned {
@@ -100,6 +102,7 @@ fn differences(new: &Owned, old: &Owned) -> Vec<ViolationField> {
         ("observedGeneration", &new.observed_generation, &old.observed_generation),
         ("lastApplied", &new.last_applied, &old.last_applied),
         ("progress", &new.progress, &old.progress),
+        ("requests", &new.requests, &old.requests),
     ];
     for (name, _, _) in records.into_iter().filter(|(_, new, old)| new != old) {
         fields.push(forbidden(format!("status.{name}"), "records what the controller did"));

@@ -7,7 +7,7 @@ use super::step::{Next, RequestAnswer, SpecSource};
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta::plan::CLEANUP;
 use crate::kinds::instance::change::plan_request;
-use crate::kinds::instance::change::plan_request::{PlanVerb, RequestResolution, Runs};
+use crate::kinds::instance::change::plan_request::{PlanVerb, RequestResolution};
 
 /// Attempts of `cleanup` before the finalizer is removed nevertheless.
 const CLEANUP_ATTEMPTS: usize = 3;
@@ -119,10 +119,8 @@ fn unfinished_steps(cleanup: &PlanStatus) -> String {
 /// The engine does not retry an aborted cleanup.
 fn aborted_cleanup(facts: &InstanceFacts<'_>) -> Option<Next> {
     let pending = facts.request.filter(|pending| matches!(pending.request.verb, PlanVerb::Abort { .. }))?;
-    match plan_request::resolve(
-        pending,
-        Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() },
-    ) {
+    let entries = facts.lock_entries();
+    match plan_request::resolve(pending, facts.runs(&entries)) {
         RequestResolution::Abort(CLEANUP) => {
             Some(Next::Answer(RequestAnswer::Abort { plan: CLEANUP.to_owned() }))
         }

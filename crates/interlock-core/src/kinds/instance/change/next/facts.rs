@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::step::{DriftRefusal, SpecSource};
-use crate::api::kudo::{ExecutionStatus, PlanStatus};
+use crate::api::kudo::{ExecutionStatus, PlanStatus, RunRequests};
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 use crate::kinds::instance::change::baseline::Baseline;
 use crate::kinds::instance::change::lock::LockEntry;
-use crate::kinds::instance::change::plan_request::PendingRequest;
+use crate::kinds::instance::change::plan_request::{PendingRequest, Runs};
 use crate::package::Package;
 
 /// The last-applied spec as found in the annotation.
@@ -55,6 +55,8 @@ pub struct InstanceFacts<'a> {
     pub uid: &'a str,
     /// `status.planStatus`.
     pub entries: &'a BTreeMap<String, PlanStatus>,
+    /// `status.requests`.
+    pub requests: Option<&'a RunRequests>,
     /// The baseline.
     pub baseline: Option<&'a Baseline>,
     /// The last-applied spec.
@@ -84,6 +86,11 @@ impl<'a> InstanceFacts<'a> {
     /// The entries as the lock sees them.
     pub(super) fn lock_entries(&self) -> Vec<LockEntry<'a>> {
         self.entries.iter().map(|(plan, e)| LockEntry { plan, uid: &e.uid, status: &e.status }).collect()
+    }
+
+    /// The runs as a request sees them, of these entries.
+    pub(super) fn runs<'e>(&'e self, entries: &'e [LockEntry<'e>]) -> Runs<'e> {
+        Runs { plan: self.plan, uid: self.uid, entries, requests: self.requests }
     }
 
     /// Whether `planExecution` names the execution of an entry.

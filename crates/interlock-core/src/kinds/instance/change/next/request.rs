@@ -4,29 +4,23 @@ use super::facts::InstanceFacts;
 use super::step::RequestAnswer;
 use crate::api::kudo::ExecutionStatus;
 use crate::kinds::instance::change::plan_request;
-use crate::kinds::instance::change::plan_request::{PendingRequest, PlanVerb, RequestResolution, Runs};
+use crate::kinds::instance::change::plan_request::{PendingRequest, PlanVerb, RequestResolution};
 
 /// The answer to a request, unless the request waits for the steps below.
 pub(super) fn answer(facts: &InstanceFacts<'_>) -> Option<RequestAnswer> {
     let pending = facts.request?;
-    match plan_request::resolve(
-        pending,
-        Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() },
-    ) {
+    let entries = facts.lock_entries();
+    match plan_request::resolve(pending, facts.runs(&entries)) {
         RequestResolution::Abort(plan) => Some(RequestAnswer::Abort { plan: plan.to_owned() }),
         // `planExecution` is cleared of a finished run first.
         RequestResolution::Retry(_) if !facts.plan.is_empty() => None,
-        RequestResolution::Retry(plan) => Some(match facts.refusal_of(facts.source()) {
-            _ if !runnable(facts) => {
-                RequestAnswer::Remove(Some("the spec that it would run on is lost".to_owned()))
-            }
-            Some(refusal) => RequestAnswer::Remove(Some(format!(
-                "the spec that it would run on is refused: {} (rule {})",
-                refusal.message, refusal.rule
-            ))),
-            None => RequestAnswer::Retry { plan: plan.to_owned() },
-        }),
-        RequestResolution::Clear | RequestResolution::Scheduled => None,
+        RequestResolution::Retry(plan) => Some(again(facts, RequestAnswer::Retry { plan: plan.to_owned() })),
+        RequestResolution::Restart(plan) => {
+            Some(again(facts, RequestAnswer::Restart { plan: plan.to_owned() }))
+        }
+        RequestResolution::Pause(plan) => Some(RequestAnswer::Pause { plan: plan.to_owned() }),
+        RequestResolution::Resume(plan) => Some(RequestAnswer::Resume { plan: plan.to_owned() }),
+        RequestResolution::Clear | RequestResolution::Scheduled | RequestResolution::AwaitStart => None,
         // The write that reverts the spec drops the request.
         RequestResolution::Done
             if pending.request.verb == (PlanVerb::Abort { revert: true }) && failed(facts, pending) =>
@@ -36,6 +30,19 @@ pub(super) fn answer(facts: &InstanceFacts<'_>) -> Option<RequestAnswer> {
         RequestResolution::Done => Some(RequestAnswer::Remove(None)),
         RequestResolution::Dropped(error) => Some(RequestAnswer::Remove(Some(error.to_string()))),
     }
+}
+
+/// An answer that runs a plan again, where its spec may run.
+fn again(facts: &InstanceFacts<'_>, answer: RequestAnswer) -> RequestAnswer {
+    if !runnable(facts) {
+        return RequestAnswer::Remove(Some("the spec that it would run on is lost".to_owned()));
+    }
+    facts.refusal_of(facts.source()).map_or(answer, |refusal| {
+        RequestAnswer::Remove(Some(format!(
+            "the spec that it would run on is refused: {} (rule {})",
+            refusal.message, refusal.rule
+        )))
+    })
 }
 
 /// Whether the run of a request ended in failure.

@@ -30,6 +30,13 @@ pub(super) fn one(facts: &InstanceFacts<'_>, plan: &str, entry: &PlanStatus) -> 
         // The same plan was scheduled anew, by us below or by admission with `--freeze=same-plan`.
         return Next::Start { source: anew_on };
     }
+    let entries = facts.lock_entries();
+    if facts.runs(&entries).is_paused(&entry.uid) {
+        return match facts.names(plan, entry) {
+            true => Next::AwaitResume,
+            false => Next::Restore { plan: plan.to_owned(), uid: entry.uid.clone() },
+        };
+    }
     let anew = || Next::Schedule { plan: plan.to_owned(), source: SpecSource::Spec };
     let Some(baseline) = facts.baseline else {
         // KUDO left a run in progress: Interlock stamps it and starts it at its first step.

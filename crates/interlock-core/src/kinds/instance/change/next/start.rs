@@ -3,7 +3,6 @@
 use super::facts::InstanceFacts;
 use super::step::{Next, SpecSource};
 use crate::api::stamp::{Applied, VersionRef};
-use crate::kinds::instance::change::plan_request::PlanVerb;
 use crate::package::Package;
 
 /// Starts the plan on that spec, where its package exists.
@@ -20,7 +19,7 @@ pub(super) fn start(facts: &InstanceFacts<'_>, source: SpecSource) -> Next {
 /// spec and package; otherwise, and without a retry, a run starts at its first step.
 fn resumes(facts: &InstanceFacts<'_>, spec: &Applied<'_>, package: &Package) -> bool {
     let Some(pending) =
-        facts.request.filter(|pending| pending.request.verb == PlanVerb::Retry && pending.retry == facts.uid)
+        facts.request.filter(|pending| pending.request.verb.retries() && pending.new_run == facts.uid)
     else {
         return false;
     };

@@ -37,6 +37,22 @@ pub enum RequestAnswer {
         /// Plan.
         plan: String,
     },
+    /// End the run of this plan, begun or not, and schedule the plan under the uid of that restart: one
+    /// write, so that no edit comes between the two.
+    Restart {
+        /// Plan.
+        plan: String,
+    },
+    /// Pause the run of this plan.
+    Pause {
+        /// Plan.
+        plan: String,
+    },
+    /// Let the paused run of this plan go on.
+    Resume {
+        /// Plan.
+        plan: String,
+    },
     /// Remove the finished execution from `planExecution`, and revert the spec to the one last
     /// carried out in full.
     Revert,
@@ -100,6 +116,8 @@ pub enum Next {
         /// Spec that it runs on.
         source: SpecSource,
     },
+    /// Carry out nothing of the running plan: it is paused.
+    AwaitResume,
     /// Remove the finished execution from `planExecution`.
     Clear,
     /// Answer a request.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::api::condition::Time;
-use crate::api::kudo::{ExecutionStatus, OperatorVersionSpec, PhaseStatus, PlanStatus, StepStatus};
+use crate::api::kudo::{
+    ExecutionStatus, HeldObject, OperatorVersionSpec, Pause, PhaseStatus, PlanStatus, RunRequests, StepStatus,
+};
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 use crate::kinds::instance::change::baseline::{Baseline, PendingPlan};
@@ -34,6 +36,7 @@ pub(super) struct World {
     reference: ReferenceAccess,
     packages: BTreeMap<String, Arc<Package>>,
     requested: Option<PendingRequest>,
+    requests: Option<RunRequests>,
 }
 
 pub(super) const V5: &str = "74738ff5-5367-5958-9aee-98fffdcd1876";
@@ -84,6 +87,7 @@ impl World {
             stamp_refusal: None,
             reference: ReferenceAccess::Allowed,
             requested: None,
+            requests: None,
             packages: [package("v1", &PLANS), package("v2", &PLANS)]
                 .into_iter()
                 .map(|p| (p.key.name.clone(), p))
@@ -259,12 +263,40 @@ impl World {
         self
     }
 
-    /// A user makes a request; the retry of `r` runs under [`V5`].
+    /// A user makes a request; the run that it starts has the uid [`V5`].
     pub(super) fn requested(mut self, request: &str) -> Self {
         let of = crate::kinds::instance::change::uid::Retry { namespace: "ns", name: "i" };
         let pending = PendingRequest::read(request, "because", "alice", of).unwrap();
-        self.requested = Some(PendingRequest { retry: V5.to_owned(), ..pending });
+        self.requested = Some(PendingRequest { new_run: V5.to_owned(), ..pending });
         self
+    }
+
+    /// Objects that no Instance made ended the run.
+    pub(super) fn held(mut self, run: &str) -> Self {
+        let object =
+            HeldObject { kind: "ConfigMap".to_owned(), name: "a".to_owned(), ..HeldObject::default() };
+        self.requests =
+            Some(RunRequests { run: run.to_owned(), held_by: [object].into(), ..RunRequests::default() });
+        self
+    }
+
+    /// The run is paused, by the request of this nonce.
+    pub(super) fn paused(mut self, run: &str, nonce: &str) -> Self {
+        let pause = Pause { since: Timestamp::UNIX_EPOCH, by: "alice".to_owned(), reason: "wait".to_owned() };
+        self.requests = Some(RunRequests {
+            run: run.to_owned(),
+            answered: Some(nonce.to_owned()),
+            paused: Some(pause),
+            ..RunRequests::default()
+        });
+        self
+    }
+
+    /// The run goes on, by the request of this nonce.
+    pub(super) fn resumed(self, run: &str, nonce: &str) -> Self {
+        let mut world = self.paused(run, nonce);
+        world.requests.as_mut().unwrap().paused = None;
+        world
     }
 
     /// The record of a run in the status write that starts it.
@@ -283,6 +315,7 @@ impl World {
     pub(super) fn next(&self) -> Next {
         next(&InstanceFacts {
             request: self.requested.as_ref(),
+            requests: self.requests.as_ref(),
             spec: &self.spec,
             plan: &self.plan,
             uid: &self.uid,
@@ -322,6 +355,18 @@ pub(super) fn abort(plan: &str) -> Next {
 
 pub(super) fn retry(plan: &str) -> Next {
     Next::Answer(RequestAnswer::Retry { plan: plan.to_owned() })
+}
+
+pub(super) fn restart(plan: &str) -> Next {
+    Next::Answer(RequestAnswer::Restart { plan: plan.to_owned() })
+}
+
+pub(super) fn pause(plan: &str) -> Next {
+    Next::Answer(RequestAnswer::Pause { plan: plan.to_owned() })
+}
+
+pub(super) fn resume(plan: &str) -> Next {
+    Next::Answer(RequestAnswer::Resume { plan: plan.to_owned() })
 }
 
 pub(super) fn forget(why: Option<&str>) -> Next {
