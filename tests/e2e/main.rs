@@ -55,6 +55,7 @@ mod settings;
 mod sharing;
 mod stamps;
 mod takeover;
+mod tenancy;
 mod tenants;
 mod uninstall;
 mod verbs;
