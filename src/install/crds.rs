@@ -12,6 +12,7 @@ use kube::CustomResourceExt;
 use interlock_core::api::interlock::Interlock;
 use interlock_core::api::kong::definition::DataPlane;
 use interlock_core::api::kudo::{Instance, Operator, OperatorVersion};
+use interlock_core::api::override_object::Override;
 
 /// Where KUDO v0.19 allows `null` (`config/crds/*.yaml`): paths of properties, `*` for the
 /// values of a map or the items of a list.
@@ -23,10 +24,11 @@ const NULLABLE: [&str; 5] = [
     "status.planStatus.*.lastUpdatedTimestamp",
 ];
 
-/// Operators, OperatorVersions, Instances, Interlocks.
+/// Operators, OperatorVersions, Instances, Interlocks, Overrides.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut all = kudo();
     all.push(listed(Interlock::crd()));
+    all.push(listed(Override::crd()));
     all
 }
 

@@ -52,6 +52,7 @@ fn binding(policy: String) -> ValidatingAdmissionPolicyBinding {
 #[cfg(test)]
 mod tests {
     use interlock_core::admission::Freeze;
+    use interlock_core::kinds;
 
     use super::*;
 
@@ -88,6 +89,20 @@ mod tests {
                 let expression = variable["expression"].as_str().unwrap();
                 let optional = expression.contains(".?") || expression.contains("[?");
                 assert!(!optional || expression.contains("orValue"), "{expression} keeps an optional value");
+            }
+        }
+    }
+
+    /// The second layer knows of no Override: what it refuses nobody overrides.
+    #[test]
+    fn no_policy_keeps_a_rule_that_can_be_overridden() {
+        let ids: Vec<&str> =
+            kinds::rules(kinds::ALL).filter(|rule| rule.can_be_overridden()).map(|rule| rule.id()).collect();
+        assert!(ids.len() > 4, "{ids:?}");
+        for policy in [Freeze::Strict, Freeze::SamePlan].into_iter().flat_map(policies) {
+            for validation in policy["spec"]["validations"].as_array().unwrap() {
+                let text = validation["message"].as_str().unwrap();
+                assert!(!ids.iter().any(|id| text.contains(&format!("[{id}]"))), "{text}");
             }
         }
     }

@@ -451,7 +451,7 @@ mod tests {
             assert!(!has(rule, "resources", "secrets"));
             kinds += rule["resources"].as_array().unwrap().len();
         }
-        assert!(kinds <= 19);
+        assert!(kinds <= 20);
     }
 
     /// The process may watch exactly the kinds it watches: declared ones and those of packages.

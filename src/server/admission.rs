@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use interlock_core::admission::kind::GuardedKind;
-use interlock_core::admission::lister::{CacheState, KindListers, Lister};
+use interlock_core::admission::lister::{CacheState, KindListers, Lister, Overridden};
 use interlock_core::admission::{self, AdmissionAnswer, BadReview, CacheWait, Config, WebhookEndpoint};
 use interlock_core::api::interlock::Actions;
 use interlock_core::api::object::NamespacedName;
@@ -100,6 +100,10 @@ impl Lister for Admission {
 
     fn kinds(&self) -> &KindListers {
         self.lister.kinds()
+    }
+
+    fn overridden(&self, of: Overridden<'_>) -> Option<String> {
+        self.lister.overridden(of)
     }
 
     fn cache(&self, capability: &str) -> CacheState {

@@ -40,6 +40,7 @@ mod monitoring;
 mod namespaces;
 mod neighbours;
 mod outage;
+mod overrides;
 mod packages;
 mod pipes;
 mod plans;

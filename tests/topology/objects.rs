@@ -14,11 +14,12 @@ use super::reference::Key;
 
 /// `apiVersion`, kind, and whether it lives in namespaces: every declared kind, and two that are
 /// declared by nobody.
-pub const KINDS: [(&str, &str, bool); 23] = [
+pub const KINDS: [(&str, &str, bool); 24] = [
     ("kudo.dev/v1beta1", "Instance", true),
     ("kudo.dev/v1beta1", "OperatorVersion", true),
     ("kudo.dev/v1beta1", "Operator", true),
     ("interlock.dev/v1alpha1", "Interlock", false),
+    ("interlock.dev/v1alpha1", "Override", false),
     ("v1", "Namespace", false),
     ("v1", "Service", true),
     ("networking.k8s.io/v1", "Ingress", true),
@@ -194,6 +195,7 @@ fn content(kind: &str, refers: u8, value: u8) -> Value {
         "GatewayClass" => json!({"spec": {"controllerName": value.to_string()}}),
         "Gateway" => json!({"spec": {"gatewayClassName": name, "listeners": [
             {"name": "http"}, {"name": value.to_string()}]}}),
+        "Override" => json!({"spec": {"objectUID": name, "rule": value.to_string(), "user": name}}),
         "Interlock" => json!({"spec": {"rules": [{"group": "freeze", "action": value}]}}),
         "DataPlane" => {
             let mut object = json!({

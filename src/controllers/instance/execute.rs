@@ -28,7 +28,7 @@ use super::patches;
 use super::patches::InstanceChange;
 use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
 use super::view::InstanceView;
-use super::{plan_intent, plan_request, ready, spec_archive, spec_migration};
+use super::{plan_intent, plan_request, ready, refusal, spec_archive, spec_migration};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
 
@@ -193,6 +193,10 @@ async fn run(
     let Some(adoption) = ctx.store.adoption(&subject.key.namespace) else {
         return Ok(Flow::End(Action::Retry));
     };
+    let started = subject.entries().get(subject.plan()).is_some_and(|entry| entry.uid == subject.plan_uid());
+    if !started {
+        tell_overrides(ctx, &subject, source, &spec).await;
+    }
     if let Err(failure) = keep_spec(ctx, &subject, &spec, progress.is_none()).await {
         return spec_migration::not_kept(ctx, &subject, failure).await;
     }
@@ -204,6 +208,27 @@ async fn run(
         Ended::Busy => Flow::End(Action::Requeue(BUSY)),
         Ended::Failed(failure) => return Err(failure),
     })
+}
+
+/// Tells by which Overrides a run may start on a spec that status does not vouch for: an Event on the Instance
+/// for each.
+async fn tell_overrides(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    source: SpecSource,
+    spec: &Applied<'static>,
+) {
+    if subject.basis.as_ref().is_some_and(|basis| basis.has_validated(&spec.hash())) {
+        return;
+    }
+    let stamped = Some(spec).filter(|_| source == SpecSource::Stamp);
+    for (violation, name) in refusal::overridden(ctx, subject, stamped, spec) {
+        let rule = violation.rule.id();
+        let plan = subject.plan();
+        let message =
+            format!("plan {plan} starts against rule {rule}, by Override {name}: {}", violation.sentence);
+        note(ctx, subject, Severity::Warning, event::OVERRIDE_USED, message).await;
+    }
 }
 
 /// Archives the spec of a run in ControllerRevisions where the stamp only refers to it: before any other

@@ -1,5 +1,6 @@
 //! Applies the admission rules to a spec that bypassed admission: the same pure rules.
 
+use interlock_core::admission::lister::Overridden;
 use interlock_core::api::interlock::RuleAction;
 use interlock_core::api::rule::Rule;
 use interlock_core::api::stamp::{Applied, VersionRef};
@@ -11,6 +12,7 @@ use interlock_core::kinds::instance::change::next::DriftRefusal;
 use interlock_core::kinds::instance::change::validate;
 use interlock_core::kinds::instance::change::validate::{Before, ChangedPackages};
 use interlock_core::package::Package;
+use jiff::Timestamp;
 
 use super::context::InstanceContext;
 use super::view::InstanceView;
@@ -23,13 +25,57 @@ pub fn refusal(
     stamped: Option<&Applied<'static>>,
     spec: &Applied<'static>,
 ) -> Option<DriftRefusal> {
-    let version = &spec.operator_version;
-    if let Some(refusal) = unadmitted(subject, stamped, version) {
+    if let Some(refusal) = unadmitted(subject, stamped, &spec.operator_version) {
         return Some(refusal);
     }
-    let new = ctx.package(version)?;
+    let mut enforced = enforced(ctx, subject, stamped, spec);
+    let refused = enforced.find(|violation| overriding(ctx, subject, violation.rule).is_none())?;
+    Some(DriftRefusal { rule: refused.rule.id().to_owned(), message: refused.sentence, passes: false })
+}
+
+/// The violations of a spec that only Overrides admit, each with the name of its Override.
+pub fn overridden(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    stamped: Option<&Applied<'static>>,
+    spec: &Applied<'static>,
+) -> Vec<(SpecViolation, String)> {
+    let enforced = enforced(ctx, subject, stamped, spec);
+    enforced
+        .filter_map(|violation| {
+            let name = overriding(ctx, subject, violation.rule)?;
+            Some((violation, name))
+        })
+        .collect()
+}
+
+/// The Override that admits what a rule denies. Who wrote the spec is not known here: admission has compared the
+/// user, and what was written past it, while an Override of that object and rule holds, is as good as that.
+fn overriding(ctx: &InstanceContext, subject: &InstanceView, rule: Rule) -> Option<String> {
+    let of = Overridden { uid: subject.uid(), rule, user: None, now: Timestamp::now() };
+    rule.can_be_overridden().then(|| ctx.store.overridden(of)).flatten()
+}
+
+/// The violations of a spec that the settings of its namespace deny.
+fn enforced(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    stamped: Option<&Applied<'static>>,
+    spec: &Applied<'static>,
+) -> impl Iterator<Item = SpecViolation> + use<> {
     let actions = ctx.store.actions(&subject.key.namespace);
-    let violations = match &subject.basis {
+    let violations = violations(ctx, subject, stamped, spec);
+    violations.into_iter().filter(move |violation| actions.of(violation.rule) == RuleAction::Deny)
+}
+
+fn violations(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    stamped: Option<&Applied<'static>>,
+    spec: &Applied<'static>,
+) -> Vec<SpecViolation> {
+    let Some(new) = ctx.package(&spec.operator_version) else { return Vec::new() };
+    match &subject.basis {
         Some(basis) => since(ctx, subject, (basis, stamped), spec, &new),
         None if subject.has_run() && spec.hash() == subject.hash => Vec::new(), // An older KUDO's, taken as it is.
         None if subject.has_run() => validate::invalid_values(&new, &spec.parameters),
@@ -37,9 +83,7 @@ pub fn refusal(
             let complete = Creation::new(&new, &spec.parameters).spec(spec);
             creation::violations(&new, &spec.parameters, &complete.parameters)
         }
-    };
-    let enforced = violations.into_iter().find(|violation| actions.of(violation.rule) == RuleAction::Deny)?;
-    Some(DriftRefusal { rule: enforced.rule.id().to_owned(), message: enforced.sentence, passes: false })
+    }
 }
 
 /// Only admission compares a reference with the rights of its author. A stamp with the same reference as

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use interlock_core::admission::lister::{KindListers, Lister};
+use interlock_core::admission::lister::{KindListers, Lister, Overridden};
 use interlock_core::api::interlock::Actions;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::kinds::data_plane::GatewayLister;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use interlock_core::kinds::data_plane::flavor::inventory::{FlavorDependent, GatewayContext};
 use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
-use interlock_core::kinds::fact;
 use interlock_core::kinds::namespace::NamespaceLister;
 use interlock_core::kinds::operator_version::{NAMES_LISTED, PackageLister, PackageUsers};
+use interlock_core::kinds::{OVERRIDE, fact};
 use interlock_core::package::Package;
+use interlock_core::topology::ObjectRow;
 
 use super::row::{is, name};
 use super::store::Store;
@@ -73,6 +74,22 @@ impl GatewayLister for Store {
 }
 
 impl Store {
+    /// The Override, by name, that admits what a rule denies.
+    pub fn overridden(&self, of: Overridden<'_>) -> Option<String> {
+        let tables = self.read();
+        let kind = tables.graph.find_kind(OVERRIDE.group, OVERRIDE.kind)?;
+        let admits = |row: &ObjectRow<'_>| {
+            let is = |name, word: &str| row.word(name) == Some(word);
+            let expires = row.number(fact::EXPIRES).and_then(|expires| i64::try_from(expires).ok());
+            is(fact::OVERRIDDEN_OBJECT, of.uid)
+                && is(fact::OVERRIDDEN_RULE, of.rule.id())
+                && of.user.is_none_or(|user| is(fact::OVERRIDING_USER, user))
+                && expires.is_some_and(|expires| of.now.as_second() < expires)
+        };
+        let found = tables.graph.rows(kind).find(admits)?;
+        Some(found.id().name.to_string())
+    }
+
     /// The actions of the rules in a namespace; they deny if its labels are unknown.
     pub fn actions(&self, namespace: &str) -> Actions {
         let tables = self.read();
@@ -103,6 +120,10 @@ impl IndexLister {
 impl Lister for IndexLister {
     fn actions(&self, namespace: &str) -> Actions {
         self.store.actions(namespace)
+    }
+
+    fn overridden(&self, of: Overridden<'_>) -> Option<String> {
+        self.store.overridden(of)
     }
 
     fn kinds(&self) -> &KindListers {

@@ -21,7 +21,7 @@ pub struct Decision {
     pub warnings: Vec<String>,
     /// Rules that warned.
     pub noted: Vec<Rule>,
-    /// Rules whose denials the settings admit.
+    /// Rules whose denials the settings or an Override admit.
     pub admitted: Vec<Rule>,
     /// The plan that is scheduled, or that holds the lock.
     pub plan: Option<String>,
@@ -80,6 +80,15 @@ impl Decision {
     /// Adds the sentence of a denial that the settings admit, as a warning.
     pub fn admit(&mut self, rule: Rule, sentence: &str) {
         let tail = format!(" [{}] (admitted: group {} warns here)", rule.id(), rule.group().id());
+        let room = ADMITTED_LIMIT - tail.len();
+        self.warnings.push(shortened(one_line(sentence).into_owned(), room) + &tail);
+        self.note(rule);
+        self.admitted.push(rule);
+    }
+
+    /// Adds the sentence of a denial that an Override admits, as a warning.
+    pub fn admit_by(&mut self, rule: Rule, sentence: &str, name: &str) {
+        let tail = shortened(format!(" [{}] (admitted: Override {name})", rule.id()), WARNING_LIMIT);
         let room = ADMITTED_LIMIT - tail.len();
         self.warnings.push(shortened(one_line(sentence).into_owned(), room) + &tail);
         self.note(rule);

@@ -6,12 +6,21 @@
 use std::any::{Any, TypeId};
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::api::interlock::Actions;
+use crate::api::rule::Rule;
 
 /// The cache, as admission sees it: settings, the state of the cache, and the listers of the kinds.
 pub trait Lister {
     /// The actions of the rules in a namespace; they deny if its labels are unknown.
     fn actions(&self, namespace: &str) -> Actions;
+
+    /// The Override, by name, that admits what a rule denies: of the object of that uid, and at that time.
+    /// `user` is the one who writes; `None` for one that is of any user.
+    fn overridden(&self, _: Overridden<'_>) -> Option<String> {
+        None
+    }
 
     /// How much of the objects of a capability the cache has.
     fn cache(&self, _capability: &str) -> CacheState {
@@ -20,6 +29,19 @@ pub trait Lister {
 
     /// The listers of the kinds.
     fn kinds(&self) -> &KindListers;
+}
+
+/// What an Override may admit.
+#[derive(Clone, Copy, Debug)]
+pub struct Overridden<'a> {
+    /// Uid of the object.
+    pub uid: &'a str,
+    /// The rule.
+    pub rule: Rule,
+    /// Who writes; `None` where that is not known, as the write was made before.
+    pub user: Option<&'a str>,
+    /// When.
+    pub now: Timestamp,
 }
 
 /// The listers of the kinds, by the trait that a kind's folder declares for what its rules ask.

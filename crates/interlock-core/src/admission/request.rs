@@ -40,6 +40,14 @@ pub struct ObjectChange<'a> {
 }
 
 impl<'a> Operation<'a> {
+    /// Uid of the object as stored; empty for one that is created.
+    pub fn uid(&self) -> &'a str {
+        match self {
+            Self::Create(_) => "",
+            Self::Update(_) | Self::Delete(_) => self.metadata().uid.as_deref().unwrap_or_default(),
+        }
+    }
+
     /// Metadata of the object as stored, or as it would be created.
     fn metadata(&self) -> &'a ReviewMetadata<'a> {
         match self {

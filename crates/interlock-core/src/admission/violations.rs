@@ -6,10 +6,14 @@
 
 use std::cell::RefCell;
 
+use jiff::Timestamp;
+
 use super::RuleContext;
 use super::decision::{Decision, Outcome};
 use super::denial::Denial;
+use super::lister::{Lister, Overridden};
 use crate::api::interlock::{Actions, RuleAction};
+use crate::api::rule::Rule;
 
 /// The enforcement of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,8 @@ enum Enforcement {
     Deny,
     /// The settings of the namespace admit it, with a warning.
     Admit,
+    /// An Override admits it, with a warning.
+    Override,
     /// It depends on other objects, which the cache lacks: a warning.
     Downgrade,
 }
@@ -29,10 +35,19 @@ struct Violation {
     denial: Denial,
 }
 
+/// Whose write of what is evaluated.
+#[derive(Clone, Copy)]
+struct Write<'a> {
+    lister: &'a dyn Lister,
+    uid: &'a str,
+    user: &'a str,
+    now: Timestamp,
+}
+
 /// Collects the violations of a request, in the order in which rules find them.
-#[derive(Debug)]
 pub struct Violations<'a> {
     actions: Actions,
+    write: Option<Write<'a>>,
     partial: Option<&'a str>,
     found: RefCell<Vec<Violation>>,
 }
@@ -40,7 +55,21 @@ pub struct Violations<'a> {
 impl<'a> Violations<'a> {
     /// An empty collection with the settings of a namespace.
     pub fn new(actions: Actions, context: &RuleContext<'a>) -> Self {
-        Self { actions, partial: context.partial, found: RefCell::default() }
+        Self { actions, write: None, partial: context.partial, found: RefCell::default() }
+    }
+
+    /// The same about a write of the object of that uid, which an Override may admit; an unknown time is that of
+    /// none.
+    #[must_use]
+    pub fn of_write(self, uid: &'a str, user: &'a str, context: &RuleContext<'a>) -> Self {
+        let write = context.now.map(|now| Write { lister: context.lister, uid, user, now });
+        Self { write: write.filter(|write| !write.uid.is_empty()), ..self }
+    }
+
+    /// The Override that admits what a rule denies.
+    fn overridden(&self, rule: Rule) -> Option<String> {
+        let Write { lister, uid, user, now } = self.write.filter(|_| rule.can_be_overridden())?;
+        lister.overridden(Overridden { uid, rule, user: Some(user), now })
     }
 
     /// Adds a violation, unless the settings switch its rule off.
@@ -53,6 +82,9 @@ impl<'a> Violations<'a> {
         let downgraded = self.partial.is_some() && denial.reads_others();
         match action {
             RuleAction::Deny if downgraded => self.add(Enforcement::Downgrade, denial),
+            RuleAction::Deny if self.overridden(denial.rule).is_some() => {
+                self.add(Enforcement::Override, denial);
+            }
             RuleAction::Deny => self.add(Enforcement::Deny, denial),
             RuleAction::Warn => self.add(Enforcement::Admit, denial),
             RuleAction::Off => {}
@@ -81,7 +113,7 @@ impl<'a> Violations<'a> {
     /// The decision: a denial that lists all violations that are enforced, or the completed object
     /// with a warning for each of the others.
     pub fn decide(self, completed: Decision) -> Decision {
-        let found = self.found.into_inner();
+        let found = self.found.take();
         if found.is_empty() || matches!(completed.outcome, Outcome::Wait(_)) {
             return completed;
         }
@@ -98,6 +130,10 @@ impl<'a> Violations<'a> {
         for Violation { enforcement, denial } in passed {
             match enforcement {
                 Enforcement::Downgrade => verdict.warn(denial.rule, denial.counted()),
+                Enforcement::Override => {
+                    let name = self.overridden(denial.rule).unwrap_or_default();
+                    verdict.admit_by(denial.rule, &denial.counted(), &name);
+                }
                 Enforcement::Deny | Enforcement::Admit => verdict.admit(denial.rule, &denial.counted()),
             }
         }

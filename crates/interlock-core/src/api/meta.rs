@@ -287,6 +287,8 @@ pub mod event {
     pub const PLAN_RETRIED: &str = "PlanRetried";
     /// A run that was held by objects that no Instance made is retried on request, and takes them over; ours.
     pub const OBJECTS_ADOPTED: &str = "ObjectsAdopted";
+    /// A run starts on a spec that a rule refuses and an Override admits; ours.
+    pub const OVERRIDE_USED: &str = "OverrideUsed";
     /// A run was paused on request; ours.
     pub const PLAN_PAUSED: &str = "PlanPaused";
     /// A run that was paused goes on, on request; ours.

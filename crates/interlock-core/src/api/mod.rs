@@ -19,6 +19,7 @@ pub mod kudo;
 pub mod map;
 pub mod meta;
 pub mod object;
+pub mod override_object;
 pub mod ownership;
 pub mod path;
 pub mod pod;

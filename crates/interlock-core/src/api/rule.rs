@@ -63,6 +63,11 @@ impl Rule {
         self.waits
     }
 
+    /// Whether an Override admits what it denies.
+    pub const fn can_be_overridden(self) -> bool {
+        matches!(self.group, RuleGroup::Parameters | RuleGroup::Plans | RuleGroup::Upgrades)
+    }
+
     /// Whether it reads other objects than the one that is written.
     pub const fn depends_on_others(self) -> bool {
         self.reads_others

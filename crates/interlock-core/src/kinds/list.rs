@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use super::descriptor::Kind;
 use super::{
     data_plane, flavor_source, gateway_api, instance, interlock, namespace, operator, operator_version,
+    override_object,
 };
 use crate::admission::kind::GuardedKind;
 use crate::admission::rule_ids;
@@ -21,6 +22,7 @@ pub static ALL: Kinds = &[
     &operator::KIND,
     &namespace::KIND,
     &interlock::KIND,
+    &override_object::KIND,
     &gateway_api::HTTP_ROUTE,
     &gateway_api::GRPC_ROUTE,
     &gateway_api::TLS_ROUTE,

@@ -14,6 +14,7 @@ mod names;
 pub mod namespace;
 pub mod operator;
 pub mod operator_version;
+pub mod override_object;
 mod owned_child;
 pub mod remedy;
 pub mod static_lister;
@@ -26,8 +27,8 @@ pub use self::list::{ALL, Kinds, guarded, kind_name, rules, schemas, transient_r
 pub use self::owned_child::{MADE, MADE_BY};
 pub use names::{
     CONTROL_PLANE, DATA_PLANE, FLAVOR_SOURCE, GATEWAY, GATEWAY_CLASS, GRPC_ROUTE, GUARDED_DEPLOYMENT,
-    GUARDED_SERVICE, HTTP_ROUTE, INGRESS, INSTANCE, INTERLOCK, NAMESPACE, OPERATOR, OPERATOR_VERSION, SECRET,
-    SERVICE, TLS_ROUTE, fact, link, served_as,
+    GUARDED_SERVICE, HTTP_ROUTE, INGRESS, INSTANCE, INTERLOCK, NAMESPACE, OPERATOR, OPERATOR_VERSION,
+    OVERRIDE, SECRET, SERVICE, TLS_ROUTE, fact, link, served_as,
 };
 
 use crate::topology::Graph;

@@ -12,6 +12,8 @@ pub const OPERATOR_VERSION: KindName = KindName::new(KUDO_GROUP, "OperatorVersio
 pub const OPERATOR: KindName = KindName::new(KUDO_GROUP, "Operator");
 /// `Interlock.interlock.dev`.
 pub const INTERLOCK: KindName = KindName::new(INTERLOCK_GROUP, "Interlock");
+/// `Override.interlock.dev`.
+pub const OVERRIDE: KindName = KindName::new(INTERLOCK_GROUP, "Override");
 /// `Namespace`.
 pub const NAMESPACE: KindName = KindName::new("", "Namespace");
 /// `Service`.
@@ -102,6 +104,14 @@ pub mod fact {
     pub const REPLICAS: &str = "replicas";
     /// Whether a Namespace or an owned child is being deleted.
     pub const TERMINATING: &str = "terminating";
+    /// Uid of the Instance that an Override is about.
+    pub const OVERRIDDEN_OBJECT: &str = "overriddenObject";
+    /// The rule that an Override is about.
+    pub const OVERRIDDEN_RULE: &str = "overriddenRule";
+    /// The user that an Override is about.
+    pub const OVERRIDING_USER: &str = "overridingUser";
+    /// When an Override ceases to hold, in Unix seconds; 0 where that is not known.
+    pub const EXPIRES: &str = "expires";
     /// Whether an object is healthy.
     pub const HEALTHY: &str = "healthy";
     /// The word for yes; the empty word is no.

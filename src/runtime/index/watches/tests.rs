@@ -258,7 +258,8 @@ fn with_a_reconciler_of_data_planes() -> Kinds {
 async fn what_belongs_to_a_data_plane_wakes_its_reconciler() {
     let store = Store::new(with_a_reconciler_of_data_planes(), true);
     let observer = Observer::new(store, Arc::default(), None, Arc::new(Metrics::new()));
-    let (_, queue) = &observer.described()[0];
+    let of_data_planes = |(kind, _): &&DescribedQueue| kind.resource.kind == "DataPlane";
+    let (_, queue) = observer.described().iter().find(of_data_planes).unwrap();
     let tell = |group: &str, version: &str, kind: &str, change: WatchChange| {
         let kind = Gvk { group: group.into(), version: version.into(), kind: kind.into() };
         observer.observe(&kind, Epoch(1), change);

@@ -152,7 +152,7 @@ fn one_refusal_of_each_rule_reads_like_this() {
         text += &format!("{}\n\n", said.message().replace(RUN, "RUN-UID"));
     }
     // Only policies refuse by these.
-    named.extend(["verb-rights", "version-namespace", "dataplane-live-child"]);
+    named.extend(["verb-rights", "version-namespace", "dataplane-live-child", "override-rights"]);
     // These only warn.
     named.extend(["dataplane-promotion", "dataplane-service-name", "dataplane-history-limit"]);
     let missing: Vec<&str> = crate::kinds::rules(crate::kinds::ALL)

@@ -10,6 +10,7 @@ mod goldens;
 mod history;
 mod limits;
 mod locked;
+mod overrides;
 mod properties;
 mod refusals;
 mod review;

@@ -54,6 +54,7 @@ impl Rejection {
 impl<'a> Evaluation<'a> {
     pub(super) fn new(request: &'a Request<'a>, context: &'a RuleContext<'a>) -> Self {
         let violations = Violations::new(context.lister.actions(request.namespace), context);
+        let violations = violations.of_write(request.operation.uid(), request.user, context);
         Self { request, context, violations, refers_to_other_namespace: Cell::default() }
     }
 
