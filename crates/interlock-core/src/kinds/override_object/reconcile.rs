@@ -32,7 +32,7 @@ fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use rstest::rstest;
     use serde_json::json;
@@ -52,6 +52,7 @@ mod tests {
         let step = reconcile(&ReconcileInput {
             object: &object,
             found: &BTreeMap::new(),
+            withheld: &BTreeSet::new(),
             listed: &BTreeMap::new(),
             answered: &BTreeMap::new(),
             certificate: None,
