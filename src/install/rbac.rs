@@ -431,6 +431,7 @@ mod tests {
                 "/services: create,patch,delete",
                 "autoscaling/horizontalpodautoscalers: create,patch,delete",
                 "policy/poddisruptionbudgets: create,patch,delete",
+                "coordination.k8s.io/leases: get",
             ]
         );
         let writes_deployments = |options: &InstallOptions| {
