@@ -12,7 +12,10 @@ use interlock_core::api::object::NamespacedName;
 use serde_json::{Value, json};
 
 use super::role::DeploymentRole;
-use super::{CertificateIssuer, InstallOptions, Part, monitoring, objects, policies, rbac, workload, yaml};
+use super::{
+    CertificateIssuer, InstallOptions, Part, monitoring, objects, opt_in_rights, policies, rbac, workload,
+    yaml,
+};
 
 /// First line of every template.
 const HEADER: &str = "{{- /* Rendered by `interlock render helm`; do not edit. */ -}}\n";
@@ -190,15 +193,15 @@ fn crds() -> Rendered<String> {
 
 fn rbac_templates() -> Rendered<String> {
     let options = options();
-    let admin = template(&[rbac::packages_cluster_admin(&options)])?;
+    let admin = template(&[opt_in_rights::packages_cluster_admin(&options)])?;
     Ok([
         template(&rbac::all(&options))?,
         when(".Values.packages.clusterAdmin", &documents(&[admin])),
-        when(".Values.flavorSecrets", &documents(&[template(&rbac::flavor_secrets(&options))?])),
-        when(".Values.dataplanes", &documents(&[template(&rbac::data_planes(&options))?])),
+        when(".Values.flavorSecrets", &documents(&[template(&opt_in_rights::flavor_secrets(&options))?])),
+        when(".Values.dataplanes", &documents(&[template(&opt_in_rights::data_planes(&options))?])),
         when(
             ".Values.dataplaneCertificates",
-            &documents(&[template(&rbac::data_plane_certificates(&options))?]),
+            &documents(&[template(&opt_in_rights::data_plane_certificates(&options))?]),
         ),
     ]
     .concat())

@@ -1,5 +1,6 @@
 //! The rights that the kinds name, as rules of roles.
 
+use interlock_core::api::interlock::Mode;
 use interlock_core::kinds::Kinds;
 use interlock_core::kinds::descriptor::{READ, Right, Role, Watch};
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -43,6 +44,11 @@ fn merged(rights: impl Iterator<Item = Right>) -> Vec<PolicyRule> {
         }
     }
     rules
+}
+
+/// Whether the base lets the process read what is watched, or an overlay does.
+pub(super) fn is_on_by_default(watch: &Watch) -> bool {
+    watch.capability.default_mode != Mode::Off
 }
 
 #[cfg(test)]

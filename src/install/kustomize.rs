@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::role::DeploymentRole;
 use super::{
-    CertificateIssuer, InstallOptions, Layout, Part, dashboard, monitoring, network, objects, policies, rbac,
-    webhooks, workload, yaml,
+    CertificateIssuer, InstallOptions, Layout, Part, dashboard, monitoring, network, objects, opt_in_rights,
+    policies, rbac, webhooks, workload, yaml,
 };
 
 /// First line of every file.
@@ -36,17 +36,17 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     put("base/kustomization.yaml", &[kustomization(&base.map(|(file, _)| file), &[])])?;
 
     let admin = "overlays/packages-cluster-admin";
-    put(&format!("{admin}/binding.yaml"), &[rbac::packages_cluster_admin(&options)])?;
+    put(&format!("{admin}/binding.yaml"), &[opt_in_rights::packages_cluster_admin(&options)])?;
     put(&format!("{admin}/kustomization.yaml"), &[kustomization(&["../../base", "binding.yaml"], &[])])?;
 
     // Without the base: users apply it to an existing installation, and delete it again.
     let migrate = format!("overlays/{}", install::MIGRATE_SPEC_SECRETS);
-    put(&format!("{migrate}/rbac.yaml"), &rbac::migrate_spec_secrets(&options))?;
+    put(&format!("{migrate}/rbac.yaml"), &opt_in_rights::migrate_spec_secrets(&options))?;
     put(&format!("{migrate}/kustomization.yaml"), &[kustomization(&["rbac.yaml"], &[])])?;
 
     let secrets = InstallOptions { flavor_secrets: true, ..options.clone() };
     let flavors = "overlays/flavor-secrets";
-    put(&format!("{flavors}/rbac.yaml"), &rbac::flavor_secrets(&secrets))?;
+    put(&format!("{flavors}/rbac.yaml"), &opt_in_rights::flavor_secrets(&secrets))?;
     put(&format!("{flavors}/patches.yaml"), &[argument_patch(DeploymentRole::All, &secrets)])?;
     put(
         &format!("{flavors}/kustomization.yaml"),
@@ -54,7 +54,7 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     )?;
 
     let data_planes = "overlays/dataplanes";
-    put(&format!("{data_planes}/rbac.yaml"), &rbac::data_planes(&options))?;
+    put(&format!("{data_planes}/rbac.yaml"), &opt_in_rights::data_planes(&options))?;
     put(&format!("{data_planes}/kustomization.yaml"), &[kustomization(&["../../base", "rbac.yaml"], &[])])?;
 
     // Without the base: it is applied to an installation, and deleted again where people have to interfere.
@@ -63,7 +63,7 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     put(&format!("{protect}/kustomization.yaml"), &[kustomization(&["policies.yaml"], &[])])?;
     // Without the base: it is added to an installation that carries DataPlanes out.
     let certificates = "overlays/dataplane-certificates";
-    put(&format!("{certificates}/rbac.yaml"), &rbac::data_plane_certificates(&options))?;
+    put(&format!("{certificates}/rbac.yaml"), &opt_in_rights::data_plane_certificates(&options))?;
     put(&format!("{certificates}/kustomization.yaml"), &[kustomization(&["rbac.yaml"], &[])])?;
 
     let egress = "overlays/strict-egress";

@@ -18,6 +18,7 @@ mod metadata;
 pub mod monitoring;
 mod mounted;
 pub mod network;
+pub mod opt_in_rights;
 mod options;
 pub mod policies;
 pub mod rbac;

@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::interlock::Mode;
-use interlock_core::api::kong::OPERATOR_LEASE;
 use interlock_core::api::meta::install;
 use interlock_core::api::watched::BUILT_IN;
 use interlock_core::kinds::Kinds;
@@ -18,9 +16,8 @@ use serde_json::{Value, json};
 use super::metadata::strings;
 use super::rbac_objects::{
     Named, RBAC_GROUP, account, account_in, aggregating, bind, bind_cluster, cluster_role, own, role, rule,
-    subject,
 };
-use super::{InstallOptions, Layout, kind_rights};
+use super::{InstallOptions, Layout, kind_rights, opt_in_rights};
 
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
@@ -57,13 +54,13 @@ pub fn all(options: &InstallOptions) -> Vec<Value> {
         json!(bind(IMPERSONATOR, &options.packages.namespace, options)),
     ];
     if options.flavor_secrets {
-        all.extend(flavor_secrets(options));
+        all.extend(opt_in_rights::flavor_secrets(options));
     }
     if options.data_planes {
-        all.extend(data_planes(options));
+        all.extend(opt_in_rights::data_planes(options));
     }
     if options.data_plane_certificates {
-        all.extend(data_plane_certificates(options));
+        all.extend(opt_in_rights::data_plane_certificates(options));
     }
     if options.layout == Layout::Split {
         all.extend(webhook(options));
@@ -115,67 +112,10 @@ fn metrics_reader() -> ClusterRole {
     cluster_role(install::METRICS_READER, vec![rule], Some(METRICS_READER_WHY))
 }
 
-/// The rights that KUDO gives its packages: everything. An overlay of its own, never part of the base.
-pub fn packages_cluster_admin(options: &InstallOptions) -> Value {
-    json!(bind_cluster(
-        "interlock-packages-cluster-admin",
-        "cluster-admin",
-        subject(&options.packages.namespace, &options.packages.name)
-    ))
-}
-
-/// The rights to label Secrets that are sources of flavors. Opt-in: the right to read a Secret whose name
-/// is not known beforehand is the right to read them all.
-pub fn flavor_secrets(options: &InstallOptions) -> Vec<Value> {
-    let rules = kind_rights::of(options.kinds, Grantee::FlavorSecrets);
-    granted(FLAVOR_SECRETS, rules, FLAVOR_SECRETS_WHY, options)
-}
-
-/// The rights to carry DataPlanes out. Opt-in: the right to write Deployments is the right to run pods as any
-/// service account.
-pub fn data_planes(options: &InstallOptions) -> Vec<Value> {
-    let mut rules = kind_rights::of_watches(options.kinds, |watch| !is_on_by_default(watch));
-    rules.extend(kind_rights::of(options.kinds, Grantee::DataPlanes));
-    // Whether Kong's operator leads: nothing is taken over from it while it does.
-    rules.push(rule(["coordination.k8s.io"], ["leases"], ["get"]).named([OPERATOR_LEASE]));
-    granted(DATA_PLANES, rules, DATA_PLANES_WHY, options)
-}
-
-/// The rights to make the certificates of the admin APIs of DataPlanes. Opt-in: RBAC cannot limit a right to names
-/// that begin the same, so it is one on every Secret of a namespace.
-pub fn data_plane_certificates(options: &InstallOptions) -> Vec<Value> {
-    let rules = kind_rights::of(options.kinds, Grantee::DataPlaneCertificates);
-    let authority = vec![rule([""], ["secrets"], ["get", "patch"]).named([install::DATA_PLANE_CA_SECRET])];
-    let mut all = granted(DATA_PLANE_CERTIFICATES, rules, DATA_PLANE_CERTIFICATES_WHY, options);
-    all.push(json!(role(DATA_PLANE_CERTIFICATES, &options.namespace, authority)));
-    all.push(json!(bind(DATA_PLANE_CERTIFICATES, &options.namespace, options)));
-    all
-}
-
-/// Whether the base lets the process read what is watched, or an overlay does.
-fn is_on_by_default(watch: &Watch) -> bool {
-    watch.capability.default_mode != Mode::Off
-}
-
-/// The rights to move specs out of the Secrets of Interlock 0.1. An overlay of its own, for the time of an
-/// upgrade.
-pub fn migrate_spec_secrets(options: &InstallOptions) -> Vec<Value> {
-    let rules = vec![rule([""], ["secrets"], ["get", "delete"])];
-    granted(MIGRATE_SPEC_SECRETS, rules, MIGRATE_WHY, options)
-}
-
-/// A ClusterRole and the binding of the process to it.
-fn granted(name: &str, rules: Vec<PolicyRule>, why: &str, options: &InstallOptions) -> Vec<Value> {
-    vec![
-        json!(cluster_role(name, rules, Some(why))),
-        json!(bind_cluster(name, name, own(install::NAME, options))),
-    ]
-}
-
 /// What the process does: it reads the kinds that it watches (of Deployments, Services and ConfigMaps it
 /// lists only labelled ones, which a role cannot express), and has the rights that the kinds name.
 fn controller_rules(kinds: Kinds) -> Vec<PolicyRule> {
-    let mut rules = kind_rights::of_watches(kinds, is_on_by_default);
+    let mut rules = kind_rights::of_watches(kinds, kind_rights::is_on_by_default);
     rules.extend(kind_rights::of(kinds, Grantee::Controller));
     rules.extend(kind_rights::of(kinds, Grantee::Webhook));
     rules.extend([
@@ -227,31 +167,6 @@ const WATCH_WHY: &str = "A kind of this list is watched while a package that is 
 const WATCH_CUSTOM_WHY: &str = "Custom kinds that packages make are watched as well, by their metadata, where a ClusterRole \
      with the label rbac.interlock.dev/aggregate-to-watch=true grants get, list and watch. Without, plans read what they \
      need.";
-
-/// ClusterRole and binding of the overlay `migrate-spec-secrets`.
-const MIGRATE_SPEC_SECRETS: &str = "interlock-migrate-spec-secrets";
-const MIGRATE_WHY: &str = "Interlock 0.1 kept specs of more than 32 KiB in Secrets of the Instance's namespace, whose \
-     names are not known beforehand. They are read by name, moved to ControllerRevisions and deleted. When no Instance says \
-     MissingRight without this binding, it can be removed.";
-
-/// ClusterRole and binding of `--flavor-secrets`.
-const FLAVOR_SECRETS: &str = "interlock-flavor-secrets";
-const FLAVOR_SECRETS_WHY: &str = "Secrets that the router flavor of a gateway comes from are labelled, so that changes of \
-     them are judged (--flavor-secrets). Their names are not known beforehand; their metadata is read and patched by name, \
-     and nothing lists or watches Secrets.";
-
-/// ClusterRole and binding of `--dataplanes`.
-const DATA_PLANES: &str = "interlock-dataplanes";
-const DATA_PLANES_WHY: &str = "The process makes what belongs to DataPlanes, and changes and deletes it (--dataplanes), \
-     while spec.capabilities.dataplanes.mode of Interlock default is auto or manual. With the right to write Deployments \
-     it can run pods in every namespace.";
-
-/// ClusterRole and binding of `--dataplane-certificates`, and the Role for the CA in the namespace of the process.
-const DATA_PLANE_CERTIFICATES: &str = "interlock-dataplane-certificates";
-const DATA_PLANE_CERTIFICATES_WHY: &str = "The process makes the Secret dataplane-NAME-certificate of each DataPlane whose \
-     pods mount it, and renews it (--dataplane-certificates). RBAC cannot limit a right to names that begin the same: this \
-     one is to read and write every Secret. To limit it to the namespaces of DataPlanes, delete the ClusterRoleBinding and \
-     bind the ClusterRole there by RoleBindings. Nothing lists, watches or deletes Secrets.";
 
 const METRICS_READER_WHY: &str = "The port of the metrics asks the API server whether a caller may get /metrics: bind this \
      to the service account of Prometheus.";
@@ -372,17 +287,20 @@ mod tests {
     #[test]
     fn rights_on_secrets_are_bindings_of_their_own() {
         let options = InstallOptions { flavor_secrets: true, ..InstallOptions::default() };
-        let opt_in =
-            [flavor_secrets(&options), migrate_spec_secrets(&options), data_plane_certificates(&options)]
-                .concat();
+        let opt_in = [
+            opt_in_rights::flavor_secrets(&options),
+            opt_in_rights::migrate_spec_secrets(&options),
+            opt_in_rights::data_plane_certificates(&options),
+        ]
+        .concat();
         let verbs: Vec<_> = rules(&opt_in).map(|(name, rule)| (name, rule["verbs"].clone())).collect();
         assert_eq!(
             verbs,
             [
-                (FLAVOR_SECRETS, json!(["get", "patch"])),
-                (MIGRATE_SPEC_SECRETS, json!(["get", "delete"])),
-                (DATA_PLANE_CERTIFICATES, json!(["create", "get", "patch"])),
-                (DATA_PLANE_CERTIFICATES, json!(["get", "patch"])),
+                (opt_in_rights::FLAVOR_SECRETS, json!(["get", "patch"])),
+                (opt_in_rights::MIGRATE_SPEC_SECRETS, json!(["get", "delete"])),
+                (opt_in_rights::DATA_PLANE_CERTIFICATES, json!(["create", "get", "patch"])),
+                (opt_in_rights::DATA_PLANE_CERTIFICATES, json!(["get", "patch"])),
             ]
         );
         let of_authority = rules(&opt_in).last().unwrap().1;
@@ -391,14 +309,18 @@ mod tests {
             (InstallOptions { data_planes: true, ..InstallOptions::default() }, false),
             (InstallOptions { data_plane_certificates: true, ..InstallOptions::default() }, true),
         ] {
-            let bound = all(&flag).iter().any(|object| object["metadata"]["name"] == DATA_PLANE_CERTIFICATES);
+            let bound = all(&flag)
+                .iter()
+                .any(|object| object["metadata"]["name"] == opt_in_rights::DATA_PLANE_CERTIFICATES);
             assert_eq!(bound, name, "carrying DataPlanes out alone gives no right on Secrets");
         }
-        assert!(all(&options).iter().any(|object| object["metadata"]["name"] == FLAVOR_SECRETS));
+        assert!(
+            all(&options).iter().any(|object| object["metadata"]["name"] == opt_in_rights::FLAVOR_SECRETS)
+        );
         assert!(
             !all(&InstallOptions::default())
                 .iter()
-                .any(|object| object["metadata"]["name"] == FLAVOR_SECRETS)
+                .any(|object| object["metadata"]["name"] == opt_in_rights::FLAVOR_SECRETS)
         );
     }
 
@@ -406,7 +328,7 @@ mod tests {
     #[test]
     fn rights_on_what_belongs_to_data_planes_are_a_binding_of_their_own() {
         let options = InstallOptions { data_planes: true, ..InstallOptions::default() };
-        let of_role: Vec<String> = rules(&data_planes(&options))
+        let of_role: Vec<String> = rules(&opt_in_rights::data_planes(&options))
             .map(|(_, rule)| {
                 let words = |field: &str| {
                     let all = rule[field].as_array().into_iter().flatten();
@@ -482,7 +404,10 @@ mod tests {
         for object in all.iter().filter(|o| o["kind"].as_str().unwrap().ends_with("Binding")) {
             assert_ne!(object["subjects"][0]["name"], meta::PACKAGES_SERVICE_ACCOUNT, "{object}");
         }
-        assert_eq!(packages_cluster_admin(&InstallOptions::default())["roleRef"]["name"], "cluster-admin");
+        assert_eq!(
+            opt_in_rights::packages_cluster_admin(&InstallOptions::default())["roleRef"]["name"],
+            "cluster-admin"
+        );
     }
 
     /// A package may do what its account may: `edit` and `admin` of a namespace stay unchanged.

@@ -93,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::install::{CertificateIssuer, Layout, Part, network, objects, rbac};
+    use crate::install::{CertificateIssuer, Layout, Part, network, objects, opt_in_rights};
 
     /// Everything that can be rendered is removed: by label and name, or as a definition, or as the namespace.
     #[test]
@@ -110,8 +110,8 @@ mod tests {
         };
         let mut all = objects(Part::All, &split);
         all.extend(objects(Part::All, &InstallOptions::default()));
-        all.push(rbac::packages_cluster_admin(&split));
-        all.extend(rbac::migrate_spec_secrets(&split));
+        all.push(opt_in_rights::packages_cluster_admin(&split));
+        all.extend(opt_in_rights::migrate_spec_secrets(&split));
         all.push(json!(network::egress(&split)));
         let stages = [&GUARDS[..], &PROCESS, &REST].concat();
         for object in &all {

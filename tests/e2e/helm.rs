@@ -84,7 +84,7 @@ fn the_chart_comes_to_what_is_rendered() {
     same(template(&admin, &["--set=certificates=cert-manager"]), rendered(&managed), "cert-manager");
     let flags = "--set=packages.clusterAdmin=true,monitoring.serviceMonitor=true,monitoring.rules=true,monitoring.dashboard=true";
     let mut all = rendered(&plain);
-    all.push(install::rbac::packages_cluster_admin(&plain));
+    all.push(install::opt_in_rights::packages_cluster_admin(&plain));
     all.extend(install::objects(Part::Monitoring, &plain));
     same(template(&admin, &[flags]), all, "with monitoring");
     let without =

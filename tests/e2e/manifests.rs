@@ -43,14 +43,14 @@ fn overlays_are_what_is_rendered() {
         assert_eq!(built.len(), rendered.len(), "{folder}");
     }
     let mut admins = install::objects(Part::All, &plain);
-    admins.push(install::rbac::packages_cluster_admin(&plain));
+    admins.push(install::opt_in_rights::packages_cluster_admin(&plain));
     assert_eq!(by_name(kustomize(&admin, "overlays/packages-cluster-admin")), by_name(admins));
     let carrying_out = InstallOptions { data_planes: true, ..plain.clone() };
     let carrying_out = install::objects(Part::All, &carrying_out);
     assert_eq!(by_name(kustomize(&admin, "overlays/dataplanes")), by_name(carrying_out));
     let protected = by_name(install::policies::protect_live(&plain));
     assert_eq!(by_name(kustomize(&admin, "overlays/protect-live")), protected);
-    let certificates = install::rbac::data_plane_certificates(&plain);
+    let certificates = install::opt_in_rights::data_plane_certificates(&plain);
     assert_eq!(by_name(kustomize(&admin, "overlays/dataplane-certificates")), by_name(certificates));
     let mut strict = install::objects(Part::All, &plain);
     strict.push(json!(install::network::egress(&plain)));

@@ -19,7 +19,7 @@ const ADMIN_SERVICE: &str = "dataplane-admin-edge";
 
 /// Lets the process make certificates.
 pub(crate) fn grant(ground: &Ground) {
-    let rights = install::rbac::data_plane_certificates(&InstallOptions::default());
+    let rights = install::opt_in_rights::data_plane_certificates(&InstallOptions::default());
     process::apply(&ground.admin, rights);
 }
 

@@ -299,7 +299,7 @@ pub fn apply_installation_without(cluster: &Cluster, options: &InstallOptions, p
         object["spec"]["names"]["plural"].as_str().is_some_and(|plural| plurals.contains(&plural))
     };
     objects.retain(|object| !left_out(object));
-    objects.push(install::rbac::packages_cluster_admin(options));
+    objects.push(install::opt_in_rights::packages_cluster_admin(options));
     apply(&admin, objects);
     await_definitions(&admin);
 }

@@ -1,7 +1,7 @@
 //! Specs that Interlock 0.1 kept in Secrets: moved with the rights of the overlay, and not without.
 
 use base64::Engine as _;
-use interlock::install::{InstallOptions, rbac};
+use interlock::install::{InstallOptions, opt_in_rights};
 use interlock_core::api::stamp::Envelope;
 use interlock_core::api::{meta, revision};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ fn specs_in_secrets_are_moved_where_the_overlay_is_applied() {
     let found = ground.user.read(&ground.path("old")).ok();
     assert_eq!(found["spec"]["planExecution"]["planName"], "update", "{}", summary(&found));
     assert!(found["status"]["planStatus"]["update"]["uid"].is_null(), "{}", summary(&found));
-    let migrate = rbac::migrate_spec_secrets(&InstallOptions::default());
+    let migrate = opt_in_rights::migrate_spec_secrets(&InstallOptions::default());
     apply(&cluster.admin(), migrate);
     let done = ground.await_carried_out("old", "update", &after);
     let stamp = done["metadata"]["annotations"][meta::LAST_APPLIED_SPEC].as_str().expect("a stamp");
@@ -91,7 +91,7 @@ fn specs_in_secrets_are_moved_where_the_overlay_is_applied() {
     assert_eq!(secret["metadata"]["labels"], Value::Null);
     process.kill();
     let asked = Interlock::prepare(&cluster, &["--flavor-secrets"]);
-    apply(&cluster.admin(), rbac::flavor_secrets(&InstallOptions::default()));
+    apply(&cluster.admin(), opt_in_rights::flavor_secrets(&InstallOptions::default()));
     asked.start();
     await_label(&ground.user, "secret", "router", Some("in-use"));
 }
