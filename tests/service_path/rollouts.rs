@@ -322,6 +322,20 @@ fn a_data_plane_rolls_blue_green(#[case] whose: &str) {
     ground.await_rolled_out("WaitingForChange");
     let live = ground.await_child("deployments", GREEN, "is as it was", |_| true);
     assert_eq!(image(&live), "kong:3.9");
+
+    // Kong's definition admits no promotion without a request.
+    if whose == "ours" {
+        let strategy = json!({"blueGreen": {"promotion": {"strategy": "AutomaticPromotion"}}});
+        let automatic = json!({"spec": {"deployment": {"rollout": {"strategy": strategy}}}});
+        ground.admin.merge_patch(&ground.path("dataplanes", "edge"), &automatic).ok();
+        let probe = Probe::start(&ground);
+        ground.stage("kong:3.7");
+        ground.await_child("services", INGRESS, "selects what was staged", |found| {
+            selected(found) == ground.selector(Colour::Blue)
+        });
+        ground.await_rolled_out("WaitingForChange");
+        probe.end("a promotion without a request");
+    }
 }
 
 /// What is deleted or edited by hand comes back as it was, while another spec is staged.
