@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// The second layer knows of no Override: what it refuses nobody overrides.
+    /// The second layer knows of no Override: what it refuses cannot be overridden.
     #[test]
     fn no_policy_keeps_a_rule_that_can_be_overridden() {
         let ids: Vec<&str> =

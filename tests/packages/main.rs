@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use go_template::Never;
-use interlock_core::api::inventory::Inventory;
+use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::values::Values;
@@ -132,7 +132,7 @@ fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
                 Query::Object(key) | Query::Certainly(key) => {
                     drop(observed.objects.insert(key, Found::Absent))
                 }
-                Query::Inventory => observed.inventory = Some(Inventory::default()),
+                Query::Inventory => observed.inventory = Some(ObjectInventory::default()),
                 Query::File(file) => {
                     let content: Arc<[u8]> = Arc::from(b"A=1\n".as_slice());
                     drop(observed.files.insert(file, FileRead::Content(content)))

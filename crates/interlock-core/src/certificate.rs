@@ -35,7 +35,7 @@ pub struct CertificateRequest {
 pub enum CertificateAnswer {
     /// The Secret is there as it was asked for, and is looked at again then.
     InPlace(Timestamp),
-    /// A Secret of somebody else has the name: it is used as it is, and looked at again then.
+    /// A Secret of another owner has the name: it is used as it is, and looked at again then.
     OfAnother(Timestamp),
     /// The API server did not allow it; its text.
     Denied(String),

@@ -106,7 +106,7 @@ fn is_builtin(kind: &str) -> bool {
     kind.split_once('.').is_none_or(|(_, group)| !group.contains('.') || group.ends_with("k8s.io"))
 }
 
-/// How many kinds a line names; programs are told all of them.
+/// How many kinds a line names; JSON has all of them.
 const NAMED: usize = 6;
 
 /// What gives the rights.

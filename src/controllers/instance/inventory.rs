@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::inventory::Inventory;
+use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::revision;
@@ -18,7 +18,7 @@ use crate::cluster::requests::local;
 #[derive(Debug, Default)]
 pub struct KeptInventory {
     /// What is listed.
-    pub inventory: Inventory,
+    pub inventory: ObjectInventory,
     /// The ControllerRevisions, by name, with their uids.
     parts: BTreeMap<String, String>,
 }
@@ -53,7 +53,7 @@ pub async fn read(ctx: &InstanceContext, subject: &InstanceView) -> Result<KeptI
 pub async fn write(
     ctx: &InstanceContext,
     subject: &InstanceView,
-    inventory: Inventory,
+    inventory: ObjectInventory,
     former: KeptInventory,
 ) -> Result<KeptInventory, ApiFailure> {
     let text = serde_json::to_string(&inventory).map_err(|error| local(error.to_string()))?;

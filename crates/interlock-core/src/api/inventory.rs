@@ -38,9 +38,9 @@ impl ListedObject {
 /// The objects that plans apply, by plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Inventory(BTreeMap<String, BTreeSet<ListedObject>>);
+pub struct ObjectInventory(BTreeMap<String, BTreeSet<ListedObject>>);
 
-impl Inventory {
+impl ObjectInventory {
     /// Whether it lists these objects of a plan.
     pub fn lists(&self, plan: &str, objects: &BTreeSet<ListedObject>) -> bool {
         self.0.get(plan).map_or(objects.is_empty(), |listed| listed.is_superset(objects))
@@ -91,21 +91,22 @@ mod tests {
         names.iter().map(object).filter_map(|object| ListedObject::of(&object)).collect()
     }
 
-    fn stale(inventory: &Inventory, plan: &str, rendered: &[&str]) -> Vec<String> {
+    fn stale(inventory: &ObjectInventory, plan: &str, rendered: &[&str]) -> Vec<String> {
         inventory.stale(plan, &objects(rendered)).into_iter().map(|object| object.name.clone()).collect()
     }
 
     #[test]
     fn what_no_plan_renders_any_more_is_stale() {
-        let inventory =
-            Inventory::default().with("deploy", &objects(&["a", "b", "c"])).with("update", &objects(&["b"]));
+        let inventory = ObjectInventory::default()
+            .with("deploy", &objects(&["a", "b", "c"]))
+            .with("update", &objects(&["b"]));
         assert_eq!(stale(&inventory, "deploy", &["a"]), ["c"]);
         assert_eq!(stale(&inventory, "update", &[]), Vec::<String>::new(), "deploy applies it");
         let after = inventory.replaced("deploy", &objects(&["a"]));
         assert_eq!(stale(&after, "update", &[]), ["b"]);
         assert_eq!(
             after.replaced("deploy", &objects(&[])).replaced("update", &objects(&[])),
-            Inventory::default()
+            ObjectInventory::default()
         );
     }
 
@@ -116,20 +117,20 @@ mod tests {
                 json!({"apiVersion": version, "kind": "PodDisruptionBudget", "metadata": {"name": "x"}});
             BTreeSet::from([ListedObject::of(&object).unwrap()])
         };
-        let inventory = Inventory::default().with("deploy", &of("policy/v1beta1"));
+        let inventory = ObjectInventory::default().with("deploy", &of("policy/v1beta1"));
         assert_eq!(inventory.stale("deploy", &of("policy/v1")), Vec::<&ListedObject>::new());
         assert!(!inventory.lists("deploy", &of("policy/v1")), "it is listed in the version that is applied");
     }
 
     #[test]
     fn it_is_recorded_as_text_and_read_again() {
-        let inventory = Inventory::default().with("deploy", &objects(&["a"]));
+        let inventory = ObjectInventory::default().with("deploy", &objects(&["a"]));
         let text = serde_json::to_string(&inventory).unwrap();
         assert_eq!(text, r#"{"deploy":[{"group":"","version":"v1","kind":"ConfigMap","name":"a"}]}"#);
-        assert_eq!(serde_json::from_str::<Inventory>(&text).unwrap(), inventory);
+        assert_eq!(serde_json::from_str::<ObjectInventory>(&text).unwrap(), inventory);
         assert!(inventory.lists("deploy", &objects(&["a"])) && !inventory.lists("deploy", &objects(&["b"])));
-        assert!(Inventory::default().lists("deploy", &objects(&[])));
-        let joined = inventory.clone().joined(Inventory::default().with("deploy", &objects(&["b"])));
+        assert!(ObjectInventory::default().lists("deploy", &objects(&[])));
+        let joined = inventory.clone().joined(ObjectInventory::default().with("deploy", &objects(&["b"])));
         assert!(joined.lists("deploy", &objects(&["a", "b"])));
     }
 }

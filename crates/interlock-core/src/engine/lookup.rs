@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::api::interlock::Adoption;
-use crate::api::inventory::Inventory;
+use crate::api::inventory::ObjectInventory;
 use crate::api::kudo::{HeldObject, PlanStatus};
 use crate::api::object::{Gvk, ObjectKey};
 use crate::effect::{ApiFailure, Effect, FileRead, Note, PodFile};
@@ -64,7 +64,7 @@ pub struct Observed {
     /// What is wrong with the packages that the plan installs; looked up where a run starts.
     pub dependencies: Option<DependencyProblem>,
     /// The inventory of the Instance, once it was read.
-    pub inventory: Option<Inventory>,
+    pub inventory: Option<ObjectInventory>,
     /// Such objects that the run takes over, on request.
     pub adopts: BTreeSet<HeldObject>,
 }
@@ -153,7 +153,7 @@ pub struct EngineStep {
     /// object, scale back a scaled one).
     pub save_first: bool,
     /// The inventory, where it must be saved before the writes, or before the end of the run.
-    pub inventory: Option<Inventory>,
+    pub inventory: Option<ObjectInventory>,
     /// Queries to answer first; empty when nothing is missing.
     pub needs: BTreeSet<Query>,
     /// Why unfinished tasks wait, for people, in plan order.

@@ -14,7 +14,7 @@ use super::render::TaskContext;
 use super::render_cache::{Parameters, PlanObjects};
 use super::run::Run;
 use super::tasks;
-use crate::api::inventory::{Inventory, ListedObject};
+use crate::api::inventory::{ListedObject, ObjectInventory};
 
 /// The objects that the plan of a run applies.
 ///
@@ -48,7 +48,7 @@ pub fn rendered(run: &Run<'_>, params: &Parameters) -> Result<Arc<PlanObjects>, 
 pub fn advance(
     run: &Run<'_>,
     params: &Parameters,
-    inventory: &Inventory,
+    inventory: &ObjectInventory,
     rendered: &PlanObjects,
     observed: &Observed,
 ) -> Result<TaskProgress, TaskError> {

@@ -227,7 +227,7 @@ impl FlavorCarrier {
             if let Err(error) = show(&object, look.kept.as_ref(), &mut shown) {
                 return Some(Err(error));
             }
-            // What cannot be told from this version alone is read again.
+            // What is not known from this version alone is read again.
             let stays = facts.is_ok_and(|facts| next_move(&facts) == FlavorMove::Await(what));
             (!stays).then_some(Ok(()))
         });

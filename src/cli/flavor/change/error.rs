@@ -3,7 +3,7 @@
 use crate::cli::error::CliError;
 use crate::cli::rollout::data_plane::DataPlaneRef;
 
-/// How often a write is tried again that somebody else's write came before.
+/// How often a write is tried again that another client's write came before.
 pub(super) const TRIES: u32 = 10;
 
 /// The error of a change that does not go on.

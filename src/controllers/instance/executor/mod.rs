@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use interlock_core::api::interlock::Adoption;
-use interlock_core::api::inventory::Inventory;
+use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::kudo::{ExecutionStatus, HeldObject};
 use interlock_core::api::meta;
 use interlock_core::api::meta::plan;
@@ -272,7 +272,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Saves the inventory, if it has changed.
-    async fn list(&mut self, inventory: Option<Inventory>) -> Result<(), Stop> {
+    async fn list(&mut self, inventory: Option<ObjectInventory>) -> Result<(), Stop> {
         let Some(inventory) = inventory else { return Ok(()) };
         let former = std::mem::take(&mut self.inventory);
         self.inventory = inventory::write(self.ctx, &self.subject, inventory, former).await?;

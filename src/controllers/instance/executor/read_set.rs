@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use interlock_core::api::inventory::Inventory;
+use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
 use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
@@ -97,7 +97,7 @@ impl<'a> ReadSet<'a> {
     }
 
     /// Sets the inventory of the Instance, as it is kept.
-    pub(super) fn list(&mut self, inventory: Inventory) {
+    pub(super) fn list(&mut self, inventory: ObjectInventory) {
         self.observed.inventory = Some(inventory);
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::advance;
 use crate::api::interlock::Adoption;
-use crate::api::inventory::Inventory;
+use crate::api::inventory::ObjectInventory;
 use crate::api::kudo::{HeldObject, OperatorVersionSpec};
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::api::values::Values;
@@ -235,7 +235,7 @@ pub struct Process<'a> {
     /// Whether tasks write objects that no Instance made.
     pub adoption: Adoption,
     /// The inventory that is saved.
-    pub inventory: Inventory,
+    pub inventory: ObjectInventory,
     pub adopts: BTreeSet<HeldObject>,
     /// Called with each step, before its writes.
     pub watch: fn(&Run<'_>, &EngineStep),
@@ -244,7 +244,7 @@ pub struct Process<'a> {
 impl<'a> Process<'a> {
     pub fn new(run: Run<'a>, saved: PlanState) -> Self {
         let (limits, adoption) = (RunLimits::default(), Adoption::default());
-        let (inventory, adopts) = (Inventory::default(), BTreeSet::new());
+        let (inventory, adopts) = (ObjectInventory::default(), BTreeSet::new());
         Self { run, saved, lives: usize::MAX, limits, adoption, inventory, adopts, watch: |_, _| {} }
     }
 

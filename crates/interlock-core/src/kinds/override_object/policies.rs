@@ -64,7 +64,7 @@ mod tests {
     use super::super::rule_ids;
     use super::*;
 
-    /// Integrity of the lock, and what nobody may ask for, cannot be overridden; nor the freeze, which the second
+    /// Integrity of the lock, and what no user may request, cannot be overridden; nor the freeze, which the second
     /// layer holds as well.
     #[test]
     fn what_can_be_overridden_is_about_packages() {

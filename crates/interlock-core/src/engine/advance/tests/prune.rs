@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::api::inventory::{Inventory, ListedObject};
+use crate::api::inventory::{ListedObject, ObjectInventory};
 use crate::api::kudo::ExecutionStatus::{Complete, InProgress};
 use crate::api::meta;
 use crate::api::object::ObjectKey;
@@ -19,7 +19,7 @@ fn fixture(tasks: &[&str]) -> Fixture {
     Fixture::new(package(phase(json!("serial"), &[tasks])))
 }
 
-fn pruning<'a>(fixture: &'a Fixture, inventory: &Inventory) -> Process<'a> {
+fn pruning<'a>(fixture: &'a Fixture, inventory: &ObjectInventory) -> Process<'a> {
     let mut process = Process::new(fixture.run(), fixture.start());
     process.limits = RunLimits { prunes: true, ..RunLimits::default() };
     process.inventory = inventory.clone();
@@ -28,7 +28,11 @@ fn pruning<'a>(fixture: &'a Fixture, inventory: &Inventory) -> Process<'a> {
 
 /// Carries out the plan of these tasks; what the inventory lists afterwards, and the Events.
 #[track_caller]
-fn deploy(tasks: &[&str], server: &mut Server, inventory: &Inventory) -> (Inventory, Vec<String>) {
+fn deploy(
+    tasks: &[&str],
+    server: &mut Server,
+    inventory: &ObjectInventory,
+) -> (ObjectInventory, Vec<String>) {
     let fixture = fixture(tasks);
     let mut process = pruning(&fixture, inventory);
     let step = process.finish(server).unwrap();
@@ -43,7 +47,7 @@ fn names(server: &Server) -> Vec<&str> {
 #[test]
 fn what_the_plan_renders_no_more_goes_once_its_steps_are_done() {
     let mut server = Server::default();
-    let (inventory, _) = deploy(&["apply-a", "apply-b", "apply-j"], &mut server, &Inventory::default());
+    let (inventory, _) = deploy(&["apply-a", "apply-b", "apply-j"], &mut server, &ObjectInventory::default());
     server.ledger.clear();
     let (left, notes) = deploy(&["apply-a", "apply-k"], &mut server, &inventory);
     assert_eq!(names(&server), ["a", "k"]);
@@ -59,7 +63,7 @@ fn what_the_plan_renders_no_more_goes_once_its_steps_are_done() {
 #[test]
 fn what_moves_to_another_task_stays() {
     let mut server = Server::default();
-    let (inventory, _) = deploy(&["apply-ab"], &mut server, &Inventory::default());
+    let (inventory, _) = deploy(&["apply-ab"], &mut server, &ObjectInventory::default());
     server.ledger.clear();
     deploy(&["apply-b", "apply-a"], &mut server, &inventory);
     assert_eq!(server.ledger.iter().filter(|did| matches!(did, Did::Delete(_))).count(), 0);
@@ -69,7 +73,7 @@ fn what_moves_to_another_task_stays() {
 #[test]
 fn without_the_request_nothing_is_listed_or_removed() {
     let mut server = Server::default();
-    let (inventory, _) = deploy(&["apply-a", "apply-b"], &mut server, &Inventory::default());
+    let (inventory, _) = deploy(&["apply-a", "apply-b"], &mut server, &ObjectInventory::default());
     let fixture = fixture(&["apply-a"]);
     let mut process = Process::new(fixture.run(), fixture.start());
     process.inventory = inventory.clone();
@@ -82,7 +86,7 @@ fn without_the_request_nothing_is_listed_or_removed() {
 #[case::to_be_kept(json!([{"op": "add", "path": "/metadata/annotations/interlock.dev~1keep", "value": ""}]), "it is annotated interlock.dev/keep")]
 fn what_is_not_to_be_deleted_is_reported_once(#[case] edit: Value, #[case] why: &str) {
     let mut server = Server::default();
-    let (inventory, _) = deploy(&["apply-a", "apply-b"], &mut server, &Inventory::default());
+    let (inventory, _) = deploy(&["apply-a", "apply-b"], &mut server, &ObjectInventory::default());
     let object = server.objects.get_mut(&config_map("b")).unwrap();
     json_patch::patch(object, &serde_json::from_value::<json_patch::Patch>(edit).unwrap()).unwrap();
     let (left, notes) = deploy(&["apply-a"], &mut server, &inventory);
@@ -110,7 +114,7 @@ fn a_cluster_scoped_object_goes_with_the_last_instance(
     let listed = BTreeSet::from([ListedObject::of(&role).unwrap()]);
     let mut server = Server::default();
     server.put(role);
-    deploy(&["apply-a"], &mut server, &Inventory::default().with("deploy", &listed));
+    deploy(&["apply-a"], &mut server, &ObjectInventory::default().with("deploy", &listed));
     assert_eq!(names(&server), left);
     for object in server.objects.values().filter(|object| object["kind"] == "ClusterRole") {
         assert_eq!(object["metadata"]["labels"][meta::INSTANCE_UID], "other");
@@ -121,7 +125,7 @@ fn a_cluster_scoped_object_goes_with_the_last_instance(
 #[test]
 fn a_refused_deletion_is_told_and_tried_again() {
     let mut server = Server::default();
-    let (inventory, _) = deploy(&["apply-a", "apply-b"], &mut server, &Inventory::default());
+    let (inventory, _) = deploy(&["apply-a", "apply-b"], &mut server, &ObjectInventory::default());
     let fixture = fixture(&["apply-a"]);
     let mut process = pruning(&fixture, &inventory);
     server.faults = VecDeque::from([Some(failure(403, "not allowed"))]);
@@ -140,7 +144,7 @@ fn a_process_that_is_killed_at_any_write_leaves_nothing_unlisted() {
     for lives in 1.. {
         let mut server = Server::default();
         let first = fixture(&["apply-a", "apply-b", "apply-j"]);
-        let mut process = pruning(&first, &Inventory::default());
+        let mut process = pruning(&first, &ObjectInventory::default());
         process.lives = lives;
         let whole = process.finish(&mut server).is_ok();
         let inventory = process.inventory;

@@ -1,5 +1,5 @@
 //! The certificate of the admin API as a rollout sees it: whether pods mount the one that is made for them, and what
-//! people are told where it cannot be made.
+//! a condition says where it cannot be made.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! What Interlock keeps of a DataPlane that Kong's operator made: names and selectors of its children, which have random
 //! letters, and the pod template of the live side, so that no pod is rolled.
 //!
-//! It is recorded once, in a ControllerRevision of the DataPlane: its data is immutable, and the default roles let
-//! nobody but administrators write one. An annotation could be written by whoever may edit the DataPlane, and would let
-//! a pod template pass admission.
+//! It is recorded once, in a ControllerRevision of the DataPlane: its data is immutable, and the default roles
+//! of Kubernetes do not grant the right to write one. Every user who may edit the DataPlane may write an annotation,
+//! which would let a pod template pass admission.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

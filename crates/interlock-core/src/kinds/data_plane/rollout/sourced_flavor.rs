@@ -36,7 +36,7 @@ pub struct SourcedFlavors<'r> {
 
 /// A flavor that a changed source gives to the preview.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StagedFlavor {
+pub struct SourcedFlavorChange {
     /// That of the live pods.
     pub live: Flavor,
     /// That of the preview.
@@ -45,7 +45,7 @@ pub struct StagedFlavor {
     pub source: String,
 }
 
-impl fmt::Display for StagedFlavor {
+impl fmt::Display for SourcedFlavorChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "router flavor {} -> {}, of {}", self.live, self.next, self.source)
     }
@@ -98,13 +98,18 @@ impl<'r> SourcedFlavors<'r> {
     }
 
     /// What a changed source stages beside the same spec.
-    pub fn staged(&self, of: &DataPlaneView<'_>, side: &LiveSide, spec: &Value) -> Option<StagedFlavor> {
+    pub fn staged(
+        &self,
+        of: &DataPlaneView<'_>,
+        side: &LiveSide,
+        spec: &Value,
+    ) -> Option<SourcedFlavorChange> {
         let live = side.sourced.filter(|_| of.is_blue_green())?;
         let reading = of.flavor(spec, self).filter(|_| self.is_sourced(of, spec))?;
         let next = reading.effective.known().filter(|next| *next != live)?;
         let source =
             reading.keys.first().map_or_else(|| "its sources".to_owned(), |key| key.source.to_string());
-        Some(StagedFlavor { live, next, source })
+        Some(SourcedFlavorChange { live, next, source })
     }
 
     /// A spec with this flavor as a literal, where it comes from a source. Where nothing sets one, the image decides.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::live::{RECORDED, recorded_hash};
 use super::phase::{Reason, RolloutPhase};
-use super::sourced_flavor::StagedFlavor;
+use super::sourced_flavor::SourcedFlavorChange;
 use super::view::{DataPlaneView, ROLLED_OUT};
 use crate::api::condition::{self, Condition, ConditionStatus, Time, WantedCondition};
 use crate::api::kong::labels;
@@ -26,7 +26,7 @@ pub struct DataPlaneStatusInput<'a> {
     /// The router flavor of the live side, where that comes from a ConfigMap or Secret.
     pub sourced: Option<Flavor>,
     /// The router flavor that a change of such a source stages.
-    pub staged_flavor: Option<StagedFlavor>,
+    pub staged_flavor: Option<SourcedFlavorChange>,
     /// Whether something is staged: `Ready` is of an earlier generation then.
     pub staged: bool,
     /// The live Deployment.

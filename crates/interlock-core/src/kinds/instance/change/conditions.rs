@@ -21,7 +21,7 @@ pub fn reconciling(reason: &str, message: impl Into<String>) -> Vec<ConditionCha
     ]
 }
 
-/// A run is paused. kstatus reads it as in progress: nothing has failed, and it goes on when somebody asks.
+/// A run is paused. kstatus reads it as in progress: nothing has failed, and it goes on when a user resumes it.
 pub fn paused(plan: &str, pause: &Pause) -> Vec<ConditionChange> {
     let by = if pause.by.is_empty() { String::new() } else { format!(" by {}", pause.by) };
     let Pause { since, reason, .. } = pause;

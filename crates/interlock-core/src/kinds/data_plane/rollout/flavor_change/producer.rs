@@ -27,7 +27,7 @@ pub enum ProducerState {
     Stopped,
     /// It was scaled to 0 for this other DataPlane.
     Taken(String),
-    /// It was scaled to 0 by somebody else.
+    /// It was scaled to 0 by another client.
     Absent,
 }
 

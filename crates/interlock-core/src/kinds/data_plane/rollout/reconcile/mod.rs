@@ -18,7 +18,7 @@ use super::healing;
 use super::housekeeping::Housekeeping;
 use super::live::{self, LiveRecord, LiveSide, LostSpec};
 use super::phase::RolloutPhase;
-use super::sourced_flavor::{SourcedFlavors, StagedFlavor};
+use super::sourced_flavor::{SourcedFlavorChange, SourcedFlavors};
 use super::status::{self, DataPlaneStatusInput, RolloutInput};
 use super::take_over::{self, LeftAlone, TakeOver, TakenOver};
 use super::view::DataPlaneView;
@@ -254,7 +254,7 @@ impl Pass<'_> {
     }
 
     /// The router flavor that a changed source stages.
-    fn staged_flavor(&self) -> Option<StagedFlavor> {
+    fn staged_flavor(&self) -> Option<SourcedFlavorChange> {
         self.flavors.staged(&self.of, &self.side, self.of.spec())
     }
 

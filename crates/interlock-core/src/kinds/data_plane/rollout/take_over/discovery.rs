@@ -100,8 +100,8 @@ fn owned<'o>(of: &DataPlaneView<'_>, objects: &'o [Arc<Value>]) -> Vec<&'o Value
     objects.iter().map(|object| &**object).filter(|object| is_of(of.uid, object)).collect()
 }
 
-/// Whether Kong's operator has carried the spec out, and no rollout goes on: it records no live spec, so nobody knows
-/// what pods are made from while one does.
+/// Whether Kong's operator has carried the spec out, and no rollout goes on: it records no live spec, so what pods
+/// are made from is unknown while one does.
 fn is_settled(of: &DataPlaneView<'_>) -> Result<(), LeftAlone> {
     let at = |path: &[&str]| path.iter().try_fold(of.spec(), |value, name| value.get(*name));
     let is_set = |value: &Value| match value {

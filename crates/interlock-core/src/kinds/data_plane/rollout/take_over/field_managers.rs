@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::api::kong::labels;
 use crate::api::meta;
 
-/// Annotation of pod templates that `kubectl rollout restart` writes: whoever wrote it last has it.
+/// Annotation of pod templates that `kubectl rollout restart` writes: the last writer owns it.
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 
 /// The annotations of an object, as a JSON pointer into fields.

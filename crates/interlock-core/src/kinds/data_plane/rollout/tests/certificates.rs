@@ -48,7 +48,7 @@ fn without_the_right_a_missing_secret_is_told_with_both_remedies() {
     assert_eq!(condition(&world, "Stalled"), None);
 }
 
-/// Pods that run have mounted it: it is there, whoever made it.
+/// Pods that run have mounted it: it is there, whether Interlock made it or not.
 #[test]
 fn without_the_right_a_data_plane_whose_pods_run_is_not_stalled() {
     let mut world = starting(denied());

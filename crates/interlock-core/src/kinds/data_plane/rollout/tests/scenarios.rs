@@ -187,7 +187,7 @@ fn stalled(world: &World) -> String {
     stalled.map(|condition| format!("{}: {}", condition["reason"], condition["message"])).unwrap_or_default()
 }
 
-/// What admission would have refused reaches no pod, whoever wrote it.
+/// What admission would have refused reaches no pod, whichever user wrote it.
 #[test]
 fn an_edit_past_admission_that_skips_a_step_is_not_carried_out() {
     let mut world = World::with(with_flavor("traditional"));

@@ -131,7 +131,7 @@ fn pods(world: &World, deployment: &str) -> Value {
     world.child("Deployment", deployment).expect("the Deployment")["spec"]["template"].clone()
 }
 
-/// The template without the time of a restart, which nobody states.
+/// The template without the time of a restart, which no manifest states.
 fn pods_of_kong() -> Value {
     let mut template = deployment(LIVE, "live", LIVE_SELECTOR, 1)["spec"]["template"].clone();
     template["metadata"]["annotations"] = json!({});
@@ -160,7 +160,7 @@ fn names_selectors_and_pods_stay_as_they_are() {
     }
     assert!(world.log.iter().any(|line| line.starts_with("event TakenOver")), "{:#?}", world.log);
     assert!(!world.log.iter().any(|line| line.starts_with("healed")), "{:#?}", world.log);
-    // The Secret may not be written, so its finalizer stays, and that is told.
+    // The Secret may not be written, so its finalizer stays, and the message says so.
     let mut world = of_kong();
     world.certificate = CertificateAnswer::Denied("no".to_owned());
     world.annotate(meta::TAKE_OVER, "kong-system");
@@ -343,7 +343,7 @@ fn what_is_deleted_comes_back_under_its_name() {
     assert_eq!(pods(&world, LIVE), pods_of_kong());
 }
 
-/// Kong's operator was started again and writes: nobody fights with it.
+/// Kong's operator was started again and writes: Interlock does not write against it.
 #[test]
 fn what_the_operator_writes_again_is_left_to_it() {
     let mut world = taken_over();

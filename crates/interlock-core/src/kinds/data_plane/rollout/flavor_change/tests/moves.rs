@@ -76,7 +76,7 @@ use StagedFlavor::Nothing as NOTHING;
 #[case::promoting(requested(facts(T, EX, staged(TC), Promoting)), Await(AwaitedState::Promotion))]
 #[case::committed(facts(TC, EX, NOTHING, Promoting), Await(AwaitedState::Promotion))]
 #[case::committed_at_the_end(facts(EX, EX, NOTHING, Promoting), Await(AwaitedState::Promotion))]
-// What somebody else has staged stops it, whatever the flavor.
+// What another user has staged stops it, whatever the flavor.
 #[case::other(facts(T, EX, other(), Staging), Refuse(FlavorChangeRefusal::OtherStaged("spec.x".to_owned())))]
 #[case::other_at_the_end(facts(EX, EX, other(), AwaitingPromotion), Refuse(FlavorChangeRefusal::OtherStaged("spec.x".to_owned())))]
 #[case::skips(facts(T, EX, staged(EX), Staging), Refuse(FlavorChangeRefusal::OtherFlavor(EX)))]
