@@ -91,6 +91,9 @@ pub const OPERATOR_UNINSTALLED: &str = "uninstalled";
 pub const REVISION_HISTORY_LIMIT: &str = "interlock.dev/revision-history-limit";
 /// Annotation of DataPlanes: the ControllerRevision that keeps the live spec in the history.
 pub const LIVE_REVISION: &str = "interlock.dev/live-revision";
+/// Annotation on the Services of the live side: their version when they last were kept with the former side, before the
+/// live Deployment was made again.
+pub const FORMER_SIDE_KEPT: &str = "interlock.dev/former-side-kept";
 /// Label on the ControllerRevisions of a history: uid of the DataPlane.
 pub const HISTORY_OF: &str = "interlock.dev/history-of";
 /// Annotation on the ControllerRevisions of a history: when the spec became live last.

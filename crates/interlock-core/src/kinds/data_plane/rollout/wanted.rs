@@ -268,6 +268,15 @@ pub fn set_aside(of: &DataPlaneView<'_>, key: ObjectKey, found: Option<&Value>) 
     })
 }
 
+/// Gives a Service that keeps the former side another version, before the live Deployment is made again: a process that
+/// decided to give it to the live side while that had pods, and writes late, meets a conflict.
+pub fn keep_with_former_side(key: ObjectKey, found: &Value) -> Option<Effect> {
+    let version = meta_str(found, "resourceVersion")?.to_owned();
+    // A value that the Service cannot have yet: a patch that changes nothing gives no version.
+    let patch = json!({"metadata": {"annotations": {meta::FORMER_SIDE_KEPT: version}}});
+    Some(Effect::Patch { key, resource_version: version, patch })
+}
+
 /// The Event about a child of the live side that was put right.
 pub fn healed(
     of: &DataPlaneView<'_>,

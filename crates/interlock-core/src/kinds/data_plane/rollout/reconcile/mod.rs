@@ -232,8 +232,11 @@ impl Pass<'_> {
             let selector = kept.as_deref().unwrap_or(&self.side.selector);
             match wanted::live(&self.owner, child, &side, selector, found, self.reported()) {
                 Err(error) => wants.stall("InvalidTemplate", error.to_string()),
-                Ok(None) => wants.effects.extend(wanted::delete(&self.of, key, found)),
+                Ok(None) => wants.effects.extend(wanted::delete(&self.of, key.clone(), found)),
                 Ok(Some(body)) => self.child(&key, &body, found, true, wants),
+            }
+            if kept.is_some() && self.found(ChildRole::LiveDeployment).is_none() {
+                wants.effects.extend(found.and_then(|found| wanted::keep_with_former_side(key, found)));
             }
         }
     }

@@ -55,7 +55,7 @@ fn given_back(found: &Value, manager: &str) -> Option<Effect> {
         key: ObjectKey::of(found)?,
         resource_version: meta_str(found, "resourceVersion")?.to_owned(),
         patch: json!({"metadata": {
-            "annotations": {meta::APPLIED_HASH: null},
+            "annotations": {meta::APPLIED_HASH: null, meta::FORMER_SIDE_KEPT: null},
             "managedFields": field_managers::given_back(found, manager),
         }}),
     })

@@ -3,18 +3,19 @@
 //! Two edits, one promotion, one deletion by hand of any child, a crash after any write. In every state the live
 //! side is whole, and from every state the rollout comes to rest.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 
 use rstest::rstest;
 use serde_json::Value;
 
 use super::world::{PassEnd, World, selected, spec};
 use crate::api::meta;
-use crate::api::object::ObjectKey;
 use crate::effect::Effect;
 
 /// What is left to happen.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Budget {
     edits: usize,
     promotions: usize,
@@ -28,42 +29,94 @@ struct Budget {
 struct State {
     world: World,
     budget: Budget,
-    path: Vec<String>,
+    path: Path,
     /// The child that was deleted by hand and is not back yet.
     deleted: Option<String>,
     /// What the other leader has decided and not written yet.
     pending: Option<Vec<Effect>>,
 }
 
-/// What decides whether two states are the same: versions and times left out.
-fn fingerprint(state: &State) -> String {
-    let mut objects: BTreeMap<&ObjectKey, Value> = BTreeMap::new();
-    for (key, object) in &state.world.objects {
-        let mut object = object.clone();
-        let metadata = object["metadata"].as_object_mut().unwrap();
-        metadata.remove("resourceVersion");
-        metadata.remove("generation");
-        metadata.remove("managedFields");
-        strip(&mut object);
-        objects.insert(key, object);
+/// The events that led to a state, shared with the states before it.
+#[derive(Clone, Default)]
+struct Path(Option<Rc<(Path, String)>>);
+
+impl Path {
+    fn push(&mut self, event: String) {
+        let before = std::mem::take(self);
+        *self = Self(Some(Rc::new((before, event))));
     }
-    let pending = state.pending.as_ref().map(|effects| format!("{effects:?}"));
-    format!("{:?} {:?} {:?} {:?}", state.budget, state.deleted, pending, objects)
+
+    fn last(&self) -> Option<&str> {
+        self.0.as_deref().map(|(_, event)| event.as_str())
+    }
+
+    fn events(&self) -> Vec<&str> {
+        let mut events = Vec::new();
+        let mut path = self;
+        while let Some((before, event)) = path.0.as_deref() {
+            events.push(event.as_str());
+            path = before;
+        }
+        events.reverse();
+        events
+    }
 }
 
-fn strip(value: &mut Value) {
+/// What decides whether two states are the same: versions and times left out.
+fn fingerprint(state: &State) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&state.budget, &state.deleted).hash(&mut hasher);
+    for (key, object) in &state.world.objects {
+        (&key.gvk.kind, &key.name).hash(&mut hasher);
+        hash_lasting(object, &mut hasher);
+    }
+    // Of what was decided, it matters whether the version still holds, and not which one it is.
+    let pending = state.pending.iter().flatten();
+    pending
+        .take_while(|effect| state.world.holds(effect))
+        .for_each(|effect| hash_effect(effect, &mut hasher));
+    state.pending.is_some().hash(&mut hasher);
+    hasher.finish()
+}
+
+fn hash_effect(effect: &Effect, hasher: &mut DefaultHasher) {
+    match effect {
+        Effect::Apply { object, .. } | Effect::Create { object } => hash_lasting(object, hasher),
+        Effect::Patch { key, patch, .. } => {
+            (&key.gvk.kind, &key.name).hash(hasher);
+            hash_lasting(patch, hasher);
+        }
+        Effect::Status { status, .. } => hash_lasting(status, hasher),
+        Effect::Delete { key, .. } => (&key.gvk.kind, &key.name).hash(hasher),
+        Effect::Event { .. } | Effect::Healed { .. } => {}
+    }
+}
+
+/// Members that a state is told apart by neither when they change nor for how long they stand.
+const PASSING: [&str; 7] = [
+    "resourceVersion",
+    "generation",
+    "managedFields",
+    "observedGeneration",
+    "lastTransitionTime",
+    meta::LIVE_SINCE,
+    meta::FORMER_SIDE_KEPT,
+];
+
+fn hash_lasting(value: &Value, hasher: &mut DefaultHasher) {
     match value {
         Value::Object(members) => {
-            members.retain(|name, _| {
-                !matches!(
-                    name.as_str(),
-                    "observedGeneration" | "lastTransitionTime" | "interlock.dev/live-since"
-                )
-            });
-            members.values_mut().for_each(strip);
+            for (name, member) in members.iter().filter(|(name, _)| !PASSING.contains(&name.as_str())) {
+                name.hash(hasher);
+                hash_lasting(member, hasher);
+            }
+            0_u8.hash(hasher);
         }
-        Value::Array(items) => items.iter_mut().for_each(strip),
-        _ => {}
+        Value::Array(items) => {
+            items.len().hash(hasher);
+            items.iter().for_each(|item| hash_lasting(item, hasher));
+        }
+        scalar => scalar.hash(hasher),
     }
 }
 
@@ -156,11 +209,16 @@ fn next(state: &State) -> Vec<State> {
 
 /// What holds in every state.
 fn check(before: &State, after: &State) {
-    let fail = |what: &str| panic!("{what}\n{:#?}\n{:#?}", after.path, after.world.log);
+    let fail = |what: &str| panic!("{what}\n{:#?}\n{:#?}", after.path.events(), after.world.log);
     let stamp = after.world.stamp();
     let Some(selector) = stamp["selector"].as_str() else { return };
-    let deployments: Vec<&Value> =
-        after.world.objects.values().filter(|object| object["kind"] == "Deployment").collect();
+    let deployments: Vec<&Value> = after
+        .world
+        .objects
+        .values()
+        .map(|stored| &**stored)
+        .filter(|object| object["kind"] == "Deployment")
+        .collect();
     let of = |selector: &str| {
         deployments
             .iter()
@@ -208,12 +266,12 @@ const GRACE_OVER: &str = "grace period over";
 
 /// What is known of a state that was reached.
 struct Reached {
-    path: Vec<String>,
+    path: Path,
     /// Whether the live side is ready and the rollout waits for people.
     is_at_rest: bool,
     /// The states that it leads to without people.
-    after_kubelet: String,
-    after_grace: String,
+    after_kubelet: u64,
+    after_grace: u64,
 }
 
 fn is_at_rest(world: &World) -> bool {
@@ -229,19 +287,19 @@ fn explore(budget: Budget) -> usize {
         world.settle_deployments();
     }
     world.log.clear();
-    let first = State { world, budget, path: Vec::new(), deleted: None, pending: None };
-    let mut reached: BTreeMap<String, Reached> = BTreeMap::new();
-    let mut seen = BTreeSet::from([fingerprint(&first)]);
+    let first = State { world, budget, path: Path::default(), deleted: None, pending: None };
+    let mut reached: HashMap<u64, Reached> = HashMap::new();
+    let mut seen = HashSet::from([fingerprint(&first)]);
     let mut queue = VecDeque::from([first]);
     while let Some(state) = queue.pop_front() {
-        let (mut after_kubelet, mut after_grace) = (String::new(), String::new());
+        let (mut after_kubelet, mut after_grace) = (0, 0);
         for mut after in next(&state) {
             check(&state, &after);
             after.world.log.clear();
             let key = fingerprint(&after);
-            match after.path.last().map(String::as_str) {
-                Some(KUBELET) => after_kubelet.clone_from(&key),
-                Some(GRACE_OVER) => after_grace.clone_from(&key),
+            match after.path.last() {
+                Some(KUBELET) => after_kubelet = key,
+                Some(GRACE_OVER) => after_grace = key,
                 _ => {}
             }
             if seen.insert(key) {
@@ -252,22 +310,22 @@ fn explore(budget: Budget) -> usize {
         let key = fingerprint(&state);
         reached.insert(key, Reached { path: state.path, is_at_rest, after_kubelet, after_grace });
     }
-    reached.keys().for_each(|key| comes_to_rest(&reached, key));
+    reached.keys().for_each(|key| comes_to_rest(&reached, *key));
     println!("counted: {} states of a rollout, none stuck", reached.len());
     reached.len()
 }
 
 /// Without further events of users, a state leads to one at rest.
-fn comes_to_rest(reached: &BTreeMap<String, Reached>, from: &str) {
-    let mut state = &reached[from];
+fn comes_to_rest(reached: &HashMap<u64, Reached>, from: u64) {
+    let mut state = &reached[&from];
     for _ in 0..12 {
-        let before = &state.after_grace;
-        state = &reached[&reached[before].after_kubelet];
-        if state.is_at_rest && *before == state.after_grace {
+        let before = state.after_grace;
+        state = &reached[&reached[&before].after_kubelet];
+        if state.is_at_rest && before == state.after_grace {
             return;
         }
     }
-    panic!("it does not come to rest: {:#?}", reached[from].path);
+    panic!("it does not come to rest: {:#?}", reached[&from].path.events());
 }
 
 #[rstest]

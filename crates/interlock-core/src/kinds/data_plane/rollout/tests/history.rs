@@ -13,7 +13,12 @@ use crate::kinds::data_plane::rollout::history::summary::{RevisionState, summari
 use crate::kinds::data_plane::rollout::history::undo::{UndoOutcome, UndoRefusal, undo};
 
 fn kept(world: &World) -> Vec<&Value> {
-    world.objects.values().filter(|object| object["kind"] == "ControllerRevision").collect()
+    world
+        .objects
+        .values()
+        .map(|stored| &**stored)
+        .filter(|object| object["kind"] == "ControllerRevision")
+        .collect()
 }
 
 /// Number and image of each revision, the newest first.
@@ -236,7 +241,7 @@ fn a_service_under_its_former_name_goes_after_the_promotion() {
         let mut service = ours.clone();
         service["metadata"]["name"] = json!(name);
         json_patch::merge(&mut service, &change);
-        world.objects.insert(ObjectKey::of(&service).unwrap(), service);
+        world.objects.insert(ObjectKey::of(&service).unwrap(), service.into());
     }
     promote(&mut world, named("kong:3.8", "edge-in"));
     assert_eq!(services(&world), ["copied", "edge-in", "edge-in-preview", "theirs"]);

@@ -57,6 +57,28 @@ fn a_data_plane_runs_and_waits_for_a_change() {
     assert_eq!((&ready["status"], &ready["observedGeneration"]), (&json!("True"), &json!(1)));
 }
 
+/// Another process that took itself for the leader writes late what it decided when both sides had pods; the side
+/// that it would give the traffic to was deleted by hand meanwhile, and made again.
+#[test]
+fn the_traffic_is_not_given_to_a_side_by_a_decision_on_pods_that_are_gone() {
+    let mut world = running();
+    world.edit(spec("kong:3.9"));
+    settle(&mut world);
+    world.annotate(meta::PROMOTE_WHEN_READY, "true");
+    while world.stamp()["selector"] != Colour::Green.selector("u-1").as_str() {
+        world.reconcile(1);
+    }
+    let decided = world.decide().expect("the traffic is given to the new side");
+    assert_eq!(live(&world), Colour::Blue.selector("u-1"));
+    world.delete("Deployment", GREEN);
+    world.reconcile(usize::MAX);
+    world.carry_out(decided);
+    assert_eq!(live(&world), Colour::Blue.selector("u-1"), "the new side has no pods yet");
+    settle(&mut world);
+    assert_eq!(live(&world), Colour::Green.selector("u-1"));
+    assert_eq!(image(&world, GREEN), "kong:3.9");
+}
+
 #[test]
 fn what_is_staged_is_promoted_when_it_is_asked_for() {
     let mut world = running();
@@ -383,7 +405,7 @@ fn an_object_of_another_is_not_taken() {
         "spec": {"selector": {"app": "theirs"}},
     });
     let key = crate::api::object::ObjectKey::of(&foreign).unwrap();
-    world.objects.insert(key, foreign.clone());
+    world.objects.insert(key, foreign.clone().into());
     settle(&mut world);
     assert_eq!(world.child("Service", INGRESS), Some(&foreign));
     let conditions: &Value = &world.get()["status"]["conditions"];

@@ -156,7 +156,11 @@ fn names_selectors_and_pods_stay_as_they_are() {
     assert_eq!(world.get()["status"]["rollout"]["deployment"]["selector"], PREVIEW_SELECTOR);
     assert_eq!(selected(world.child("Service", INGRESS).unwrap()), LIVE_SELECTOR);
     for (key, object) in world.objects.iter().filter(|(key, _)| key.gvk.kind != "DataPlane") {
-        assert!(object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty), "{key}: {object:#}");
+        assert!(
+            object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty),
+            "{key}: {:#}",
+            **object
+        );
     }
     assert!(world.log.iter().any(|line| line.starts_with("event TakenOver")), "{:#?}", world.log);
     assert!(!world.log.iter().any(|line| line.starts_with("healed")), "{:#?}", world.log);
@@ -203,7 +207,7 @@ fn a_take_over_survives_the_death_of_the_process() {
 
 fn merged(world: &mut World, kind: &str, name: &str, patch: Value) {
     let key = world.objects.keys().find(|key| key.gvk.kind == kind && key.name == name).unwrap().clone();
-    let mut object = world.objects[&key].clone();
+    let mut object = Value::clone(&world.objects[&key]);
     json_patch::merge(&mut object, &patch);
     world.store(&key, object);
 }
@@ -397,7 +401,7 @@ fn what_is_handed_back_is_as_kongs_operator_finds_it(#[case] promoted: bool) {
         world.objects.iter().filter(|(key, _)| matches!(key.gvk.kind.as_str(), "Deployment" | "Service"));
     for (key, child) in children {
         assert_eq!(child["metadata"]["ownerReferences"][0]["uid"], "u-1", "{key}");
-        assert!(!child.to_string().contains("interlock"), "{key}: {child:#}");
+        assert!(!child.to_string().contains("interlock"), "{key}: {:#}", **child);
         assert!(child["metadata"]["managedFields"].to_string().contains("\"manager\""), "{key}");
     }
     let record = |world: &World| world.objects.keys().any(|key| key.name.contains("taken-over"));

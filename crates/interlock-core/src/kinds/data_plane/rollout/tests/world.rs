@@ -2,6 +2,7 @@
 //! reconciler run on it with a crash after any write.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,9 +19,33 @@ use crate::reconcile::{ObjectList, PodAnswer, PodRequest, PodResponse, Reconcile
 /// Steps of one reconcile, as the runtime has them.
 const STEPS: usize = 40;
 
+/// A stored object, shared by the worlds that have it until one changes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored(Arc<Value>);
+
+impl Deref for Stored {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl DerefMut for Stored {
+    fn deref_mut(&mut self) -> &mut Value {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl From<Value> for Stored {
+    fn from(object: Value) -> Self {
+        Self(Arc::new(object))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
-    pub objects: BTreeMap<ObjectKey, Value>,
+    pub objects: BTreeMap<ObjectKey, Stored>,
     version: u64,
     pub now: Timestamp,
     /// What becomes of the certificate that is asked for.
@@ -94,7 +119,7 @@ impl World {
     pub fn store(&mut self, key: &ObjectKey, mut object: Value) {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.objects.insert(key.clone(), object);
+        self.objects.insert(key.clone(), object.into());
     }
 
     pub fn get(&self) -> &Value {
@@ -148,7 +173,7 @@ impl World {
         self.objects
             .iter()
             .find(|(key, _)| key.gvk.kind == kind && key.name == name)
-            .map(|(_, object)| object)
+            .map(|(_, object)| &**object)
     }
 
     pub fn delete(&mut self, kind: &str, name: &str) {
@@ -160,7 +185,7 @@ impl World {
         let keys: Vec<ObjectKey> =
             self.objects.keys().filter(|key| key.gvk.kind == "Deployment").cloned().collect();
         for key in keys {
-            let mut object = self.objects[&key].clone();
+            let mut object = Value::clone(&self.objects[&key]);
             let replicas = object["spec"]["replicas"].as_i64().unwrap_or(1);
             let status = json!({
                 "observedGeneration": object["metadata"]["generation"],
@@ -258,7 +283,7 @@ impl World {
             "Deployment" | "Service" | "ControllerRevision" => {
                 let stored = self.objects.iter().filter(|(key, _)| key.gvk == list.gvk);
                 let found = stored.filter(|(_, object)| has(&object["metadata"]["labels"], &list.labels));
-                found.map(|(_, object)| Arc::new(object.clone())).collect()
+                found.map(|(_, object)| Arc::clone(&object.0)).collect()
             }
             other => panic!("nobody lists {other}"),
         }
@@ -300,7 +325,7 @@ impl World {
                 ReconcileStep::ReadIfAllowed(keys) if self.withholds => withheld.extend(keys),
                 ReconcileStep::Read(keys) | ReconcileStep::ReadIfAllowed(keys) => {
                     found.extend(keys.into_iter().map(|key| {
-                        let object = self.objects.get(&key).cloned().map(Arc::new);
+                        let object = self.objects.get(&key).map(|stored| Arc::clone(&stored.0));
                         (key, object)
                     }))
                 }
@@ -346,32 +371,42 @@ impl World {
         }
     }
 
+    /// Whether the conditions of an effect hold now.
+    pub fn holds(&self, effect: &Effect) -> bool {
+        let version =
+            |key: &ObjectKey| self.objects.get(key).and_then(|found| meta_str(found, "resourceVersion"));
+        match effect {
+            Effect::Event { .. } | Effect::Healed { .. } => true,
+            Effect::Apply { object, .. } => {
+                version(&ObjectKey::of(object).expect("a name")) == meta_str(object, "resourceVersion")
+            }
+            Effect::Patch { key, resource_version, .. }
+            | Effect::Status { key, resource_version, .. }
+            | Effect::Delete { key, resource_version, .. } => version(key) == Some(resource_version),
+            Effect::Create { object } => version(&ObjectKey::of(object).expect("a name")).is_none(),
+        }
+    }
+
     /// Carries out an effect; whether its conditions held.
     fn write(&mut self, effect: Effect) -> bool {
+        if !self.holds(&effect) {
+            return false;
+        }
         match effect {
             Effect::Event { note, .. } => self.log.push(format!("event {}: {}", note.reason, note.message)),
             Effect::Healed { kind, cause } => self.log.push(format!("healed {kind}, {}", cause.as_str())),
-            Effect::Apply { object, .. } => return self.apply(object),
-            Effect::Patch { key, resource_version, patch } => {
-                return self.merge(&key, &resource_version, &patch, "patch");
+            Effect::Apply { object, .. } => self.apply(object),
+            Effect::Patch { key, patch, .. } => self.merge(&key, &patch, "patch"),
+            Effect::Status { key, status, .. } => {
+                self.merge(&key, &json!({ "status": status }), "status");
             }
-            Effect::Status { key, resource_version, status } => {
-                return self.merge(&key, &resource_version, &json!({ "status": status }), "status");
-            }
-            Effect::Delete { key, resource_version, .. } => {
-                let found = self.objects.get(&key).and_then(|object| meta_str(object, "resourceVersion"));
-                if found != Some(resource_version.as_str()) {
-                    return false;
-                }
+            Effect::Delete { key, .. } => {
                 self.log.push(format!("delete {} {}", key.gvk.kind, key.name));
                 self.objects.remove(&key);
             }
             Effect::Create { mut object } => {
                 let key = ObjectKey::of(&object).expect("a name");
                 assert_eq!(key.gvk.kind, "ControllerRevision", "children are applied");
-                if self.objects.contains_key(&key) {
-                    return false;
-                }
                 self.log.push(format!("create {} {}", key.gvk.kind, key.name));
                 object["metadata"]["uid"] = json!(format!("uid-of-{}", key.name));
                 self.store(&key, object);
@@ -380,25 +415,19 @@ impl World {
         true
     }
 
-    fn merge(&mut self, key: &ObjectKey, version: &str, patch: &Value, what: &str) -> bool {
-        let Some(mut object) = self.objects.get(key).cloned() else { return false };
-        if meta_str(&object, "resourceVersion") != Some(version) {
-            return false;
-        }
+    fn merge(&mut self, key: &ObjectKey, patch: &Value, what: &str) {
+        let mut object = Value::clone(&self.objects[key]);
         json_patch::merge(&mut object, patch);
         self.log.push(format!("{what} {} {}", key.gvk.kind, key.name));
-        self.store(key, object);
-        true
+        // The API server gives an object that a patch leaves as it is no new version.
+        if object != *self.objects[key] {
+            self.store(key, object);
+        }
     }
 
-    fn apply(&mut self, mut body: Value) -> bool {
+    fn apply(&mut self, mut body: Value) {
         let key = ObjectKey::of(&body).expect("a name");
         let found = self.objects.get(&key).cloned();
-        if found.as_ref().and_then(|found| meta_str(found, "resourceVersion"))
-            != meta_str(&body, "resourceVersion")
-        {
-            return false;
-        }
         let mut managers = vec![json!({"manager": meta::APPLY_MANAGER, "operation": "Apply"})];
         if let Some(found) = &found {
             let listed = found["metadata"]["managedFields"].as_array().into_iter().flatten();
@@ -406,6 +435,9 @@ impl World {
             // What another manager owns stays.
             if body["spec"]["replicas"].is_null() && !found["spec"]["replicas"].is_null() {
                 body["spec"]["replicas"] = found["spec"]["replicas"].clone();
+            }
+            if let Some(kept) = annotation(found, meta::FORMER_SIDE_KEPT) {
+                body["metadata"]["annotations"][meta::FORMER_SIDE_KEPT] = json!(kept);
             }
         }
         body["metadata"]["managedFields"] = json!(managers);
@@ -419,7 +451,6 @@ impl World {
         }
         self.log.push(format!("apply {} {}", key.gvk.kind, key.name));
         self.store(&key, body);
-        true
     }
 
     pub fn wait(&mut self, seconds: i64) {
