@@ -1,6 +1,9 @@
 mod certificates;
 mod explored;
+mod faults;
+mod fingerprint;
 mod history;
+mod invariants;
 mod phases;
 mod routes;
 mod scenarios;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::faults::Fault;
 use crate::api::kong::{self, labels};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
@@ -58,6 +59,8 @@ pub struct World {
     pub withholds: bool,
     /// The routes that the pods of the live side and of the preview hold.
     pub routes: [&'static [&'static str]; 2],
+    /// The rule that the controller goes without.
+    pub fault: Option<Fault>,
     /// What the controller did, as lines.
     pub log: Vec<String>,
 }
@@ -104,6 +107,7 @@ impl World {
             flavor: "traditional_compatible",
             withholds: false,
             routes: [&[], &[]],
+            fault: None,
             log: Vec::new(),
         };
         let key = data_plane();
@@ -178,6 +182,15 @@ impl World {
 
     pub fn delete(&mut self, kind: &str, name: &str) {
         self.objects.retain(|key, _| key.gvk.kind != kind || key.name != name);
+    }
+
+    /// What a person writes into a child, as `kubectl edit` does.
+    pub fn edit_by_hand(&mut self, kind: &str, name: &str, patch: &Value) {
+        let found = self.objects.iter().find(|(key, _)| key.gvk.kind == kind && key.name == name);
+        let (key, mut object) = found.map(|(key, found)| (key.clone(), Value::clone(found))).unwrap();
+        json_patch::merge(&mut object, patch);
+        bump(&mut object);
+        self.store(&key, object);
     }
 
     /// Lets all Deployments get their pods.
@@ -301,9 +314,10 @@ impl World {
             (BTreeMap::new(), BTreeMap::new(), BTreeMap::<PodRequest, PodAnswer>::new());
         let mut certificate = None;
         let mut withheld = BTreeSet::new();
+        let object = self.fault.map_or_else(|| self.get().clone(), |fault| fault.read(self.get()));
         loop {
             let input = ReconcileInput {
-                object: self.get(),
+                object: &object,
                 found: &found,
                 withheld: &withheld,
                 listed: &listed,
@@ -314,7 +328,13 @@ impl World {
             steps += 1;
             match (RECONCILER.reconcile)(&input) {
                 ReconcileStep::Await(_) => return (None, steps),
-                ReconcileStep::Write(effects) => return (Some(effects), steps),
+                ReconcileStep::Write(effects) => {
+                    let effects = match self.fault {
+                        Some(fault) => fault.written(self, effects),
+                        None => effects,
+                    };
+                    return (Some(effects), steps);
+                }
                 ReconcileStep::Certify(request) => {
                     steps -= 1;
                     let name = request.secret["metadata"]["name"].as_str().unwrap();
@@ -373,6 +393,12 @@ impl World {
 
     /// Whether the conditions of an effect hold now.
     pub fn holds(&self, effect: &Effect) -> bool {
+        if self.fault == Some(Fault::UnconditionalWrites) {
+            return match effect {
+                Effect::Patch { key, .. } | Effect::Status { key, .. } => self.objects.contains_key(key),
+                _ => true,
+            };
+        }
         let version =
             |key: &ObjectKey| self.objects.get(key).and_then(|found| meta_str(found, "resourceVersion"));
         match effect {

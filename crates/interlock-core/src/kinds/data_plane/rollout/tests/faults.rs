@@ -1,0 +1,155 @@
+//! Rules of self-healing and of the commit (`rollout` module, design section 6.2), switched off one at a time: what a
+//! controller without the rule would read or write.
+
+use serde_json::{Value, json};
+
+use super::scenarios::INGRESS;
+use super::world::{World, data_plane, selected};
+use crate::api::kong::labels;
+use crate::api::meta;
+use crate::api::object::{ObjectKey, meta_str};
+use crate::api::stamp::SpecHash;
+use crate::effect::{Effect, Propagation};
+use crate::kinds::data_plane::live_spec;
+use crate::kinds::data_plane::rollout::side::Colour;
+
+/// A rule that is switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The live side is healed from the written spec, and not from the last-applied one.
+    HealsFromWrittenSpec,
+    /// The traffic is given to the new side before the commit.
+    TrafficBeforeCommit,
+    /// The live Service follows the commit even where the live side has no pods.
+    TrafficWithoutPods,
+    /// A decision on pods that are gone since is carried out.
+    NoFence,
+    /// Writes do not name the version that they were decided on.
+    UnconditionalWrites,
+    /// The former side stops with the commit, and not after the grace period.
+    FormerSideStops,
+    /// The older of two live Deployments wins, and not the committed one.
+    OlderSideWins,
+    /// The autoscaler follows the preview.
+    AutoscalerOfPreview,
+    /// The disruption budget follows the preview.
+    BudgetOfPreview,
+}
+
+impl Fault {
+    /// The object that such a controller decides on.
+    pub fn read(self, object: &Value) -> Value {
+        let mut object = object.clone();
+        let Some(text) = object["metadata"]["annotations"][meta::LAST_APPLIED_SPEC].as_str() else {
+            return object;
+        };
+        if self == Self::HealsFromWrittenSpec {
+            let mut stamp: Value = serde_json::from_str(text).unwrap();
+            stamp["spec"] = live_spec::after(None, &object["spec"]);
+            stamp["hash"] = json!(SpecHash::of(&stamp["spec"].to_string()));
+            object["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(stamp.to_string());
+        }
+        object
+    }
+
+    /// What it writes, of what the real one decided.
+    pub fn written(self, world: &World, mut effects: Vec<Effect>) -> Vec<Effect> {
+        let stamp = world.stamp();
+        let committed = stamp["selector"].as_str().unwrap_or_default().to_owned();
+        let [live, other] = sides(&committed);
+        let makes = |colour: Colour| {
+            let name = format!("dataplane-edge-{}", colour.as_str());
+            move |effect: &Effect| match effect {
+                Effect::Apply { object, .. } => {
+                    object["kind"] == "Deployment" && meta_str(object, "name") == Some(&name)
+                }
+                _ => false,
+            }
+        };
+        match self {
+            Self::HealsFromWrittenSpec | Self::UnconditionalWrites => {}
+            Self::TrafficBeforeCommit => {
+                if let Some(at) = effects.iter().position(|effect| commits(effect, &committed)) {
+                    effects.splice(at..at, traffic(world, other));
+                }
+            }
+            Self::TrafficWithoutPods => {
+                effects.retain(|effect| !is_fence(effect));
+                if let Some(at) = effects.iter().position(makes(live)) {
+                    effects.splice(at..at, traffic(world, live));
+                }
+            }
+            Self::NoFence => effects.retain(|effect| !is_fence(effect)),
+            Self::FormerSideStops => {
+                for patch in effects.iter_mut().filter_map(set_aside) {
+                    patch["spec"] = json!({"replicas": 0});
+                }
+            }
+            Self::OlderSideWins => {
+                if effects.iter_mut().any(|effect| set_aside(effect).is_some()) {
+                    effects.extend(deletion(world, live));
+                }
+            }
+            Self::AutoscalerOfPreview => {
+                let name = format!("dataplane-edge-{}", other.as_str());
+                let patch = json!({"spec": {"scaleTargetRef": {"name": name}}});
+                if effects.iter().any(makes(other)) {
+                    effects.extend(patched(world, "HorizontalPodAutoscaler", "edge", patch));
+                }
+            }
+            Self::BudgetOfPreview => {
+                let labels = json!({labels::SELECTOR: other.selector("u-1")});
+                let patch = json!({"spec": {"selector": {"matchLabels": labels}}});
+                if effects.iter().any(makes(other)) {
+                    effects.extend(patched(world, "PodDisruptionBudget", "edge", patch));
+                }
+            }
+        }
+        effects
+    }
+}
+
+/// The committed side and the other.
+fn sides(committed: &str) -> [Colour; 2] {
+    match committed == Colour::Green.selector("u-1") {
+        true => [Colour::Green, Colour::Blue],
+        false => [Colour::Blue, Colour::Green],
+    }
+}
+
+fn commits(effect: &Effect, committed: &str) -> bool {
+    let Effect::Patch { key, patch, .. } = effect else { return false };
+    let stamp = &patch["metadata"]["annotations"][meta::LAST_APPLIED_SPEC];
+    *key == data_plane() && stamp.as_str().is_some_and(|stamp| !stamp.contains(committed))
+}
+
+fn is_fence(effect: &Effect) -> bool {
+    matches!(effect, Effect::Patch { patch, .. }
+        if !patch["metadata"]["annotations"][meta::FORMER_SIDE_KEPT].is_null())
+}
+
+fn set_aside(effect: &mut Effect) -> Option<&mut Value> {
+    let Effect::Patch { key, patch, .. } = effect else { return None };
+    let is_label = patch["metadata"]["labels"][labels::DEPLOYMENT_STATE].is_string();
+    (key.gvk.kind == "Deployment" && is_label).then_some(patch)
+}
+
+fn traffic(world: &World, to: Colour) -> Option<Effect> {
+    let selector = to.selector("u-1");
+    let service = world.child("Service", INGRESS).filter(|service| selected(service) != selector)?;
+    let patch = json!({"spec": {"selector": {labels::SELECTOR: selector}}});
+    patched(world, "Service", meta_str(service, "name")?, patch)
+}
+
+fn deletion(world: &World, colour: Colour) -> Option<Effect> {
+    let found = world.child("Deployment", &format!("dataplane-edge-{}", colour.as_str()))?;
+    let resource_version = meta_str(found, "resourceVersion")?.to_owned();
+    let key = ObjectKey::of(found)?;
+    Some(Effect::Delete { key, uid: String::new(), resource_version, propagation: Propagation::Background })
+}
+
+fn patched(world: &World, kind: &str, name: &str, patch: Value) -> Option<Effect> {
+    let found = world.child(kind, name)?;
+    let resource_version = meta_str(found, "resourceVersion")?.to_owned();
+    Some(Effect::Patch { key: ObjectKey::of(found)?, resource_version, patch })
+}

@@ -1,0 +1,114 @@
+//! What holds in every state of a rollout, and in those at rest.
+
+use serde_json::Value;
+
+use super::explored::{CHILDREN, State};
+use super::scenarios::{BLUE, GREEN, INGRESS};
+use super::world::{World, selected};
+use crate::api::kong::labels;
+
+/// The harm that a change did to the live side, which every state guards.
+pub fn check(before: &State, after: &State) -> Result<(), &'static str> {
+    let stamp = after.world.stamp();
+    let Some(committed) = stamp["selector"].as_str() else { return Ok(()) };
+    // What a person has just broken is not the controller's doing.
+    let by_hand = after.harmed.is_some();
+    match deployment(&after.world, committed) {
+        Some(_) if by_hand => {}
+        Some(live) if image(live) != recorded_image(&stamp) => {
+            return Err("the live Deployment is not made from the recorded spec");
+        }
+        Some(live) if live["spec"]["replicas"] == 0 => return Err("the live Deployment has no pods"),
+        None if !by_hand && deployment(&before.world, committed).is_some() => {
+            return Err("the live Deployment was deleted by the controller");
+        }
+        _ => {}
+    }
+    if !by_hand && has_traffic(&before.world) && after.world.child("Service", INGRESS).is_some() {
+        if !has_traffic(&after.world) {
+            return Err("the live Service selects nothing");
+        }
+    }
+    if by_hand {
+        return Ok(());
+    }
+    // Whatever leads to one side is given to the other only when that is committed.
+    let moved = POINTERS.iter().any(|pointer| {
+        let (from, to) = (pointer(&before.world), pointer(&after.world));
+        from.is_some() && to.is_some() && from != to && to.as_deref() != Some(committed)
+    });
+    match moved {
+        true => Err("a child of the live side is given to the side that is not committed"),
+        false => Ok(()),
+    }
+}
+
+/// What points at one side: the Services of the live side, its disruption budget and its autoscaler. Each as the
+/// selector of that side.
+const POINTERS: [fn(&World) -> Option<String>; 4] = [
+    |world| world.child("Service", INGRESS).map(|found| selected(found).to_owned()),
+    |world| world.child("Service", "dataplane-admin-edge").map(|found| selected(found).to_owned()),
+    |world| {
+        let labels = &world.child("PodDisruptionBudget", "edge")?["spec"]["selector"]["matchLabels"];
+        labels[labels::SELECTOR].as_str().map(str::to_owned)
+    },
+    |world| {
+        let target = &world.child("HorizontalPodAutoscaler", "edge")?["spec"]["scaleTargetRef"]["name"];
+        let deployment = world.child("Deployment", target.as_str()?)?;
+        deployment["spec"]["selector"]["matchLabels"][labels::SELECTOR].as_str().map(str::to_owned)
+    },
+];
+
+/// Whether a child that a person deleted or edited is as it shall be again.
+pub fn is_right(world: &World, name: &str) -> bool {
+    let stamp = world.stamp();
+    let committed = stamp["selector"].as_str().unwrap_or_default();
+    if [BLUE, GREEN].contains(&name) {
+        let Some(found) = world.child("Deployment", name) else { return false };
+        let is_live = selector(found) == committed;
+        return !is_live || (image(found) == recorded_image(&stamp) && found["spec"]["replicas"] != 0);
+    }
+    let is_live = !name.ends_with("-preview");
+    match CHILDREN.iter().find_map(|(kind, child)| world.child(kind, name).filter(|_| *child == name)) {
+        Some(service) => !is_live || selected(service) == committed,
+        None => false,
+    }
+}
+
+/// Whether every child is there, and the live side is the committed one. A preview that waits for a promotion has
+/// pods, and one with nothing staged has none.
+pub fn is_whole(world: &World) -> bool {
+    let preview = [BLUE, GREEN].into_iter().find_map(|name| {
+        let found = world.child("Deployment", name)?;
+        (selector(found) != world.stamp()["selector"].as_str()?).then_some(found)
+    });
+    let waits = world.rolled_out() == "AwaitingPromotion";
+    CHILDREN.iter().all(|(_, name)| is_right(world, name))
+        && has_traffic(world)
+        && preview.is_some_and(|preview| (preview["spec"]["replicas"] != 0) == waits)
+}
+
+fn deployment<'w>(world: &'w World, side: &str) -> Option<&'w Value> {
+    [BLUE, GREEN]
+        .iter()
+        .find_map(|name| world.child("Deployment", name).filter(|found| selector(found) == side))
+}
+
+fn selector(deployment: &Value) -> &str {
+    deployment["spec"]["selector"]["matchLabels"][labels::SELECTOR].as_str().unwrap_or_default()
+}
+
+fn image(deployment: &Value) -> &Value {
+    &deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+}
+
+fn recorded_image(stamp: &Value) -> &Value {
+    &stamp["spec"]["deployment"]["podTemplateSpec"]["spec"]["containers"][0]["image"]
+}
+
+/// Whether the live Service selects pods.
+fn has_traffic(world: &World) -> bool {
+    let Some(service) = world.child("Service", INGRESS) else { return false };
+    deployment(world, selected(service))
+        .is_some_and(|found| found["status"]["availableReplicas"].as_i64().unwrap_or(0) > 0)
+}
