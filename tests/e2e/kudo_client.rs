@@ -13,15 +13,15 @@ const MYSQL: &str = "mysql-instance";
 const LEDGER: &str = "ledger-instance";
 
 /// The client at work in a namespace.
-struct Kudo<'a> {
+pub struct Kudo<'a> {
     binary: PathBuf,
-    user: Client,
-    ns: Namespace<'a>,
+    pub user: Client,
+    pub ns: Namespace<'a>,
 }
 
 impl<'a> Kudo<'a> {
     /// `None` = skipped: no pods here.
-    fn new(base: &str) -> Option<Self> {
+    pub fn new(base: &str) -> Option<Self> {
         let (cluster, _) = Interlock::shared();
         if !cluster.has_workloads() {
             return None;
@@ -32,8 +32,13 @@ impl<'a> Kudo<'a> {
         Some(Self { binary: peers::kubectl_kudo(), user, ns })
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.user.command(&self.binary, &[arguments, &["-n", self.ns.name()]].concat(), "")
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.run_as(&self.user, arguments)
+    }
+
+    /// The same as another user.
+    pub fn run_as(&self, user: &Client, arguments: &[&str]) -> Output {
+        user.command(&self.binary, &[arguments, &["-n", self.ns.name()]].concat(), "")
     }
 
     /// What is printed of the plans of an Instance.
@@ -80,7 +85,7 @@ fn untimed(printed: &str) -> String {
 }
 
 #[track_caller]
-fn assert_all(text: &str, parts: &[&str]) {
+pub fn assert_all(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }

@@ -30,6 +30,7 @@ mod helm;
 mod hostile_tenant;
 mod installed;
 mod kudo_client;
+mod kudo_commands;
 mod layers;
 mod lifecycle;
 mod limits;
