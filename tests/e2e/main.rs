@@ -31,6 +31,7 @@ mod hostile_tenant;
 mod installed;
 mod kudo_client;
 mod kudo_commands;
+mod kudo_manager;
 mod layers;
 mod lifecycle;
 mod limits;
