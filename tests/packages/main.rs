@@ -14,6 +14,7 @@ use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::values::Values;
 use interlock_core::effect::{Effect, FileRead};
 use interlock_core::engine::advance::advance;
+use interlock_core::engine::config_digest::ConfigDigest;
 use interlock_core::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState, Query};
 use interlock_core::engine::render_cache::Rendered;
 use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
@@ -132,6 +133,7 @@ fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
                 Query::Object(key) | Query::Certainly(key) => {
                     drop(observed.objects.insert(key, Found::Absent))
                 }
+                Query::Digest(key) => drop(observed.digests.insert(key, Ok(ConfigDigest::default()))),
                 Query::Inventory => observed.inventory = Some(ObjectInventory::default()),
                 Query::File(file) => {
                     let content: Arc<[u8]> = Arc::from(b"A=1\n".as_slice());

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use go_template::KeyStore;
-use interlock_core::api::interlock::Account;
+use interlock_core::api::interlock::{Account, Adoption, CountedReferences};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::stamp::VersionRef;
@@ -121,6 +121,12 @@ impl InstanceContext {
                 "packages do nothing in namespace {namespace}, as the Interlock named default does not say as whom: {why}"
             )),
         }
+    }
+
+    /// How plans of a namespace treat objects that no Instance made, and which references of pods count in their
+    /// hash; `None` while the labels of the namespace matter and are not known.
+    pub fn settings(&self, namespace: &str) -> Option<(Adoption, CountedReferences)> {
+        self.store.adoption(namespace).zip(self.store.counted_references(namespace))
     }
 
     /// Whether packages of a namespace may use an OperatorVersion, as last known.

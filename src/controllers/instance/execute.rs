@@ -190,7 +190,7 @@ async fn run(
         }
     };
     // Waits for the settings: it never runs on assumed ones.
-    let Some(adoption) = ctx.store.adoption(&subject.key.namespace) else {
+    let Some((adoption, references)) = ctx.settings(&subject.key.namespace) else {
         return Ok(Flow::End(Action::Retry));
     };
     let started = subject.entries().get(subject.plan()).is_some_and(|entry| entry.uid == subject.plan_uid());
@@ -200,7 +200,7 @@ async fn run(
     if let Err(failure) = keep_spec(ctx, &subject, &spec, progress.is_none()).await {
         return spec_migration::not_kept(ctx, &subject, failure).await;
     }
-    Ok(match Pass::new(ctx, (objects, adoption), subject, &spec, &package, begin).run().await {
+    Ok(match Pass::new(ctx, (objects, adoption, references), subject, &spec, &package, begin).run().await {
         Ended::Finished | Ended::Superseded => Flow::Again,
         Ended::Waiting | Ended::Gone => Flow::End(Action::AwaitChange),
         Ended::Retry => Flow::End(Action::Retry),

@@ -86,8 +86,9 @@ impl SettingsContext {
         let rules = self.store.set_rules(settings.rules);
         let accounts = self.store.set_accounts(settings.accounts);
         let adoptions = self.store.set_adoptions(settings.adoptions);
-        if rules || accounts || adoptions {
-            tracing::info!(rules, accounts, adoptions, "the settings have changed");
+        let hashes = self.store.set_dependencies_hashes(settings.dependencies_hashes);
+        if rules || accounts || adoptions || hashes {
+            tracing::info!(rules, accounts, adoptions, hashes, "the settings have changed");
             let queue = self.queue.iter();
             queue.for_each(|queue| self.store.to_reconcile().into_iter().for_each(|key| queue.add(key)));
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use interlock_core::api::interlock::{Account, Adoption, Labels};
+use interlock_core::api::interlock::{Account, Adoption, CountedReferences, Labels};
 use interlock_core::api::object::{NamespacedName, ObjectKey};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
@@ -74,6 +74,13 @@ impl Store {
     pub fn adoption(&self, namespace: &str) -> Option<Adoption> {
         let tables = self.read();
         tables.adoptions.within(tables.labels.get(namespace))
+    }
+
+    /// The references of pod templates that count in their hash in a namespace; `None` while its labels
+    /// matter and are not known.
+    pub fn counted_references(&self, namespace: &str) -> Option<CountedReferences> {
+        let tables = self.read();
+        tables.dependencies_hashes.within(tables.labels.get(namespace))
     }
 
     /// The cached Instance.

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use interlock_core::api::interlock::{Accounts, Adoptions, Rules};
+use interlock_core::api::interlock::{Accounts, Adoptions, DependenciesHashes, Rules};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::kinds::data_plane::flavor::deferred::DeferredChecks;
@@ -302,6 +302,14 @@ impl Store {
         let mut tables = self.write();
         let new = tables.adoptions != adoptions;
         tables.adoptions = adoptions;
+        new
+    }
+
+    /// Sets what counts in the hashes of pods' dependencies; returns whether that changed.
+    pub fn set_dependencies_hashes(&self, hashes: DependenciesHashes) -> bool {
+        let mut tables = self.write();
+        let new = tables.dependencies_hashes != hashes;
+        tables.dependencies_hashes = hashes;
         new
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use interlock_core::api::interlock::{Accounts, Adoptions, Labels, Rules};
+use interlock_core::api::interlock::{Accounts, Adoptions, DependenciesHashes, Labels, Rules};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::kinds::data_plane::flavor::inventory::GatewayInventory;
@@ -65,6 +65,7 @@ pub(super) struct Tables {
     pub rules: Rules,
     pub accounts: Accounts,
     pub adoptions: Adoptions,
+    pub dependencies_hashes: DependenciesHashes,
     /// The data of the rules about flavors.
     pub flavors: GatewayInventory,
     /// Whether the policy checks who may override them.
@@ -127,6 +128,7 @@ impl Tables {
             rules: Rules::default(),
             accounts: Accounts::default(),
             adoptions: Adoptions::default(),
+            dependencies_hashes: DependenciesHashes::default(),
             flavors: GatewayInventory::default(),
             overrides: GuardState::default(),
         }

@@ -44,6 +44,10 @@ pub const LAST_APPLIED_CONFIGURATION: &str = "kudo.dev/last-applied-configuratio
 pub const PIPE_POD: &str = "kudo.dev/pipepod";
 /// Annotation on pod templates: `OperatorVersion.spec.version`.
 pub const OPERATOR_VERSION: &str = "kudo.dev/operator-version";
+/// Annotation on pod templates: what the ConfigMaps and Secrets that they use hash to.
+pub const DEPENDENCIES_HASH: &str = "kudo.dev/dependencies-hash";
+/// Annotation on a ConfigMap or Secret: it does not count in [`DEPENDENCIES_HASH`].
+pub const SKIP_HASH_CALCULATION: &str = "kudo.dev/skip-hash-calculation";
 /// Annotation: the object is never deleted by Interlock.
 pub const KEEP: &str = "interlock.dev/keep";
 /// Annotation on an object that no Instance made: the Instance that it is handed over to, by name;

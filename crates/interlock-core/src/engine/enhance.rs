@@ -101,7 +101,8 @@ fn annotations(context: &TaskContext<'_>, gvk: &Gvk, object: &mut Value) -> Resu
     set_entries(object, &["metadata", "annotations"], &annotations)
 }
 
-fn pod_templates(gvk: &Gvk) -> impl Iterator<Item = &'static [&'static str]> {
+/// Paths of the pod templates of a kind.
+pub(super) fn pod_templates(gvk: &Gvk) -> impl Iterator<Item = &'static [&'static str]> {
     let matches = |(group, kind, _): &&(&str, &str, &[&str])| {
         (*group == "*" || *group == gvk.group) && *kind == gvk.kind
     };
@@ -110,7 +111,11 @@ fn pod_templates(gvk: &Gvk) -> impl Iterator<Item = &'static [&'static str]> {
 
 /// Sets entries of the map at a path, and adds missing maps on the way. A value that is not a map
 /// ends the run here: the API server would reject it on every retry.
-fn set_entries(object: &mut Value, path: &[&str], entries: &[(&str, &str)]) -> Result<(), NotAMap> {
+pub(super) fn set_entries(
+    object: &mut Value,
+    path: &[&str],
+    entries: &[(&str, &str)],
+) -> Result<(), NotAMap> {
     let map = map_at(object, path)?;
     map.extend(entries.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))));
     Ok(())

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::api::interlock::Adoption;
+use super::config_digest::ConfigDigest;
+use crate::api::interlock::{Adoption, CountedReferences};
 use crate::api::inventory::ObjectInventory;
 use crate::api::kudo::{HeldObject, PlanStatus};
 use crate::api::object::{Gvk, ObjectKey};
@@ -57,6 +58,10 @@ pub struct Observed {
     pub failures: BTreeMap<ObjectKey, ApiFailure>,
     /// Files of Pods that were read.
     pub files: BTreeMap<PodFile, FileRead>,
+    /// Digests of ConfigMaps and Secrets that pods use, or why they could not be read.
+    pub digests: BTreeMap<ObjectKey, Result<ConfigDigest, ApiFailure>>,
+    /// The references of pod templates that count in their hash.
+    pub references: CountedReferences,
     /// Current time and time limits.
     pub limits: RunLimits,
     /// Whether tasks write objects that no Instance made.
@@ -79,6 +84,9 @@ pub enum Query {
     /// An object whose absence ends a task: where a cache lacks it, the API server is queried, as a
     /// task that trusts a stale cache would leave it alive.
     Certainly(ObjectKey),
+    /// The digest of a ConfigMap or Secret that pods use. It is read as the package's account where the
+    /// Instance did not make it, and not kept.
+    Digest(ObjectKey),
     /// A file of a Pod.
     File(PodFile),
     /// The inventory of the Instance.

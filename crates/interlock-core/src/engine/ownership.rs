@@ -6,9 +6,11 @@ use serde_json::Value;
 
 use super::lookup::TaskObject;
 use super::render::TaskContext;
-use crate::api::object::{Gvk, meta_str};
+use crate::api::object::{Gvk, ObjectKey, meta_str};
+use crate::effect::Effect;
 
-/// State shared by the tasks of one call: the writer of each object, and the kinds being defined.
+/// State shared by the tasks of one call: the owner of each object, what is being written, and the kinds being
+/// defined.
 ///
 /// An object that several unfinished tasks name belongs to the first of them, in plan order, until
 /// that task is done: otherwise concurrent tasks would undo each other's writes for ever.
@@ -17,6 +19,8 @@ pub struct TaskOwners {
     owners: BTreeMap<TaskObject, String>,
     /// Group and kind that a CustomResourceDefinition among the objects of this call defines.
     defined: BTreeSet<(String, String)>,
+    /// The task that writes an object now.
+    writers: BTreeMap<ObjectKey, String>,
 }
 
 impl TaskOwners {
@@ -42,6 +46,16 @@ impl TaskOwners {
             let spec = &object["spec"];
             self.defined.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
         }
+    }
+
+    /// Records the writes of a task.
+    pub fn record(&mut self, context: &TaskContext<'_>, writes: &[Effect]) {
+        self.writers.extend(writes.iter().filter_map(Effect::key).map(|key| (key, context.path())));
+    }
+
+    /// The task that writes an object in this call: what is known of the object is about to change.
+    pub fn writer(&self, key: &ObjectKey) -> Option<&str> {
+        self.writers.get(key).map(String::as_str)
     }
 
     /// Releases the objects of a task that is done.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::api::interlock::Adoption;
+use interlock_core::api::interlock::{Adoption, CountedReferences};
 use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::kudo::{ExecutionStatus, HeldObject};
 use interlock_core::api::meta;
@@ -124,10 +124,10 @@ impl From<ApiFailure> for Stop {
 
 impl<'a> Pass<'a> {
     /// A pass of the execution that `planExecution` names, on this spec and package; its effects use
-    /// `objects`, and treat objects that no Instance made as `adoption` says.
+    /// `objects`, treat objects that no Instance made as `adoption` says, and count these references of pods.
     pub fn new(
         ctx: &'a InstanceContext,
-        (objects, adoption): (Executor, Adoption),
+        (objects, adoption, references): (Executor, Adoption, CountedReferences),
         subject: InstanceView,
         spec: &'a Applied<'static>,
         package: &'a Arc<Package>,
@@ -156,8 +156,9 @@ impl<'a> Pass<'a> {
         let limits = limits(&subject, package, started);
         let dependencies = if started { None } else { ctx.dependencies(package, &plan) };
         let adopts = plan_intent::adopts(ctx, &subject, &uid);
+        let adopted = adopts.clone();
         let observed =
-            Observed { limits, adoption, dependencies, adopts: adopts.clone(), ..Observed::default() };
+            Observed { limits, adoption, references, dependencies, adopts: adopted, ..Observed::default() };
         let watch_state = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
         Self {
             ctx,

@@ -35,6 +35,10 @@ impl Projection {
                 self.0.kinds.insert(gvk.clone(), served);
             }
             Query::Inventory => self.0.inventory.clone_from(&observed.inventory),
+            Query::Digest(key) => {
+                let digest = observed.digests.get(key).map(|digest| (key.clone(), digest.clone()));
+                self.0.digests.extend(digest);
+            }
             Query::File(file) => {
                 let read = observed.files.get(file).map(|read| (file.clone(), read.clone()));
                 self.0.files.extend(read);

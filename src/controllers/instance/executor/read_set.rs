@@ -2,15 +2,18 @@
 //! current.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
+use interlock_core::engine::config_digest::{ConfigDigest, ConfigKind};
 use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
 use interlock_core::engine::run::InstanceId;
 use interlock_core::kinds::instance::change::wake_ups;
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -127,10 +130,44 @@ impl<'a> ReadSet<'a> {
                 }
                 Query::Object(key) => self.look_at(key, false).await,
                 Query::Certainly(key) => self.look_at(key, true).await,
+                Query::Digest(key) => {
+                    let digest = self.digest(key).await;
+                    self.observed.digests.insert(key.clone(), digest);
+                }
                 Query::File(file) => self.read_file(file).await,
                 // The pass keeps it.
                 Query::Inventory => {}
             }
+        }
+    }
+
+    /// The digest of a ConfigMap or Secret. One that the Instance did not make is read as the account of the
+    /// package, which may have to be refused: the digest is shown in the pod template.
+    async fn digest(&self, key: &ObjectKey) -> Result<ConfigDigest, ApiFailure> {
+        let Some(kind) = ConfigKind::of(&key.gvk) else { return Ok(ConfigDigest::default()) };
+        let object = match self.made(key).await {
+            Some(object) => object,
+            None => match self.objects.get(key).await? {
+                Some(object) => object,
+                None => return Ok(ConfigDigest::default()),
+            },
+        };
+        // Its cost depends on the object.
+        let digest =
+            self.ctx.pool.run(&self.instance.namespace, move |_| ConfigDigest::of_live(kind, &object));
+        digest.await.map_err(|why| local(why.to_string()))
+    }
+
+    /// An object as it is stored, if this Instance made it.
+    async fn made(&self, key: &ObjectKey) -> Option<Arc<Value>> {
+        let watching = self.ctx.watched_soon(&key.gvk).await?;
+        match self.ctx.store.get_child(key) {
+            Child::Kept(object) if watching.whole => {
+                let uid = self.ctx.store.uid_of(&self.instance)?;
+                let made = wake_ups::owner_uids(&object).any(|owner| owner == uid);
+                made.then_some(object)
+            }
+            _ => None,
         }
     }
 

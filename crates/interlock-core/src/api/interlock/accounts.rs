@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SettingProblem;
+use super::dependencies_hash::DependenciesHashSetting;
 use super::existing::ExistingObjectsSetting;
 use super::selector::{BadSelector, Labels, NAME_LABEL, NamespaceSelector};
 use crate::api::object::NamespacedName;
@@ -24,6 +25,12 @@ pub struct InstancesSetting {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub existing_objects: Vec<ExistingObjectsSetting>,
+    /// What counts in the annotation `kudo.dev/dependencies-hash` of pod templates, by namespace of
+    /// the Instance. The first setting that selects a namespace holds; where none does, it is what
+    /// KUDO counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    pub dependencies_hash: Vec<DependenciesHashSetting>,
 }
 
 /// The service account that packages act as in some namespaces.

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SettingProblem;
-use super::selector::{Labels, NamespaceSelector};
+use super::by_namespace::ByNamespace;
+use super::selector::NamespaceSelector;
 
 /// What becomes of objects that exist and that no Instance made, in some namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,47 +48,24 @@ impl Adoption {
 }
 
 /// Namespaces where packages write objects that no Instance made; by default none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Adoptions(Vec<(NamespaceSelector, Adoption)>);
+pub type Adoptions = ByNamespace<Adoption>;
 
 impl Adoptions {
-    /// Reads `spec.instances.existingObjects`. An invalid setting selects nothing and is reported;
-    /// the others apply.
-    pub fn read(settings: &[ExistingObjectsSetting]) -> (Self, Vec<SettingProblem>) {
-        let (mut adoptions, mut problems) = (Vec::new(), Vec::new());
-        for (i, setting) in settings.iter().enumerate() {
-            match setting.read() {
-                Ok(adoption) => adoptions.push(adoption),
-                Err((field, problem)) => problems.push(SettingProblem {
-                    field: format!("spec.instances.existingObjects[{i}].{field}"),
-                    problem,
-                }),
-            }
-        }
-        (Self(adoptions), problems)
-    }
-
-    /// The setting for a namespace with these labels; `None` while they are unknown and matter.
-    pub fn within(&self, labels: Option<&Labels>) -> Option<Adoption> {
-        if self.0.is_empty() {
-            return Some(Adoption::Deny);
-        }
-        let labels = labels?;
-        let found = self.0.iter().find(|(selector, _)| selector.selects(labels));
-        Some(found.map_or(Adoption::Deny, |(_, adoption)| *adoption))
+    /// Reads `spec.instances.existingObjects`.
+    pub fn of(settings: &[ExistingObjectsSetting]) -> (Self, Vec<SettingProblem>) {
+        Self::read("existingObjects", settings.iter().map(ExistingObjectsSetting::read))
     }
 }
 
 impl ExistingObjectsSetting {
     fn read(&self) -> Result<(NamespaceSelector, Adoption), (String, String)> {
-        let Some(adoption) = Adoption::of(&self.adoption) else {
-            let problem = format!("{:?} is no way to treat them; write Deny or Allow", self.adoption);
-            return Err(("adoption".to_owned(), problem));
-        };
         let selector = self.namespace_selector.clone().unwrap_or_default();
-        match selector.check() {
-            Ok(()) => Ok((selector, adoption)),
-            Err(wrong) => Err((format!("namespaceSelector.{}", wrong.field), wrong.problem)),
+        match Adoption::of(&self.adoption) {
+            Some(adoption) => Ok((selector, adoption)),
+            None => {
+                let problem = format!("{:?} is no way to treat them; write Deny or Allow", self.adoption);
+                Err(("adoption".to_owned(), problem))
+            }
         }
     }
 }
@@ -98,10 +76,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::api::interlock::Labels;
 
     fn adoptions(value: Value) -> (Adoptions, Vec<SettingProblem>) {
         let settings: Vec<ExistingObjectsSetting> = serde_json::from_value(value).unwrap();
-        Adoptions::read(&settings)
+        Adoptions::of(&settings)
     }
 
     fn tier(tier: &str) -> Value {

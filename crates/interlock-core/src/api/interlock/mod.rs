@@ -11,12 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod accounts;
+mod by_namespace;
+pub mod dependencies_hash;
 pub mod existing;
 mod problem;
 pub mod rules;
 pub mod selector;
 
 pub use accounts::{Account, Accounts, InstancesSetting, ServiceAccountSetting};
+pub use by_namespace::ByNamespace;
+pub use dependencies_hash::{CountedReferences, DependenciesHashSetting, DependenciesHashes};
 pub use existing::{Adoption, Adoptions, ExistingObjectsSetting};
 pub use problem::SettingProblem;
 pub use rules::{Actions, RuleAction, RuleSetting, Rules};
@@ -130,6 +134,8 @@ pub struct Settings {
     pub accounts: Accounts,
     /// Namespaces where packages write objects that no Instance made.
     pub adoptions: Adoptions,
+    /// What counts in the hashes of pods' dependencies, by namespace.
+    pub dependencies_hashes: DependenciesHashes,
     /// Settings that are ignored.
     pub problems: Vec<SettingProblem>,
 }
@@ -163,9 +169,11 @@ impl Settings {
         let instances = spec.instances.clone().unwrap_or_default();
         let (accounts, wrong) = Accounts::read(&instances.service_accounts);
         problems.extend(wrong);
-        let (adoptions, wrong) = Adoptions::read(&instances.existing_objects);
+        let (adoptions, wrong) = Adoptions::of(&instances.existing_objects);
         problems.extend(wrong);
-        Self { modes, rules, accounts, adoptions, problems }
+        let (dependencies_hashes, wrong) = DependenciesHashes::of(&instances.dependencies_hash);
+        problems.extend(wrong);
+        Self { modes, rules, accounts, adoptions, dependencies_hashes, problems }
     }
 }
 

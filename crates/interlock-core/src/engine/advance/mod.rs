@@ -334,14 +334,17 @@ impl Walk<'_> {
             let message = format!("{PREFIX}fatal error: {namespace}/{name} failed in {path}: {cause}");
             TaskEnd::Over(End { reason, message, on_plan: false, held_by })
         };
-        task.advance(context, self.observed, &mut self.owners).map_err(|error| match error {
-            TaskError::Transient(error) => TaskEnd::Retry(FailureKind::Transient, error),
-            TaskError::Interrupted(error) => TaskEnd::Retry(FailureKind::Interrupted, error),
-            TaskError::Refused(error) => TaskEnd::Retry(FailureKind::Refused, error),
-            TaskError::Build(error) => build(&error),
-            TaskError::Fatal { reason, cause } => over(reason, cause, BTreeSet::new()),
-            TaskError::Held { objects, cause } => over(reason::NOT_ADOPTED, cause, objects),
-        })
+        let progress =
+            task.advance(context, self.observed, &mut self.owners).map_err(|error| match error {
+                TaskError::Transient(error) => TaskEnd::Retry(FailureKind::Transient, error),
+                TaskError::Interrupted(error) => TaskEnd::Retry(FailureKind::Interrupted, error),
+                TaskError::Refused(error) => TaskEnd::Retry(FailureKind::Refused, error),
+                TaskError::Build(error) => build(&error),
+                TaskError::Fatal { reason, cause } => over(reason, cause, BTreeSet::new()),
+                TaskError::Held { objects, cause } => over(reason::NOT_ADOPTED, cause, objects),
+            })?;
+        self.owners.record(context, &progress.lane);
+        Ok(progress)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::api::kudo::{HeldObject, OperatorVersionSpec};
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::api::values::Values;
 use crate::effect::{ApiFailure, Effect, FileRead, PodFile};
+use crate::engine::config_digest::{ConfigDigest, ConfigKind};
 use crate::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState, Query};
 use crate::engine::render_cache::Rendered;
 use crate::engine::run::{InstanceId, Run};
@@ -287,6 +288,11 @@ impl<'a> Process<'a> {
                         Query::Object(key) | Query::Certainly(key) => {
                             observed.failures.remove(key);
                             observed.objects.insert(key.clone(), server.look(key));
+                        }
+                        Query::Digest(key) => {
+                            let kind = ConfigKind::of(&key.gvk).unwrap();
+                            let digest = server.objects.get(key).map(|o| ConfigDigest::of_live(kind, o));
+                            observed.digests.insert(key.clone(), Ok(digest.unwrap_or_default()));
                         }
                         Query::File(file) => drop(observed.files.insert(file.clone(), server.file(file))),
                         Query::Inventory => observed.inventory = Some(self.inventory.clone()),

@@ -11,6 +11,8 @@ use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::Effect;
 use crate::engine::adoption;
 use crate::engine::adoption::{ForeignOwner, Ownership};
+use crate::engine::dependencies_hash;
+use crate::engine::dependencies_hash::Unset;
 use crate::engine::enhance;
 use crate::engine::enhance::WantedObject;
 use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale, reason};
@@ -89,6 +91,17 @@ pub(super) fn advance(
         }
     }
     progress.needs.extend(missing(&wanted, observed));
+    if progress.needs.is_empty() {
+        match dependencies_hash::add(context, &mut wanted, observed, owners) {
+            Ok(()) => {}
+            Err(Unset::Needs(digests)) => progress.needs = digests,
+            Err(Unset::Waits(why)) => {
+                progress.waiting.push(why);
+                return Ok(progress);
+            }
+            Err(Unset::Failed(error)) => return Err(error),
+        }
+    }
     if progress.needs.is_empty() {
         add_writes(context, &wanted, observed, &mut progress)?;
     }
