@@ -15,6 +15,7 @@ mod check;
 mod children;
 mod cli;
 mod conditions;
+mod dependencies_hash;
 mod drift;
 mod effects;
 mod existing;
