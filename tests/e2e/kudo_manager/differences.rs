@@ -26,9 +26,6 @@ const CHILD: &str = "a child Instance is an object of its parent like any other"
 
 /// All of them. Each is in the table of `docs/kudo.md`, and has to occur.
 pub const DIFFERENCES: &[Difference] = &[
-    // To be removed with the hash.
-    always("Deployment *[kudo.dev/dependencies-hash]", "the hash is not computed yet"),
-    always("Deployment metadata.annotations[deployment.kubernetes.io/revision]", "no hash, hence no rollout"),
     always("* metadata.annotations[kudo.dev/last-applied-configuration](end)", SAME_TEXT),
     always("* metadata.annotations[kudo.dev/last-applied-configuration]*.creationTimestamp", EMPTY),
     always("* metadata.annotations[kudo.dev/last-applied-configuration]*.status*", EMPTY),

@@ -44,6 +44,11 @@ fn made(ns: &Namespace<'_>) -> BTreeMap<String, (Value, Value)> {
     made
 }
 
+/// Pods that a package made.
+fn pods(ns: &Namespace<'_>) -> BTreeMap<String, (Value, Value)> {
+    made(ns).into_iter().filter(|(key, _)| key.starts_with("pods/")).collect()
+}
+
 /// Waits until Interlock knows an Instance as its own.
 #[track_caller]
 fn await_adopted(scenario: &Scenario<'_>) -> Value {
@@ -135,6 +140,10 @@ fn instances_go_to_interlock_and_back() {
     let process = Interlock::prepare(&cluster, &[]);
     taken_over(&cluster, &mut manager, &[&scenario, &old], &process);
     for scenario in [&mut scenario, &mut old] {
+        let before = pods(&scenario.ns);
+        assert_eq!(scenario.act(Act::Update("NOTE=read-by-no-pod", "update")), "COMPLETE");
+        scenario.settle();
+        assert_eq!(pods(&scenario.ns), before, "no pod is replaced");
         assert_eq!(scenario.act(Act::Update("SIZE=2", "update")), "COMPLETE");
         assert_eq!(scenario.user.get("deployment", &scenario.instance).unwrap()["spec"]["replicas"], 2);
         scenario.settle();
@@ -148,6 +157,10 @@ fn instances_go_to_interlock_and_back() {
     manager.await_asked();
     scenario.settle();
     assert_eq!(made(&scenario.ns), before, "nothing is touched");
+    let before = pods(&scenario.ns);
+    assert_eq!(scenario.act(Act::Update("NOTE=by-kudo", "update")), "COMPLETE");
+    scenario.settle();
+    assert_eq!(pods(&scenario.ns), before, "no pod is replaced");
     assert_eq!(scenario.act(Act::Update("SIZE=3", "update")), "COMPLETE");
     let deployment = scenario.user.get("deployment", &scenario.instance).unwrap();
     assert_eq!(deployment["spec"]["replicas"], 3);
