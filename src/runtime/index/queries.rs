@@ -11,7 +11,7 @@ use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
 use interlock_core::kinds::data_plane::rollout::totals::RolloutTotals;
 use interlock_core::kinds::instance::change::baseline::Baseline;
 use interlock_core::kinds::instance::summary::Totals;
-use interlock_core::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, fact, link};
+use interlock_core::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, INSTANCE, fact, link};
 use interlock_core::package::Package;
 use interlock_core::topology::schema::Side;
 use serde_json::Value;
@@ -196,6 +196,15 @@ impl Store {
             (kept, sick)
         };
         (kept.iter().filter_map(ObjectBody::open).collect(), sick)
+    }
+
+    /// Names of the Instances that an Instance owns.
+    pub fn child_instances(&self, instance: &NamespacedName) -> BTreeSet<String> {
+        let tables = self.read();
+        let made =
+            tables.instance(instance).into_iter().flat_map(|row| row.along(Side::Child, link::MADE_BY));
+        let instances = made.map(|row| row.id()).filter(|id| id.kind == INSTANCE);
+        instances.filter(|id| *id.namespace == *instance.namespace).map(|id| id.name.to_string()).collect()
     }
 
     /// Existing OperatorVersions beyond the size budget.

@@ -3,10 +3,11 @@
 use interlock_core::api::meta;
 use serde_json::{Value, json};
 
+use super::dropped::upgrade;
 use super::{CAP, Ground, packages};
 use crate::support::audit::await_rest;
 use crate::support::cut_off::CutOff;
-use crate::support::instances::idle;
+use crate::support::instances::{await_names, idle};
 use crate::support::{Cluster, Interlock, announce, wait_until};
 
 fn runs(found: &Value) -> Vec<Value> {
@@ -25,6 +26,12 @@ fn parent_and_child_are_deployed_once_whenever_the_process_dies() {
     }
     announce(&format!("parent and child were deployed once over {deaths} deaths"));
     assert!(deaths >= 4, "{deaths}");
+    let mut deaths = 0;
+    while dies_dropping(deaths, &cluster, &way, &process) {
+        deaths += 1;
+    }
+    announce(&format!("a child was dropped over {deaths} deaths"));
+    assert!(deaths >= 3, "{deaths}");
     await_rest(&cluster, "parents and children");
     a_circle_past_admission_ends_the_run(&cluster);
 }
@@ -59,6 +66,39 @@ fn dies(writes: usize, cluster: &Cluster, way: &CutOff, process: &Interlock) -> 
         let runs = runs(found);
         assert_eq!(runs.len(), 1, "after {writes} writes: {runs:#?}");
     }
+    died
+}
+
+/// A parent is upgraded to a version without its child, by a process that gets through this many writes; whether it died.
+fn dies_dropping(writes: usize, cluster: &Cluster, way: &CutOff, process: &Interlock) -> bool {
+    let ground = Ground::new(cluster, "drop", &packages::all());
+    ground.create("web", "web-0.1.0", &json!({}));
+    ground.await_plan("web", "deploy", "COMPLETE");
+    ground.await_plan("web-db", "deploy", "COMPLETE");
+    way.after(writes);
+    upgrade(&ground);
+    let upgraded = |found: &Value| {
+        let observed = found["status"]["observedGeneration"] == found["metadata"]["generation"];
+        observed && idle(found) && found["status"]["planStatus"]["update"]["status"] == "COMPLETE"
+    };
+    let died = wait_until("the child is gone, or the process is cut off", CAP, || {
+        let (web, child) = (ground.get("web"), ground.user.read(&ground.path("web-db")));
+        match (way.is_cut(), upgraded(&web) && child.code == 404) {
+            (true, _) => Ok(true),
+            (false, true) => Ok(false),
+            _ => Err(format!("{web:#} {child}")),
+        }
+    });
+    if died {
+        process.kill();
+        way.mend();
+        process.start();
+        process.await_ready();
+    }
+    way.mend();
+    let web = ground.await_that("web", "it is upgraded", upgraded);
+    assert_eq!(runs(&web).len(), 2, "after {writes} writes: {:#?}", runs(&web));
+    await_names(&ground.user, "instances.kudo.dev", &["instance.kudo.dev/web"]);
     died
 }
 

@@ -10,6 +10,7 @@ use crate::support::interlock::interlock;
 use crate::support::{Interlock, wait_until};
 
 mod crashes;
+mod dropped;
 mod packages;
 
 const CAP: Duration = Duration::from_secs(60);

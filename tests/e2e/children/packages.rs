@@ -1,4 +1,4 @@
-//! `db`, of two versions, and `web`, whose versions install those of `db`.
+//! `db`, of two versions, and `web`, whose first two versions install those of `db`; the third installs nothing.
 
 use serde_json::{Value, json};
 
@@ -65,9 +65,25 @@ fn web(number: &str) -> Value {
     version(&format!("web-{number}"), "web", number, spec)
 }
 
+/// Makes the ConfigMaps `after` and `alone`, and installs nothing.
+fn web_alone(number: &str) -> Value {
+    let change = plan(&["after", "alone"]);
+    let spec = json!({
+        "tasks": [
+            {"name": "after", "kind": "Apply", "spec": {"resources": ["after.yaml"]}},
+            {"name": "alone", "kind": "Apply", "spec": {"resources": ["alone.yaml"]}},
+        ],
+        "plans": {"deploy": change, "update": change},
+        "templates": {"after.yaml": AFTER, "alone.yaml": AFTER.replace("-after", "-alone")},
+    });
+    version(&format!("web-{number}"), "web", number, spec)
+}
+
 /// All of them, as a file.
 pub fn all() -> String {
-    [db("0.1.0"), db("0.2.0"), web("0.1.0"), web("0.2.0")].map(|object| object.to_string()).join("\n---\n")
+    [db("0.1.0"), db("0.2.0"), web("0.1.0"), web("0.2.0"), web_alone("0.3.0")]
+        .map(|object| object.to_string())
+        .join("\n---\n")
 }
 
 /// An OperatorVersion of version 1 that installs others of version 1.

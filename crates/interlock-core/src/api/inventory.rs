@@ -1,12 +1,13 @@
-//! The inventory of an Instance: the objects that each of its plans applies. It is what Interlock knows of objects that a
-//! plan no longer renders.
+//! The inventory of an Instance: the objects that each of its plans applies, and the Instances that its package
+//! installs. It is what Interlock knows of objects that a plan no longer renders, and of children that are not named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::object::{Gvk, meta_str};
+use super::meta;
+use super::object::{Gvk, ObjectKey, meta_str};
 
 /// An object in an inventory; its namespace, if it has one, is that of the Instance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -24,6 +25,16 @@ impl ListedObject {
         Some(Self { gvk: Gvk::of(object)?, name: meta_str(object, "name")?.to_owned() })
     }
 
+    /// A child Instance of this name.
+    pub fn child(name: String) -> Self {
+        Self { gvk: Gvk::new(meta::KUDO_API_VERSION, "Instance"), name }
+    }
+
+    /// Its key in the namespace of its Instance.
+    pub fn within(&self, namespace: &str) -> ObjectKey {
+        ObjectKey { gvk: self.gvk.clone(), namespace: Some(namespace.to_owned()), name: self.name.clone() }
+    }
+
     /// The object as a template that renders nothing else of it.
     pub fn manifest(&self) -> Value {
         json!({"apiVersion": self.gvk.api_version(), "kind": self.gvk.kind, "metadata": {"name": self.name}})
@@ -35,6 +46,10 @@ impl ListedObject {
     }
 }
 
+/// Where an inventory lists child Instances, beside the plans: the plan that makes one and the plan that finds it
+/// dropped may be two.
+pub const CHILDREN: &str = "interlock.dev/children";
+
 /// The objects that plans apply, by plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -44,6 +59,11 @@ impl ObjectInventory {
     /// Whether it lists these objects of a plan.
     pub fn lists(&self, plan: &str, objects: &BTreeSet<ListedObject>) -> bool {
         self.0.get(plan).map_or(objects.is_empty(), |listed| listed.is_superset(objects))
+    }
+
+    /// What it lists of a plan.
+    pub fn of(&self, plan: &str) -> impl Iterator<Item = &ListedObject> {
+        self.0.get(plan).into_iter().flatten()
     }
 
     /// The inventory with these objects of a plan beside those that it lists.
@@ -76,8 +96,7 @@ impl ObjectInventory {
     pub fn stale(&self, plan: &str, rendered: &BTreeSet<ListedObject>) -> Vec<&ListedObject> {
         let others = self.0.iter().filter(|(other, _)| *other != plan).flat_map(|(_, objects)| objects);
         let kept: BTreeSet<_> = others.chain(rendered).map(ListedObject::identity).collect();
-        let listed = self.0.get(plan).into_iter().flatten();
-        listed.filter(|object| !kept.contains(&object.identity())).collect()
+        self.of(plan).filter(|object| !kept.contains(&object.identity())).collect()
     }
 }
 
@@ -108,6 +127,17 @@ mod tests {
             after.replaced("deploy", &objects(&[])).replaced("update", &objects(&[])),
             ObjectInventory::default()
         );
+    }
+
+    #[test]
+    fn a_child_is_no_object_of_a_plan() {
+        let child = ListedObject::child("db".to_owned());
+        assert_eq!(child.within("ns").to_string(), "Instance ns/db");
+        let children = BTreeSet::from([child]);
+        let inventory = ObjectInventory::default().with(CHILDREN, &children).with("deploy", &children);
+        assert_eq!(stale(&inventory, "deploy", &[]), Vec::<String>::new(), "a task makes it as well");
+        let after = inventory.replaced(CHILDREN, &BTreeSet::new());
+        assert_eq!((after.of(CHILDREN).count(), stale(&after, "deploy", &[])), (0, vec!["db".to_owned()]));
     }
 
     #[test]

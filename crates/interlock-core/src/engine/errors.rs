@@ -46,6 +46,8 @@ pub mod reason {
     pub const NOT_ADOPTED: &str = "ObjectNotAdopted";
     /// A Delete task kept an object; ours.
     pub const KEPT: &str = "ObjectKept";
+    /// A child Instance was removed, as the package no longer installs it; ours.
+    pub const CHILD_REMOVED: &str = "ChildRemoved";
 }
 
 /// Why a task of a package is invalid. Texts are KUDO's (`task/task.go: Build`), where KUDO checks

@@ -68,6 +68,8 @@ pub struct Observed {
     pub adoption: Adoption,
     /// What is wrong with the packages that the plan installs; looked up where a run starts.
     pub dependencies: Option<DependencyProblem>,
+    /// Names of the Instances that the Instance owns, as last seen.
+    pub children: BTreeSet<String>,
     /// The inventory of the Instance, once it was read.
     pub inventory: Option<ObjectInventory>,
     /// Such objects that the run takes over, on request.

@@ -8,6 +8,7 @@ pub mod advance;
 pub mod api_warnings;
 pub mod config_digest;
 pub mod dependencies_hash;
+mod children;
 pub mod enhance;
 pub mod errors;
 pub mod health;

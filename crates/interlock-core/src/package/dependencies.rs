@@ -3,7 +3,7 @@
 //! KUDO refuses packages that install each other in a circle, and has no bounds: a hundred tasks that each install a
 //! package with a hundred tasks make ten thousand Instances of one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -57,7 +57,7 @@ pub fn installed_by(task: &Task) -> Option<String> {
 
 /// Operator, application version and version that a task installs.
 fn child(task: &Task) -> Option<[&str; 3]> {
-    let spec = task.spec.as_ref().filter(|_| task.kind.as_deref() == Some(CHILD_KIND))?;
+    let spec = task.spec.as_ref().filter(|_| is_child(task))?;
     let text = |field: fn(&TaskSpec) -> Option<&String>| field(spec).map(String::as_str).unwrap_or_default();
     let child = [
         text(|spec| spec.package.as_ref()),
@@ -69,10 +69,39 @@ fn child(task: &Task) -> Option<[&str; 3]> {
 
 /// Whether a plan reaches a task that makes a child Instance.
 pub fn in_plan(package: &Package, plan: &str) -> bool {
+    tasks_of(package, plan).any(is_child)
+}
+
+/// Name of the child that a task makes for an Instance: its own, where it has one (KUDO `dependencyInstanceName`).
+pub fn child_name(instance: &str, operator: &str, own: Option<&str>) -> String {
+    own.map_or_else(|| format!("{instance}-{operator}"), str::to_owned)
+}
+
+/// Names of the children that the tasks of a plan make for an Instance.
+pub fn children_of_plan(package: &Package, plan: &str, instance: &str) -> BTreeSet<String> {
+    tasks_of(package, plan).filter_map(|task| named_child(task, instance)).collect()
+}
+
+/// Names of the children that any task of a package makes for an Instance, also one that no plan reaches.
+pub fn children(package: &Package, instance: &str) -> BTreeSet<String> {
+    package.spec.tasks.iter().flatten().filter_map(|task| named_child(task, instance)).collect()
+}
+
+fn tasks_of<'p>(package: &'p Package, plan: &str) -> impl Iterator<Item = &'p Task> {
     let phases = package.plan(plan).and_then(|plan| plan.phases.as_deref()).unwrap_or_default();
     let steps = phases.iter().flat_map(|phase| phase.steps.iter().flatten());
-    let mut tasks = steps.flat_map(|step| step.tasks.iter().flatten());
-    tasks.any(|name| package.task(name).is_some_and(|task| task.kind.as_deref() == Some(CHILD_KIND)))
+    steps.flat_map(|step| step.tasks.iter().flatten()).filter_map(|name| package.task(name))
+}
+
+fn is_child(task: &Task) -> bool {
+    task.kind.as_deref() == Some(CHILD_KIND)
+}
+
+fn named_child(task: &Task, instance: &str) -> Option<String> {
+    let spec = task.spec.as_ref().filter(|_| is_child(task))?;
+    let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let (operator, own) = (text(&spec.package), text(&spec.instance_name));
+    Some(child_name(instance, &operator?, own.as_deref()))
 }
 
 /// What is wrong with the packages that an OperatorVersion of this name and spec installs; `lookup` finds others of

@@ -156,9 +156,16 @@ impl<'a> Pass<'a> {
         let limits = limits(&subject, package, started);
         let dependencies = if started { None } else { ctx.dependencies(package, &plan) };
         let adopts = plan_intent::adopts(ctx, &subject, &uid);
-        let adopted = adopts.clone();
-        let observed =
-            Observed { limits, adoption, references, dependencies, adopts: adopted, ..Observed::default() };
+        let children = ctx.store.child_instances(&subject.key);
+        let observed = Observed {
+            limits,
+            adoption,
+            references,
+            dependencies,
+            children,
+            adopts: adopts.clone(),
+            ..Observed::default()
+        };
         let watch_state = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
         Self {
             ctx,
@@ -202,13 +209,8 @@ impl<'a> Pass<'a> {
             self.reigns()?;
             self.watch_state.at(Timestamp::now());
             let step = self.advance().await?;
-            if step.needs.contains(&Query::Inventory) {
-                let kept = inventory::read(self.ctx, &self.subject).await?;
-                self.watch_state.list(kept.inventory.clone());
-                self.inventory = kept;
-            }
             if !step.needs.is_empty() {
-                self.watch_state.look_up(&step.needs).await;
+                self.look_up(&step.needs).await?;
                 continue;
             }
             if let Some(phase) = self.take(step).await? {
@@ -217,6 +219,17 @@ impl<'a> Pass<'a> {
         }
         warn!(instance = %self.subject.key, plan = %self.plan, "a pass took too many rounds and gives way");
         Ok(Ended::Retry)
+    }
+
+    /// Looks up what the engine requests, the inventory once.
+    async fn look_up(&mut self, needs: &BTreeSet<Query>) -> Result<(), Stop> {
+        if needs.contains(&Query::Inventory) && self.watch_state.observed().inventory.is_none() {
+            let kept = inventory::read(self.ctx, &self.subject).await?;
+            self.watch_state.list(kept.inventory.clone());
+            self.inventory = kept;
+        }
+        self.watch_state.look_up(needs).await;
+        Ok(())
     }
 
     /// Whether the leader epoch in which the pass began still lasts.
@@ -325,14 +338,14 @@ impl<'a> Pass<'a> {
     }
 
     /// Looks up everything that the run can reach if all goes well, so that one proof covers it.
-    async fn survey(&mut self) -> Result<(), NotDone> {
+    async fn survey(&mut self) -> Result<(), Stop> {
         let mut state = self.state.clone();
         let mut imagined = Projection::from(self.watch_state.observed());
         for _ in 0..ROUNDS {
             let (step, observed) = self.ask(state.clone(), imagined.lend()).await?;
             imagined.take_back(observed);
             if !step.needs.is_empty() {
-                self.watch_state.look_up(&step.needs).await;
+                self.look_up(&step.needs).await?;
                 step.needs.iter().for_each(|need| imagined.see(self.watch_state.observed(), need));
                 continue;
             }

@@ -1,59 +1,118 @@
-//! The inventory and the pruning of a plan, as parts of the walk through it.
+//! The inventory of a plan, and the removals by it, as parts of the walk through the plan.
 
 use std::collections::BTreeSet;
 
 use super::{End, Walk, gather};
+use crate::api::inventory::{CHILDREN, ObjectInventory};
 use crate::api::meta::plan::CLEANUP;
+use crate::engine::children;
 use crate::engine::errors::{TaskError, reason};
 use crate::engine::lookup::{EngineStep, FailureKind, Query, TaskFailure, TaskObject};
 use crate::engine::prune;
 
+/// A removal that was not done.
+struct NotRemoved {
+    /// The objects, for people.
+    what: String,
+    error: TaskError,
+}
+
 impl Walk<'_> {
-    /// Lists the objects of the plan in the inventory before any of them is written; removes those that it no longer
-    /// renders, once its phases are complete. Returns whether the plan is. Without pruning there is no inventory.
+    /// Lists the objects of the plan in the inventory before any of them is written; removes what it no longer names,
+    /// once its phases are complete. Returns whether the plan is. Without pruning and without children there is no
+    /// inventory.
     pub(super) fn inventory(
         &self,
         complete: bool,
         unsaved: &mut BTreeSet<TaskObject>,
         out: &mut EngineStep,
     ) -> Result<bool, End> {
-        let plan = self.run.plan;
         let idle = out.effects.is_empty() && !complete;
-        if !self.observed.limits.prunes || plan == CLEANUP || idle {
+        if self.run.plan == CLEANUP || idle {
             return Ok(complete);
         }
-        let rendered = match prune::rendered(self.run, self.params) {
-            Ok(rendered) => rendered,
-            Err(error) => return self.not_pruned(error, out),
-        };
-        let Some(inventory) = &self.observed.inventory else {
+        let made = children::made(self.run);
+        let drops = complete && children::is_due(self.run, self.observed);
+        if !self.observed.limits.prunes && made.is_empty() && !drops {
+            return Ok(complete);
+        }
+        let Some(known) = &self.observed.inventory else {
             out.effects.clear();
             out.needs.insert(Query::Inventory);
             return Ok(false);
         };
+        let mut inventory = known.clone();
+        if !inventory.lists(CHILDREN, &made) {
+            inventory = inventory.with(CHILDREN, &made);
+        }
+        match self.removals((complete, drops), &mut inventory, unsaved, out) {
+            Ok(done) => {
+                if inventory != *known {
+                    out.inventory = Some(inventory);
+                }
+                Ok(done)
+            }
+            Err(not) => self.not_removed(not, out),
+        }
+    }
+
+    /// Lists what pruning needs, and removes what is due; returns whether the plan is complete.
+    fn removals(
+        &self,
+        (complete, drops): (bool, bool),
+        inventory: &mut ObjectInventory,
+        unsaved: &mut BTreeSet<TaskObject>,
+        out: &mut EngineStep,
+    ) -> Result<bool, NotRemoved> {
+        let mut done = complete;
+        if self.observed.limits.prunes {
+            done = self.prune(complete, inventory, unsaved, out).map_err(|error| {
+                let what = format!("objects that plan {} no longer renders", self.run.plan);
+                NotRemoved { what, error }
+            })?;
+        }
+        // Reports what is kept with the end of the run, once.
+        if drops && done {
+            let removal = children::advance(self.run, inventory, self.observed).map_err(|error| {
+                let what = format!("Instances that {} no longer installs", self.run.package.key);
+                NotRemoved { what, error }
+            })?;
+            if removal.progress.done {
+                *inventory = inventory.replaced(CHILDREN, &removal.left);
+            }
+            done = removal.progress.done;
+            gather(removal.progress, unsaved, out);
+        }
+        Ok(done)
+    }
+
+    fn prune(
+        &self,
+        complete: bool,
+        inventory: &mut ObjectInventory,
+        unsaved: &mut BTreeSet<TaskObject>,
+        out: &mut EngineStep,
+    ) -> Result<bool, TaskError> {
+        let plan = self.run.plan;
+        let rendered = prune::rendered(self.run, self.params)?;
         if !inventory.lists(plan, &rendered.objects) {
-            out.inventory = Some(inventory.with(plan, &rendered.objects));
+            *inventory = inventory.with(plan, &rendered.objects);
         }
         if !complete || !rendered.whole {
             return Ok(complete);
         }
-        match prune::advance(self.run, self.params, inventory, &rendered, self.observed) {
-            Ok(progress) => {
-                let done = progress.done;
-                gather(progress, unsaved, out);
-                let left = inventory.replaced(plan, &rendered.objects);
-                if done && left != *inventory {
-                    out.inventory = Some(left);
-                }
-                Ok(done)
-            }
-            Err(error) => self.not_pruned(error, out),
+        let progress = prune::advance(self.run, self.params, inventory, &rendered, self.observed)?;
+        let done = progress.done;
+        if done {
+            *inventory = inventory.replaced(plan, &rendered.objects);
         }
+        gather(progress, unsaved, out);
+        Ok(done)
     }
 
     /// Ends the run where the error is for good; else nothing is written until a later try.
-    fn not_pruned(&self, error: TaskError, out: &mut EngineStep) -> Result<bool, End> {
-        let (kind, error) = match error {
+    fn not_removed(&self, not: NotRemoved, out: &mut EngineStep) -> Result<bool, End> {
+        let (kind, error) = match not.error {
             TaskError::Transient(error) => (FailureKind::Transient, error),
             TaskError::Interrupted(error) => (FailureKind::Interrupted, error),
             TaskError::Refused(error) => (FailureKind::Refused, error),
@@ -65,8 +124,7 @@ impl Walk<'_> {
                 return Err(End::of_plan(self.run, reason::NOT_ADOPTED, &cause));
             }
         };
-        let message =
-            format!("objects that plan {} no longer renders are not removed: {error}", self.run.plan);
+        let message = format!("{} are not removed: {error}", not.what);
         out.effects.clear();
         out.waiting.push(message.clone());
         out.failed(TaskFailure { kind, message });

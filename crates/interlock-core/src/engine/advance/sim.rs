@@ -116,6 +116,16 @@ impl Server {
         self.objects.get(key).map_or(Found::Absent, |object| Found::Present(Arc::new(object.clone())))
     }
 
+    /// Names of the Instances that the Instance of a run owns.
+    fn children_of(&self, run: &Run<'_>) -> BTreeSet<String> {
+        let owned = |object: &&Value| {
+            let owners = object["metadata"]["ownerReferences"].as_array();
+            owners.into_iter().flatten().any(|owner| owner["uid"] == run.instance.uid.as_str())
+        };
+        let instances = self.objects.values().filter(|object| object["kind"] == "Instance").filter(owned);
+        instances.filter_map(|object| meta_str(object, "name")).map(str::to_owned).collect()
+    }
+
     pub fn file(&self, file: &PodFile) -> FileRead {
         let pod = self.objects.get(&file.pod).and_then(|pod| meta_str(pod, "uid"));
         assert_eq!(pod, Some(file.uid.as_str()), "a file of the Pod that is there");
@@ -266,8 +276,8 @@ impl<'a> Process<'a> {
     /// One pass: calls the engine until it needs nothing more.
     pub fn pass(&mut self, server: &mut Server) -> Result<EngineStep, Killed> {
         let (limits, adoption) = (self.limits.clone(), self.adoption);
-        let adopts = self.adopts.clone();
-        let mut observed = Observed { limits, adoption, adopts, ..Observed::default() };
+        let (adopts, children) = (self.adopts.clone(), server.children_of(&self.run));
+        let mut observed = Observed { limits, adoption, adopts, children, ..Observed::default() };
         let rendered = Rendered::default();
         let run = Run { rendered: &rendered, ..self.run };
         let mut state = self.saved.clone();

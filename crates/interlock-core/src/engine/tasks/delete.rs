@@ -182,13 +182,14 @@ fn why_foreign(context: &TaskContext<'_>, key: &ObjectKey, current: &Value) -> O
     Some(kept_note(key, &owner))
 }
 
-fn kept_note(key: &ObjectKey, why: &str) -> Note {
+/// The report of an object that is not deleted.
+pub(in crate::engine) fn kept_note(key: &ObjectKey, why: &str) -> Note {
     let message = format!("{key} is kept: {why}; delete it yourself if it is not needed any more");
     Note { severity: Severity::Warning, reason: reason::KEPT.to_owned(), message }
 }
 
 /// The report of an object that Interlock must keep; the task counts it as deleted.
-fn why_kept(key: &ObjectKey, wanted: &Value, current: &Value) -> Option<Note> {
+pub(in crate::engine) fn why_kept(key: &ObjectKey, wanted: &Value, current: &Value) -> Option<Note> {
     let annotated = |object: &Value| object["metadata"]["annotations"].get(meta::KEEP).is_some();
     let why = if NEVER_DELETED.contains(&(key.gvk.group.as_str(), key.gvk.kind.as_str())) {
         "Interlock removes nothing that holds data".to_owned()

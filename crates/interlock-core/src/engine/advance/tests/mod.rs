@@ -11,6 +11,7 @@ use crate::api::object::{ObjectKey, annotation, meta_str};
 use crate::effect::Effect;
 use crate::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState};
 
+mod children;
 mod existing;
 mod failures;
 mod limits;

@@ -20,6 +20,7 @@ use crate::engine::ownership::TaskOwners;
 use crate::engine::render;
 use crate::engine::render::TaskContext;
 use crate::package::bundle;
+use crate::package::dependencies;
 
 /// The kind of task.
 pub(super) struct KudoOperator;
@@ -72,10 +73,7 @@ impl KudoOperatorTask<'_> {
     /// The child as it is applied, before it gets the metadata of every object of a package.
     fn instance(&self, context: &TaskContext<'_>) -> Result<Value, TaskError> {
         let run = context.run;
-        let name = match self.instance_name {
-            Some(name) => name.to_owned(),
-            None => format!("{}-{}", run.instance.name, self.package),
-        };
+        let name = dependencies::child_name(&run.instance.name, self.package, self.instance_name);
         let fatal = |cause: String| TaskError::fatal(reason::RENDERING, cause);
         if name == run.instance.name {
             let cause = format!("the child would be Instance {name} itself; give it another instanceName");
