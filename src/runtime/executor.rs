@@ -22,6 +22,9 @@ use crate::cluster::requests::{ApiRequests, JSON, MERGE_PATCH, failure, local};
 /// Concurrent writes of one decision.
 const CONCURRENT: usize = 8;
 
+/// Objects of a kind that are listed by a label.
+const LABELLED: usize = 500;
+
 /// A `resourceVersion` that no object has, as the first write to etcd makes revision 2. The API server takes an
 /// apply with it for a missing object alone, and answers 409 where there is one.
 const NEVER_A_VERSION: &str = "1";
@@ -117,6 +120,17 @@ impl<I: WriteIdentity> Executor<I> {
             Err(failure) if reports_gone(key, &failure) => Ok(None),
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Names of the cluster-scoped objects of a kind with a label, [`LABELLED`] at most; none where the kind is not
+    /// defined.
+    pub async fn labelled(&self, gvk: &Gvk, (label, value): (&str, &str)) -> Result<Vec<String>, ApiFailure> {
+        let Some(path) = self.path_below(gvk, None, &[]).await? else { return Ok(Vec::new()) };
+        let label = label.replace('/', "%2F");
+        let path = format!("{path}?labelSelector={label}%3D{value}&limit={LABELLED}");
+        let list = self.send(Method::GET, &path, "", None).await?;
+        let items = list["items"].as_array().into_iter().flatten();
+        Ok(items.filter_map(|object| meta_str(object, "name")).map(str::to_owned).collect())
     }
 
     /// Reads a file of a running container.

@@ -14,6 +14,7 @@ mod certificate_secret;
 mod check;
 mod children;
 mod cli;
+mod cluster_scoped;
 mod conditions;
 mod dependencies_hash;
 mod drift;

@@ -8,6 +8,7 @@ use interlock_core::api::interlock::{Account, Adoption, CountedReferences};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::stamp::VersionRef;
+use interlock_core::engine::lookup::KindServed;
 use interlock_core::engine::run::PipeHelper;
 use interlock_core::engine::seed::SeedKey;
 use interlock_core::kinds::instance::change::next::ReferenceAccess;
@@ -17,13 +18,14 @@ use interlock_core::package::dependencies;
 use interlock_core::package::dependencies::DependencyProblem;
 use kube::Client;
 use tokio::sync::watch;
+use tracing::debug;
 
 use super::references::References;
 use super::request_guard::Requests;
 use super::status_cache::StatusCache;
 use super::view::InstanceView;
 use crate::cluster::api_writer::Bookkeeping;
-use crate::cluster::discovery::KindDiscovery;
+use crate::cluster::discovery::{KindDiscovery, KindLookup};
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{Assignment, Handle, WatchState, Watching};
@@ -151,6 +153,22 @@ impl InstanceContext {
         let package = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
         let kinds = self.watches.kinds_of(&subject.key, &package);
         kinds.iter().filter(|kind| matters(kind)).all(|kind| self.is_watched(kind))
+    }
+
+    /// How the API server serves a kind. A failed discovery never counts as "not served".
+    pub async fn served(&self, gvk: &Gvk) -> KindServed {
+        match self.kinds.get(&self.client, gvk).await {
+            Ok(KindLookup::Served(kind)) if kind.namespaced => KindServed::Namespaced,
+            Ok(KindLookup::Served(_)) => KindServed::Cluster,
+            Ok(KindLookup::Undefined) => KindServed::Undefined,
+            Ok(KindLookup::NotServed(_)) => KindServed::NotServed,
+            Ok(KindLookup::NeverServed) => KindServed::NeverServed,
+            Ok(KindLookup::Unknown) => KindServed::Unknown,
+            Err(error) => {
+                debug!(%gvk, %error, "a kind could not be looked up");
+                KindServed::Unknown
+            }
+        }
     }
 
     /// The watch of a kind, if its objects are cached or about to be; where the kind may not be watched, a

@@ -28,7 +28,7 @@ use super::patches;
 use super::patches::InstanceChange;
 use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
 use super::view::InstanceView;
-use super::{plan_intent, plan_request, ready, refusal, spec_archive, spec_migration};
+use super::{cluster_objects, plan_intent, plan_request, ready, refusal, spec_archive, spec_migration};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
 
@@ -355,6 +355,9 @@ async fn release(
     subject: &InstanceView,
     warning: Option<String>,
 ) -> Result<Flow, ApiFailure> {
+    if let Some(pause) = cluster_objects::remove(ctx, subject).await {
+        return Ok(Flow::End(Action::Requeue(pause)));
+    }
     if let Some(warning) = warning {
         note(ctx, subject, Severity::Warning, "CleanupSkipped", warning).await;
     }

@@ -23,6 +23,13 @@ pub struct KeptInventory {
     parts: BTreeMap<String, String>,
 }
 
+impl KeptInventory {
+    /// Whether there is none.
+    pub fn is_absent(&self) -> bool {
+        self.parts.is_empty()
+    }
+}
+
 /// Reads the inventory. Where an earlier process was killed between two writes there are two, which count together:
 /// nothing is lost, and what is listed in vain is gone already.
 pub async fn read(ctx: &InstanceContext, subject: &InstanceView) -> Result<KeptInventory, ApiFailure> {

@@ -4,6 +4,7 @@
 //! engine ([`executor`]).
 
 pub mod api_calls;
+mod cluster_objects;
 pub mod context;
 pub mod enforcement;
 mod engine;

@@ -94,6 +94,8 @@ pub struct InstanceChange<'a> {
     pub ended: Option<history::EndedRun>,
     /// Adds the finalizer and the defaults of immutable parameters.
     pub create: Option<&'a Creation<'a>>,
+    /// Adds our finalizer.
+    pub hold: bool,
     /// Removes our finalizer.
     pub release: bool,
     /// The wanted spec.
@@ -170,7 +172,7 @@ fn whole_spec(subject: &InstanceView, wanted: &Applied<'static>) -> Map<String, 
 /// The whole list, as a merge patch replaces it; `None` when it stays.
 fn finalizers(subject: &InstanceView, change: &InstanceChange<'_>) -> Option<Vec<String>> {
     let found = subject.instance.metadata.finalizers.clone().unwrap_or_default();
-    let wanted = change.create.is_some_and(|creation| creation.finalizer);
+    let wanted = change.hold || change.create.is_some_and(|creation| creation.finalizer);
     if change.release {
         return Some(found.into_iter().filter(|f| f != meta::FINALIZER).collect());
     }

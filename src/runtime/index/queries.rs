@@ -201,10 +201,19 @@ impl Store {
     /// Names of the Instances that an Instance owns.
     pub fn child_instances(&self, instance: &NamespacedName) -> BTreeSet<String> {
         let tables = self.read();
-        let made =
-            tables.instance(instance).into_iter().flat_map(|row| row.along(Side::Child, link::MADE_BY));
-        let instances = made.map(|row| row.id()).filter(|id| id.kind == INSTANCE);
-        instances.filter(|id| *id.namespace == *instance.namespace).map(|id| id.name.to_string()).collect()
+        let Some(row) = tables.instance(instance) else { return BTreeSet::new() };
+        let made = row.along(Side::Child, link::MADE_BY).map(|row| row.id());
+        let beside = made.filter(|id| id.kind == INSTANCE && *id.namespace == *instance.namespace);
+        beside.map(|id| id.name.to_string()).collect()
+    }
+
+    /// The cluster-scoped objects that name an Instance among those that made them, as group, kind and name.
+    pub fn cluster_scoped_of(&self, instance: &NamespacedName) -> Vec<[String; 3]> {
+        let tables = self.read();
+        let Some(row) = tables.instance(instance) else { return Vec::new() };
+        let made = row.along(Side::Child, link::MADE_BY).map(|row| row.id());
+        let cluster_scoped = made.filter(|id| id.namespace.is_empty());
+        cluster_scoped.map(|id| [&*id.kind.group, &*id.kind.kind, &*id.name].map(str::to_owned)).collect()
     }
 
     /// Existing OperatorVersions beyond the size budget.

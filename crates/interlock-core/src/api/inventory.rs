@@ -61,6 +61,11 @@ impl ObjectInventory {
         self.0.get(plan).map_or(objects.is_empty(), |listed| listed.is_superset(objects))
     }
 
+    /// All that it lists, of any plan.
+    pub fn all(&self) -> BTreeSet<&ListedObject> {
+        self.0.values().flatten().collect()
+    }
+
     /// What it lists of a plan.
     pub fn of(&self, plan: &str) -> impl Iterator<Item = &ListedObject> {
         self.0.get(plan).into_iter().flatten()

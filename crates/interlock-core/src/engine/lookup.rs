@@ -162,6 +162,9 @@ pub struct EngineStep {
     /// and a process that did not know it to be finished would repeat that task (recreate a deleted
     /// object, scale back a scaled one).
     pub save_first: bool,
+    /// Whether the Instance needs our finalizer before the writes: they make cluster-scoped objects, which nothing else
+    /// removes once it is gone.
+    pub finalizer: bool,
     /// The inventory, where it must be saved before the writes, or before the end of the run.
     pub inventory: Option<ObjectInventory>,
     /// Queries to answer first; empty when nothing is missing.

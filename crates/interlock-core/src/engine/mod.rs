@@ -9,6 +9,7 @@ pub mod api_warnings;
 pub mod config_digest;
 pub mod dependencies_hash;
 mod children;
+pub mod cluster_scoped;
 pub mod enhance;
 pub mod errors;
 pub mod health;

@@ -45,6 +45,12 @@ pub fn creator(current: &Value) -> Option<&str> {
     current["metadata"]["labels"][meta::INSTANCE_UID].as_str().filter(|uid| !uid.is_empty())
 }
 
+/// Whether an Instance is among the users of an object.
+pub fn names(current: &Value, uid: &str) -> bool {
+    let list = annotation(current, meta::SHARED_BY).unwrap_or_default();
+    creator(current) == Some(uid) || list.split(',').any(|other| other == uid)
+}
+
 /// The users of the object once this Instance is its creator.
 pub fn with_creator(current: &Value, uid: &str) -> Users {
     let mut users = Users::of(current);
@@ -171,6 +177,15 @@ mod tests {
             json_patch::merge(&mut current, &patch);
             assert_eq!(shown(&current), expected);
         }
+    }
+
+    #[rstest]
+    #[case::maker(Some("a"), None, true)]
+    #[case::another(Some("b"), Some("c,a"), true)]
+    #[case::a_stranger(Some("b"), Some("aa,c"), false)]
+    #[case::nobody(None, None, false)]
+    fn users(#[case] creator: Option<&str>, #[case] others: Option<&str>, #[case] expected: bool) {
+        assert_eq!(names(&object(creator, others), "a"), expected);
     }
 
     #[test]

@@ -31,9 +31,10 @@ use self::read_set::ReadSet;
 use super::context::InstanceContext;
 use super::engine::Engine;
 use super::inventory::KeptInventory;
+use super::patches::InstanceChange;
 use super::record::{self, RecordPhase};
 use super::view::InstanceView;
-use super::{api_calls, inventory, plan_intent, status_patch};
+use super::{api_calls, inventory, patches, plan_intent, status_patch};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::executor::Executor;
 use crate::runtime::index::KeptInstance;
@@ -259,6 +260,7 @@ impl<'a> Pass<'a> {
         }
         self.state = step.state;
         if self.state.status.status.is_terminal() {
+            self.hold(step.finalizer).await?;
             self.list(step.inventory).await?;
             return Ok(Some(RecordPhase::Over { fatal: step.fatal, aborted: false, held_by: step.held_by }));
         }
@@ -276,6 +278,7 @@ impl<'a> Pass<'a> {
             self.prove(step.save_first).await?;
         }
         self.reigns()?;
+        self.hold(step.finalizer).await?;
         self.list(step.inventory).await?;
         self.goes_on()?;
         self.watch_state.write(step.effects).await;
@@ -283,6 +286,20 @@ impl<'a> Pass<'a> {
             self.publish(note).await;
         }
         Ok(None)
+    }
+
+    /// Adds our finalizer where the deletion of the Instance has to wait for what nothing else removes.
+    async fn hold(&mut self, wanted: bool) -> Result<(), Stop> {
+        if !wanted || self.subject.has_finalizer() {
+            return Ok(());
+        }
+        let (key, version) = (&self.subject.key, self.subject.resource_version());
+        let body =
+            patches::instance(&self.subject, InstanceChange { hold: true, ..InstanceChange::default() });
+        let object = self.ctx.bookkeeping.patch_instance(key, version, body).await?;
+        self.adopt(object)?;
+        self.watch_state.proved();
+        Ok(())
     }
 
     /// Saves the inventory, if it has changed.

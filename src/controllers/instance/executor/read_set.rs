@@ -18,7 +18,6 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::cluster::discovery;
-use crate::cluster::discovery::KindLookup;
 use crate::cluster::requests::local;
 use crate::cluster::watch::WatchChange;
 use crate::controllers::instance::context::InstanceContext;
@@ -195,26 +194,12 @@ impl<'a> ReadSet<'a> {
         self.observed.files.insert(file.clone(), read);
     }
 
+    /// A kind of which nothing is known now is looked up again.
     async fn served(&mut self, gvk: &Gvk) -> KindServed {
         self.ctx.watches.instance_makes(&self.instance, &self.package, gvk);
-        match self.ctx.kinds.get(&self.ctx.client, gvk).await {
-            Ok(KindLookup::Served(kind)) if kind.namespaced => KindServed::Namespaced,
-            Ok(KindLookup::Served(_)) => KindServed::Cluster,
-            Ok(KindLookup::Undefined) => KindServed::Undefined,
-            Ok(KindLookup::NotServed(_)) => KindServed::NotServed,
-            Ok(KindLookup::NeverServed) => KindServed::NeverServed,
-            Ok(KindLookup::Unknown) => self.unsure(),
-            Err(error) => {
-                debug!(%gvk, %error, "a kind could not be looked up");
-                self.unsure()
-            }
-        }
-    }
-
-    /// A failed discovery never counts as "not served": it is retried.
-    fn unsure(&mut self) -> KindServed {
-        self.kind_unsure = true;
-        KindServed::Unknown
+        let served = self.ctx.served(gvk).await;
+        self.kind_unsure |= served == KindServed::Unknown;
+        served
     }
 
     /// Reads an object: from the store where its kind is watched, unless a write of it failed or its

@@ -6,6 +6,7 @@ use super::{End, Walk, gather};
 use crate::api::inventory::{CHILDREN, ObjectInventory};
 use crate::api::meta::plan::CLEANUP;
 use crate::engine::children;
+use crate::engine::cluster_scoped;
 use crate::engine::errors::{TaskError, reason};
 use crate::engine::lookup::{EngineStep, FailureKind, Query, TaskFailure, TaskObject};
 use crate::engine::prune;
@@ -19,8 +20,8 @@ struct NotRemoved {
 
 impl Walk<'_> {
     /// Lists the objects of the plan in the inventory before any of them is written; removes what it no longer names,
-    /// once its phases are complete. Returns whether the plan is. Without pruning and without children there is no
-    /// inventory.
+    /// once its phases are complete. Returns whether the plan is. Without pruning, children and cluster-scoped objects
+    /// there is no inventory.
     pub(super) fn inventory(
         &self,
         complete: bool,
@@ -28,12 +29,15 @@ impl Walk<'_> {
         out: &mut EngineStep,
     ) -> Result<bool, End> {
         let idle = out.effects.is_empty() && !complete;
-        if self.run.plan == CLEANUP || idle {
+        if idle {
             return Ok(complete);
         }
-        let made = children::made(self.run);
-        let drops = complete && children::is_due(self.run, self.observed);
-        if !self.observed.limits.prunes && made.is_empty() && !drops {
+        let lasts = self.run.plan != CLEANUP;
+        let made = if lasts { children::made(self.run) } else { BTreeSet::new() };
+        let drops = lasts && complete && children::is_due(self.run, self.observed);
+        let cluster_scoped = cluster_scoped::made(self.run, self.observed, &out.effects);
+        out.finalizer = !cluster_scoped.is_empty();
+        if !self.prunes() && made.is_empty() && !drops && !out.finalizer {
             return Ok(complete);
         }
         let Some(known) = &self.observed.inventory else {
@@ -42,8 +46,10 @@ impl Walk<'_> {
             return Ok(false);
         };
         let mut inventory = known.clone();
-        if !inventory.lists(CHILDREN, &made) {
-            inventory = inventory.with(CHILDREN, &made);
+        for (plan, objects) in [(CHILDREN, &made), (self.run.plan, &cluster_scoped)] {
+            if !inventory.lists(plan, objects) {
+                inventory = inventory.with(plan, objects);
+            }
         }
         match self.removals((complete, drops), &mut inventory, unsaved, out) {
             Ok(done) => {
@@ -56,6 +62,10 @@ impl Walk<'_> {
         }
     }
 
+    fn prunes(&self) -> bool {
+        self.observed.limits.prunes && self.run.plan != CLEANUP
+    }
+
     /// Lists what pruning needs, and removes what is due; returns whether the plan is complete.
     fn removals(
         &self,
@@ -65,7 +75,7 @@ impl Walk<'_> {
         out: &mut EngineStep,
     ) -> Result<bool, NotRemoved> {
         let mut done = complete;
-        if self.observed.limits.prunes {
+        if self.prunes() {
             done = self.prune(complete, inventory, unsaved, out).map_err(|error| {
                 let what = format!("objects that plan {} no longer renders", self.run.plan);
                 NotRemoved { what, error }

@@ -188,10 +188,15 @@ pub(in crate::engine) fn kept_note(key: &ObjectKey, why: &str) -> Note {
     Note { severity: Severity::Warning, reason: reason::KEPT.to_owned(), message }
 }
 
+/// Whether objects of a kind hold a user's data, and are never deleted.
+pub(in crate::engine) fn is_data(gvk: &Gvk) -> bool {
+    NEVER_DELETED.contains(&(gvk.group.as_str(), gvk.kind.as_str()))
+}
+
 /// The report of an object that Interlock must keep; the task counts it as deleted.
 pub(in crate::engine) fn why_kept(key: &ObjectKey, wanted: &Value, current: &Value) -> Option<Note> {
     let annotated = |object: &Value| object["metadata"]["annotations"].get(meta::KEEP).is_some();
-    let why = if NEVER_DELETED.contains(&(key.gvk.group.as_str(), key.gvk.kind.as_str())) {
+    let why = if is_data(&key.gvk) {
         "Interlock removes nothing that holds data".to_owned()
     } else if annotated(current) || annotated(wanted) {
         format!("it is annotated {}", meta::KEEP)

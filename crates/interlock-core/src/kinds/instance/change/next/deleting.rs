@@ -56,9 +56,8 @@ pub(super) fn deleting(facts: &InstanceFacts<'_>, deletion: &Deletion) -> Next {
             "cleanup was not run: OperatorVersion {}/{} is gone",
             version.namespace, version.name
         )),
-        Some(package) if package.plan(CLEANUP).is_none() => {
-            release(format!("cleanup was not run: OperatorVersion {} has no such plan", package.key))
-        }
+        // The finalizer is there for the cluster-scoped objects of the Instance.
+        Some(package) if package.plan(CLEANUP).is_none() => Next::RemoveFinalizer { warning: None },
         Some(_) => cleanup(facts, deletion, source),
     }
 }

@@ -12,6 +12,8 @@ use crate::kinds::instance::change::next::SpecSource::Stamp as Stamped;
 #[case::deletion_runs_cleanup(World::settled().deleted(false, 0), schedule("cleanup", Stamped))]
 #[case::deletion_starts_cleanup(
     World::settled().scheduled("cleanup", V5).deleted(false, 0), Next::Start { source: Stamped })]
+#[case::without_such_a_plan(
+    World::settled().packages_without("cleanup").deleted(false, 0), Next::RemoveFinalizer { warning: None })]
 #[case::cleanup_goes_on(
     World::settled().entry("cleanup", V5, InProgress, 2001).scheduled("cleanup", V5).deleted(false, 0),
     Next::Continue { source: Stamped })]
@@ -44,7 +46,6 @@ fn whose_clock_is_ahead_decides_nothing(
 #[rstest]
 #[case::namespace("namespace is being terminated", World::settled().deleted(true, 0))]
 #[case::package_gone("OperatorVersion ns/v1 is gone", World::settled().without_package().deleted(false, 0))]
-#[case::no_such_plan("has no such plan", World::settled().packages_without("cleanup").deleted(false, 0))]
 #[case::aborted("cleanup was aborted by alice: because", World::settled().entry("cleanup", "r", FatalError, 2001)
     .scheduled("cleanup", "r").deleted(false, 1).requested("abort/r/nonce-01"))]
 #[case::what_is_left("Not done: gave up; step p.two (denied); step p.three", World::settled()

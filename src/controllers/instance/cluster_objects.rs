@@ -1,0 +1,214 @@
+//! Removes the cluster-scoped objects of a deleted Instance, before our finalizer comes off it: as the service account of
+//! packages, and for a bounded time. What is left then is named in Events.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use interlock_core::api::inventory::ListedObject;
+use interlock_core::api::meta::{INSTANCE_UID, plan::CLEANUP};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
+use interlock_core::effect::{Note, Severity};
+use interlock_core::engine::cluster_scoped;
+use interlock_core::engine::cluster_scoped::Release;
+use interlock_core::engine::errors::reason;
+use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
+use interlock_core::kinds;
+use interlock_core::kinds::namespace::NamespaceLister as _;
+use jiff::Timestamp;
+use tracing::warn;
+
+use super::context::InstanceContext;
+use super::inventory;
+use super::view::InstanceView;
+use crate::cluster::watch::WatchChange;
+use crate::runtime::executor::{Executor, Written};
+
+/// How long requests that fail hold up a deletion, after its cleanup.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Pause before the next attempt.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// How long an attempt may take: a package decides how many objects there are.
+const ATTEMPT: Duration = Duration::from_secs(10);
+
+/// Rounds of an attempt; each conflict takes two.
+const ROUNDS: usize = 12;
+
+/// Lookups at once.
+const CONCURRENT: usize = 8;
+
+/// What became of the objects, and Events about those that could not be listed.
+type Outcome = Result<(Release, Vec<Note>), String>;
+
+/// Removes what the Instance has made in the cluster; returns the pause before the next attempt, or `None` when nothing
+/// holds up the deletion any more.
+pub(super) async fn remove(ctx: &InstanceContext, subject: &InstanceView) -> Option<Duration> {
+    let attempted = tokio::time::timeout(ATTEMPT, attempt(ctx, subject)).await;
+    let outcome = attempted.unwrap_or_else(|_| Err(format!("it took longer than {} s", ATTEMPT.as_secs())));
+    let waits = outcome.as_ref().map_or(true, |(release, _)| !release.waits.is_empty());
+    if waits && !is_last(ctx, subject, Timestamp::now()) {
+        return Some(PAUSE);
+    }
+    tell(ctx, subject, outcome).await;
+    None
+}
+
+/// Whether no other attempt follows.
+fn is_last(ctx: &InstanceContext, subject: &InstanceView, now: Timestamp) -> bool {
+    let cleanup =
+        subject.entries().get(CLEANUP).and_then(|entry| entry.last_updated_timestamp.as_ref()).map(|at| at.0);
+    let since = subject.deleted_at().into_iter().chain(cleanup).max();
+    ctx.instances_leave() || since.is_none_or(|since| now.duration_since(since).unsigned_abs() >= PATIENCE)
+}
+
+async fn attempt(ctx: &InstanceContext, subject: &InstanceView) -> Outcome {
+    let kept = inventory::read(ctx, subject).await;
+    let kept = kept.map_err(|failure| format!("its inventory cannot be read: {}", failure.message))?;
+    let account = ctx.account(&subject.key.namespace);
+    let objects = account.map(|account| ctx.objects.under(account));
+    let (listed, unlisted) = match kept.is_absent() {
+        false => (kept.inventory.all().into_iter().cloned().collect(), Vec::new()),
+        true => by_label(ctx, subject, &objects).await?,
+    };
+    if listed.is_empty() {
+        return Ok((Release::default(), unlisted));
+    }
+    let objects = objects?;
+    let mut observed = Observed::default();
+    for _ in 0..ROUNDS {
+        let release = cluster_scoped::release(subject.uid(), &listed, &observed, kinds::transient_rules());
+        if !release.needs.is_empty() {
+            look_up(ctx, &objects, &release.needs, &mut observed).await;
+            continue;
+        }
+        if release.effects.is_empty() {
+            return Ok((release, unlisted));
+        }
+        if ctx.leader_epoch().is_none() {
+            return Err("another process leads".to_owned());
+        }
+        write(ctx, subject, &objects, release, &mut observed).await;
+    }
+    Err("others change them all the time".to_owned())
+}
+
+/// Where there is no inventory: it was never written, or deleted before the Instance, with the namespace or in the
+/// foreground. Objects name the Instance that has made them in a label; their kinds are those of the package.
+async fn by_label(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    objects: &Result<Executor, String>,
+) -> Result<(BTreeSet<ListedObject>, Vec<Note>), String> {
+    let version = &subject.spec.operator_version;
+    let package = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
+    let (mut listed, mut unlisted) = (BTreeSet::new(), Vec::new());
+    let seen = ctx.store.cluster_scoped_of(&subject.key);
+    for gvk in ctx.watches.kinds_of(&subject.key, &package) {
+        if !cluster_scoped::may_go(&gvk) || ctx.served(&gvk).await != KindServed::Cluster {
+            continue;
+        }
+        let is_of_kind = |[group, kind, _]: &&[String; 3]| *group == gvk.group && *kind == gvk.kind;
+        let names = match ctx.is_watched(&gvk) {
+            true => Ok(seen.iter().filter(is_of_kind).map(|[.., name]| name.clone()).collect()),
+            false => {
+                objects.as_ref().map_err(Clone::clone)?.labelled(&gvk, (INSTANCE_UID, subject.uid())).await
+            }
+        };
+        match names {
+            Ok(names) => {
+                let named = |name: String| ListedObject { gvk: gvk.clone(), name };
+                listed.extend(names.into_iter().map(named));
+            }
+            Err(failure) if matches!(failure.code, 401 | 403) => {
+                let named = (subject.key.to_string(), subject.uid());
+                unlisted.push(cluster_scoped::unlisted(&gvk, &failure.message, (&named.0, named.1)));
+            }
+            Err(failure) => return Err(format!("objects of {gvk} cannot be listed: {}", failure.message)),
+        }
+    }
+    Ok((listed, unlisted))
+}
+
+async fn look_up(
+    ctx: &InstanceContext,
+    objects: &Executor,
+    needs: &BTreeSet<Query>,
+    observed: &mut Observed,
+) {
+    let mut keys: Vec<ObjectKey> = Vec::new();
+    for need in needs {
+        match need {
+            Query::Kind(gvk) => drop(observed.kinds.insert(gvk.clone(), ctx.served(gvk).await)),
+            Query::Object(key) | Query::Certainly(key) => keys.push(key.clone()),
+            Query::File(_) | Query::Inventory => {}
+        }
+    }
+    let read = |key: ObjectKey| async move { (objects.get(&key).await, key) };
+    let mut answers = futures::stream::iter(keys).map(read).buffer_unordered(CONCURRENT);
+    while let Some((answer, key)) = answers.next().await {
+        observed.failures.remove(&key);
+        match answer {
+            Ok(found) => drop(observed.objects.insert(key, found.map_or(Found::Absent, Found::Present))),
+            Err(failure) => {
+                observed.objects.remove(&key);
+                observed.failures.insert(key, failure);
+            }
+        }
+    }
+}
+
+async fn write(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    objects: &Executor,
+    release: Release,
+    observed: &mut Observed,
+) {
+    for (key, answer) in objects.run(release.effects).await {
+        let found = match answer {
+            Ok(Written::Now(object, _)) => {
+                ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
+                Found::Present(object)
+            }
+            Ok(Written::Gone | Written::Published) => Found::Absent,
+            Err(failure) => {
+                observed.failures.insert(key, failure);
+                continue;
+            }
+        };
+        observed.objects.insert(key, found);
+    }
+}
+
+/// Names what is left.
+async fn tell(ctx: &InstanceContext, subject: &InstanceView, outcome: Outcome) {
+    let name = subject.key.to_string();
+    let notes = match outcome {
+        Ok((Release { left, waits, .. }, unlisted)) => {
+            let left = [left, waits].concat();
+            [cluster_scoped::told(&left, &name), unlisted].concat()
+        }
+        Err(why) => {
+            let label = format!("{INSTANCE_UID}={}", subject.uid());
+            let message = format!(
+                "cluster-scoped objects of Instance {name} may be left: {why}; they have the label {label}"
+            );
+            vec![Note { severity: Severity::Warning, reason: reason::KEPT.to_owned(), message }]
+        }
+    };
+    let namespace = &subject.key.namespace;
+    let terminating = ctx.store.namespace_terminating(namespace);
+    for note in notes {
+        warn!(instance = %name, why = note.message, "a deletion ends with objects left");
+        if terminating {
+            // The namespace takes no Events any more.
+            let gvk = Gvk::new("v1", "Namespace");
+            let key = ObjectKey { gvk, namespace: None, name: namespace.clone() };
+            ctx.events.publish_on(&key, "", note).await;
+        } else {
+            ctx.events.publish(&subject.key, subject.uid(), note).await;
+        }
+    }
+}
