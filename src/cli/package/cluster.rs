@@ -6,12 +6,13 @@ use std::time::Duration;
 use interlock_core::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
 use interlock_core::api::object::NamespacedName;
 use interlock_core::package::bundle::PackageBundle;
+use interlock_core::package::versions;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::dependencies::PackageTree;
-use super::{rights, versions};
+use super::rights;
 use crate::cli::error::{CliError, api, of_api};
 use crate::cli::follow::{Follower, PlanEnd};
 use crate::cli::target::TargetFlags;
@@ -104,7 +105,7 @@ impl PackageNamespace {
             return Err(CliError::unreached(format!("{what} does not exist"))
                 .place(format!("Instance {}/{name}", self.namespace))
                 .next(
-                    "install the version that it refers to: `interlock package install --skip-instance DIR`",
+                    "install the version that it refers to: `interlock package install --skip-instance PACKAGE`",
                 ));
         };
         compare(&old.spec, &tree.package)?;
@@ -160,8 +161,8 @@ impl PackageNamespace {
             if found.is_none() {
                 return Err(CliError::unreached(format!("{what} does not exist, and the package installs it"))
                     .next(
-                        "install it first: `interlock package install --skip-instance DIR`; or write its folder as \
-                         package into the task of operator.yaml",
+                        "install it first: `interlock package install --skip-instance PACKAGE`; write where it is as package \
+                         into the task of operator.yaml; or give the repository that has it with --repo URL",
                     ));
             }
         }

@@ -1,8 +1,8 @@
-//! Reads a package with the packages that its tasks of the kind KudoOperator name by their folders, as KUDO's client
-//! does (`kudoctl/resources/dependencies/resolve.go`).
+//! Reads a package with the packages that its tasks of the kind KudoOperator name by their folders, archives or
+//! addresses, or that a repository has, as KUDO's client does (`kudoctl/resources/dependencies/resolve.go`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use interlock_core::api::kudo::OperatorVersionSpec;
@@ -13,124 +13,122 @@ use interlock_core::package::dependencies;
 use interlock_core::package::dependencies::{DependencyProblem, MAX_LEVELS};
 use serde::Deserialize;
 
-use super::source;
+use super::source::{Place, PlaceKey, SourceFlags, Sources};
 use crate::cli::error::CliError;
 
 /// A package, and what it installs.
 #[derive(Debug)]
 pub(super) struct PackageTree {
+    /// Where the package is.
+    pub(super) place: Place,
     /// The package.
     pub(super) package: PackageBundle,
-    /// The packages of the folders that it names, directly and through others: each before those that install it.
+    /// The packages that it names by where they are, directly and through others: each before those that install it.
     pub(super) installed: Vec<PackageBundle>,
-    /// Names of the OperatorVersions that it installs and names no folder of.
+    /// Names of the OperatorVersions that it installs and that were not found.
     pub(super) elsewhere: BTreeSet<String>,
 }
 
-/// Reads a package alone, whose tasks name the packages that they install as a cluster knows them.
-pub(in crate::cli) fn read_package(dir: &Path) -> Result<PackageBundle, CliError> {
-    Ok(read(dir)?.package)
+/// Reads a package of a folder or an archive alone, whose tasks name the packages that they install as a cluster
+/// knows them. Nothing is downloaded.
+pub(in crate::cli) fn read_package(path: &Path) -> Result<PackageBundle, CliError> {
+    let mut sources = Sources::default();
+    let place = sources.path(path)?;
+    Ok(read(&mut sources, &place)?.package)
+}
+
+/// Reads the package that flags name, and what it installs.
+pub(super) fn of(flags: &SourceFlags) -> Result<PackageTree, CliError> {
+    let (mut sources, place) = Sources::of(flags)?;
+    read(&mut sources, &place)
 }
 
 /// Reads a package and what it installs.
-pub(super) fn read(dir: &Path) -> Result<PackageTree, CliError> {
-    let mut folders = Folders::default();
-    let package = folders.read(dir)?;
-    let installed = folders.installed;
+pub(super) fn read(sources: &mut Sources, place: &Place) -> Result<PackageTree, CliError> {
+    let mut walk = Walk { sources, known: BTreeMap::new(), above: Vec::new(), installed: Vec::new() };
+    let package = walk.read(place)?;
+    let installed = walk.installed;
     let key = |package: &PackageBundle| NamespacedName::new("", &package.operator_version_name);
-    let own = spec(dir, &package)?;
+    let own = spec(place, &package)?;
     let mut all = BTreeMap::new();
     for package in &installed {
-        let read = Package::new(key(package), spec(dir, package)?);
+        let read = Package::new(key(package), spec(place, package)?);
         all.insert(package.operator_version_name.clone(), Arc::new(read));
     }
     if let Some(problem) =
         dependencies::problem(&package.operator_version_name, &own, &|name| all.get(name).cloned())
     {
-        return Err(source::unusable(dir, &problem));
+        return Err(place.unusable(&problem));
     }
     let specs = all.values().map(|package| &*package.spec).chain([&own]);
     let named = specs.flat_map(|spec| spec.tasks.iter().flatten()).filter_map(dependencies::installed_by);
     let elsewhere = named.filter(|name| !all.contains_key(name)).collect();
-    Ok(PackageTree { package, installed, elsewhere })
+    Ok(PackageTree { place: place.clone(), package, installed, elsewhere })
 }
 
 /// The spec of a package.
-pub(super) fn spec(dir: &Path, package: &PackageBundle) -> Result<OperatorVersionSpec, CliError> {
+pub(super) fn spec(place: &Place, package: &PackageBundle) -> Result<OperatorVersionSpec, CliError> {
     OperatorVersionSpec::deserialize(&package.operator_version["spec"])
-        .map_err(|error| source::unusable(dir, &error))
+        .map_err(|error| place.unusable(&error))
 }
 
-/// The folders that were read.
-#[derive(Default)]
-struct Folders {
-    known: BTreeMap<PathBuf, PackageBundle>,
-    /// Those on the way to the folder that is read, with the names of their packages.
-    above: Vec<(PathBuf, String)>,
+/// The way through the packages.
+struct Walk<'s> {
+    sources: &'s mut Sources,
+    known: BTreeMap<PlaceKey, PackageBundle>,
+    /// The places on the way to the one that is read, with the names of their packages.
+    above: Vec<(PlaceKey, String)>,
     installed: Vec<PackageBundle>,
 }
 
-impl Folders {
-    fn read(&mut self, dir: &Path) -> Result<PackageBundle, CliError> {
-        let mut package = source::read(dir)?;
-        let path = dir.canonicalize().map_err(|error| source::unusable(dir, &error))?;
-        self.above.push((path, package.operator_version_name.clone()));
-        for child in package.children().into_iter().filter(|child| child.package.contains('/')) {
-            let found = self.child(dir, &child)?;
-            package.resolve(&child, &found);
+impl Walk<'_> {
+    fn read(&mut self, place: &Place) -> Result<PackageBundle, CliError> {
+        let mut package = place.read()?;
+        self.above.push((place.key()?, package.operator_version_name.clone()));
+        for child in package.children() {
+            if let Some(found) = self.child(place, &child)? {
+                package.resolve(&child, &found);
+            }
         }
         self.above.pop();
         Ok(package)
     }
 
-    /// The package of a folder that a task names.
-    fn child(&mut self, dir: &Path, child: &PackagedChild) -> Result<PackageBundle, CliError> {
-        let folder = dir.join(&child.package);
-        let Ok(path) = folder.canonicalize() else { return Err(no_folder(dir, child)) };
-        if !path.is_dir() {
-            return Err(no_folder(dir, child));
-        }
-        if let Some(known) = self.known.get(&path) {
-            return Ok(known.clone());
+    /// The package that a task names, where it is found.
+    fn child(&mut self, parent: &Place, child: &PackagedChild) -> Result<Option<PackageBundle>, CliError> {
+        let Some(place) = self.sources.child(parent, child)? else { return Ok(None) };
+        let key = place.key()?;
+        if let Some(known) = self.known.get(&key) {
+            return Ok(Some(known.clone()));
         }
         let names = || self.above.iter().map(|(_, name)| name.clone());
-        if let Some(first) = self.above.iter().position(|(above, _)| *above == path) {
+        if let Some(first) = self.above.iter().position(|(above, _)| *above == key) {
             let circle = names().skip(first).chain([self.above[first].1.clone()]).collect();
-            return Err(source::unusable(dir, &DependencyProblem::Circle(circle)));
+            return Err(parent.unusable(&DependencyProblem::Circle(circle)));
         }
         if self.above.len() > MAX_LEVELS {
-            return Err(source::unusable(dir, &DependencyProblem::TooDeep(names().collect())));
+            return Err(parent.unusable(&DependencyProblem::TooDeep(names().collect())));
         }
         let named = format!("package {}", child.package);
-        let package = self.read(&folder).map_err(|error| error.within(&named))?;
-        self.add(&folder, &package)?;
-        self.known.insert(path, package.clone());
-        Ok(package)
+        let package = self.read(&place).map_err(|error| error.within(&named))?;
+        self.add(&place, &package)?;
+        self.known.insert(key, package.clone());
+        Ok(Some(package))
     }
 
-    fn add(&mut self, folder: &Path, package: &PackageBundle) -> Result<(), CliError> {
+    fn add(&mut self, place: &Place, package: &PackageBundle) -> Result<(), CliError> {
         let name = &package.operator_version_name;
         match self.installed.iter().find(|known| known.operator_version_name == *name) {
             None => self.installed.push(package.clone()),
             Some(known) if known == package => {}
             Some(_) => {
-                let what = format!("two folders hold OperatorVersion {name}, and differ");
+                let what = format!("two places hold OperatorVersion {name}, and differ");
                 return Err(CliError::usage(what)
-                    .place(folder.display().to_string())
-                    .next("raise operatorVersion in one of them, or name one folder in all packages"));
+                    .place(place.to_string())
+                    .next("raise operatorVersion in one of them, or name one place in all packages"));
             }
         }
         Ok(())
-    }
-}
-
-fn no_folder(dir: &Path, child: &PackagedChild) -> CliError {
-    let PackagedChild { task, package, .. } = child;
-    let error = CliError::usage(format!("task {task} names package {package}, which is no folder"))
-        .place(dir.join("operator.yaml").display().to_string());
-    match package.contains("://") || package.ends_with(".tgz") {
-        true => error.next("unpack it, and name the folder relative to that of operator.yaml"),
-        false => error.next("name the folder relative to that of operator.yaml"),
     }
 }
 
@@ -139,6 +137,10 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    fn read(dir: &Path) -> Result<PackageTree, CliError> {
+        super::read(&mut Sources::default(), &Place::Folder(dir.to_owned()))
+    }
 
     /// Folders of packages, each with the packages that it names.
     fn folders(packages: &[(&str, &[&str])]) -> tempfile::TempDir {
@@ -198,12 +200,17 @@ mod tests {
         let text = "why:   it installs packages in a circle: web-2-1.0.0 -> db-2-1.0.0 -> web-2-1.0.0\n";
         assert!(circle.contains(text), "{circle}");
         let lost = said(&[("web", &["../db"])]);
-        assert!(lost.starts_with("error: task t names package ../db, which is no folder\n"), "{lost}");
+        assert!(
+            lost.starts_with(
+                "error: task t names package ../db, which is neither a folder nor an archive (.tgz)\n"
+            ),
+            "{lost}"
+        );
         assert!(lost.contains("where: DIR/web/operator.yaml\n"), "{lost}");
-        let packed = said(&[("web", &["../db.tgz"])]);
-        assert!(packed.contains("next:  unpack it"), "{packed}");
+        let far = said(&[("web", &["https://127.0.0.1:1/db.tgz"])]);
+        assert!(far.contains("task t of DIR/web: this command downloads nothing\n"), "{far}");
         let two =
             said(&[("web", &["../db", "./db"]), ("db", &[]), ("web/db", &["../../disk"]), ("disk", &[])]);
-        assert!(two.starts_with("error: two folders hold OperatorVersion db-2-1.0.0, and differ\n"), "{two}");
+        assert!(two.starts_with("error: two places hold OperatorVersion db-2-1.0.0, and differ\n"), "{two}");
     }
 }

@@ -1,6 +1,6 @@
 //! `interlock package`: installs, upgrades, uninstalls, verifies and renders packages, as `kubectl kudo` does.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,19 +9,25 @@ use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 
 use self::cluster::{PackageNamespace, WantedInstance};
+use self::dependencies::PackageTree;
 pub(super) use self::dependencies::read_package;
+use self::source::SourceFlags;
 use self::values::ParameterFlags;
+use super::error::CliError;
+use super::exit;
 use super::flags::{Limit, namespaced_name};
 use super::target::{TargetFlags, block_on};
 
 mod cluster;
+mod create;
 mod dependencies;
+mod index;
+mod list;
 mod render;
 mod rights;
 mod source;
 mod values;
 mod verify;
-mod versions;
 
 /// Flags of `interlock package`.
 #[derive(Args, Debug)]
@@ -34,7 +40,7 @@ pub struct PackageArguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Installs a package, and those that it names by their folders: Operator, OperatorVersion and an Instance.
+    /// Installs a package, and those that it names by where they are: Operator, OperatorVersion and an Instance.
     Install(InstallFlags),
     /// Upgrades an Instance to a newer version of its package.
     Upgrade(UpgradeFlags),
@@ -44,6 +50,12 @@ enum Verb {
     Verify(VerifyFlags),
     /// Prints the objects of a package as its plans apply them, with given values; needs no cluster.
     Render(render::RenderFlags),
+    /// Lists the packages of a repository; needs no cluster.
+    List(list::ListFlags),
+    /// Packs the folder of a package into an archive (.tgz), which KUDO's client reads too; needs no cluster.
+    Create(create::CreateFlags),
+    /// Writes the index.yaml of a folder of archives, which makes it a repository; needs no cluster.
+    Index(index::IndexFlags),
 }
 
 #[derive(Args, Debug)]
@@ -72,8 +84,8 @@ struct AccountFlag {
 
 #[derive(Args, Debug)]
 struct InstallFlags {
-    /// Folder with operator.yaml, params.yaml and templates/.
-    dir: PathBuf,
+    #[command(flatten)]
+    source: SourceFlags,
     /// Name of the Instance; by default that of the operator with -instance behind it.
     #[arg(long)]
     instance: Option<String>,
@@ -90,8 +102,8 @@ struct InstallFlags {
 
 #[derive(Args, Debug)]
 struct UpgradeFlags {
-    /// Folder with operator.yaml, params.yaml and templates/.
-    dir: PathBuf,
+    #[command(flatten)]
+    source: SourceFlags,
     /// Name of the Instance; by default that of the operator with -instance behind it.
     #[arg(long)]
     instance: Option<String>,
@@ -114,59 +126,79 @@ struct UninstallFlags {
 
 #[derive(Args, Debug)]
 struct VerifyFlags {
-    /// Folder with operator.yaml, params.yaml and templates/.
-    dir: PathBuf,
+    #[command(flatten)]
+    source: SourceFlags,
 }
 
 /// Runs the command.
 pub fn main(arguments: PackageArguments) -> ExitCode {
-    match &arguments.verb {
-        Verb::Verify(verify) => verify::main(&verify.dir),
-        Verb::Render(flags) => render::main(flags, arguments.target.namespace.as_deref()),
-        _ => block_on(run(arguments)),
+    let PackageArguments { verb, target } = arguments;
+    match verb {
+        Verb::Verify(verify) => verify::main(&verify.source),
+        Verb::Render(flags) => render::main(&flags, target.namespace.as_deref()),
+        Verb::List(flags) => exit::done(list::run(&flags).map_err(Into::into)),
+        Verb::Create(flags) => exit::done(create::run(&flags).map_err(Into::into)),
+        Verb::Index(flags) => exit::done(index::run(&flags).map_err(Into::into)),
+        // What is read before the cluster is asked may have to be downloaded, by a runtime of its own.
+        Verb::Install(flags) => match wanted(&flags.source, &flags.parameters) {
+            Ok((tree, values)) => block_on(install(flags, target, tree, values)),
+            Err(error) => exit::print(&error),
+        },
+        Verb::Upgrade(flags) => match wanted(&flags.source, &flags.parameters) {
+            Ok((tree, values)) => block_on(upgrade(flags, target, tree, values)),
+            Err(error) => exit::print(&error),
+        },
+        Verb::Uninstall(flags) => block_on(async move {
+            let target = PackageNamespace::connect(&target).await?;
+            Ok(target.uninstall(&flags.instance, flags.wait.limit()).await?)
+        }),
     }
 }
 
-async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
-    let flags = arguments.target;
-    match arguments.verb {
-        Verb::Install(install) => {
-            let tree = dependencies::read(&install.dir)?;
-            let package = &tree.package;
-            let parameters = values::read(&install.parameters.given, &install.parameters.files)?;
-            values::check(package, &parameters)?;
-            if !install.skip_instance {
-                values::complete(package, &parameters)?;
-            }
-            let target = PackageNamespace::connect(&flags).await?;
-            target.check_versions(&tree).await?;
-            target.warn_of_rights(&install.account.packages_service_account).await;
-            let name = install.instance.unwrap_or_else(|| package.default_instance_name());
-            if install.skip_instance {
-                return Ok(target.ensure_versions(&tree).await?);
-            }
-            let limit = install.wait.limit();
-            let wanted = WantedInstance { tree: &tree, name: &name, parameters: &parameters, limit };
-            target.install(wanted).await?;
-        }
-        Verb::Upgrade(upgrade) => {
-            let tree = dependencies::read(&upgrade.dir)?;
-            let package = &tree.package;
-            let parameters = values::read(&upgrade.parameters.given, &upgrade.parameters.files)?;
-            values::check(package, &parameters)?;
-            let target = PackageNamespace::connect(&flags).await?;
-            target.check_versions(&tree).await?;
-            target.warn_of_rights(&upgrade.account.packages_service_account).await;
-            let name = upgrade.instance.unwrap_or_else(|| package.default_instance_name());
-            let limit = upgrade.wait.limit();
-            let wanted = WantedInstance { tree: &tree, name: &name, parameters: &parameters, limit };
-            target.upgrade(wanted).await?;
-        }
-        Verb::Uninstall(uninstall) => {
-            let target = PackageNamespace::connect(&flags).await?;
-            target.uninstall(&uninstall.instance, uninstall.wait.limit()).await?;
-        }
-        Verb::Verify(_) | Verb::Render(_) => {}
+/// The package, and the values of its parameters.
+fn wanted(
+    source: &SourceFlags,
+    parameters: &ParameterFlags,
+) -> Result<(PackageTree, BTreeMap<String, String>), CliError> {
+    let tree = dependencies::of(source)?;
+    let values = values::read(&parameters.given, &parameters.files)?;
+    values::check(&tree.package, &values)?;
+    Ok((tree, values))
+}
+
+async fn install(
+    flags: InstallFlags,
+    target: TargetFlags,
+    tree: PackageTree,
+    parameters: BTreeMap<String, String>,
+) -> anyhow::Result<()> {
+    let package = &tree.package;
+    if !flags.skip_instance {
+        values::complete(package, &parameters)?;
     }
-    Ok(())
+    let target = PackageNamespace::connect(&target).await?;
+    target.check_versions(&tree).await?;
+    target.warn_of_rights(&flags.account.packages_service_account).await;
+    let name = flags.instance.unwrap_or_else(|| package.default_instance_name());
+    if flags.skip_instance {
+        return Ok(target.ensure_versions(&tree).await?);
+    }
+    let limit = flags.wait.limit();
+    let wanted = WantedInstance { tree: &tree, name: &name, parameters: &parameters, limit };
+    Ok(target.install(wanted).await?)
+}
+
+async fn upgrade(
+    flags: UpgradeFlags,
+    target: TargetFlags,
+    tree: PackageTree,
+    parameters: BTreeMap<String, String>,
+) -> anyhow::Result<()> {
+    let target = PackageNamespace::connect(&target).await?;
+    target.check_versions(&tree).await?;
+    target.warn_of_rights(&flags.account.packages_service_account).await;
+    let name = flags.instance.unwrap_or_else(|| tree.package.default_instance_name());
+    let limit = flags.wait.limit();
+    let wanted = WantedInstance { tree: &tree, name: &name, parameters: &parameters, limit };
+    Ok(target.upgrade(wanted).await?)
 }

@@ -1,7 +1,6 @@
 //! `interlock package render`: the objects of a package as its plans apply them. Without a cluster.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -17,6 +16,8 @@ use interlock_core::engine::seed::Seed;
 use interlock_core::package::Package;
 use serde_json::{Value, json};
 
+use super::dependencies::PackageTree;
+use super::source::SourceFlags;
 use super::values::ParameterFlags;
 use super::{dependencies, values};
 use crate::cli::error::CliError;
@@ -38,8 +39,8 @@ enum Form {
 /// Flags of `interlock package render`.
 #[derive(Args, Debug)]
 pub(super) struct RenderFlags {
-    /// Folder with operator.yaml, params.yaml and templates/.
-    dir: PathBuf,
+    #[command(flatten)]
+    source: SourceFlags,
     /// Name of the Instance; by default that of the operator with -instance behind it.
     #[arg(long)]
     instance: Option<String>,
@@ -69,11 +70,11 @@ pub(super) fn main(flags: &RenderFlags, namespace: Option<&str>) -> ExitCode {
 
 /// What is printed, and an error for each task that does not render.
 fn rendered(flags: &RenderFlags, namespace: &str) -> Result<(String, Vec<CliError>), CliError> {
-    let bundle = dependencies::read_package(&flags.dir)?;
+    let PackageTree { place, package: bundle, .. } = dependencies::of(&flags.source)?;
     let given = values::read(&flags.parameters.given, &flags.parameters.files)?;
     values::check(&bundle, &given)?;
     values::complete(&bundle, &given)?;
-    let spec = dependencies::spec(&flags.dir, &bundle)?;
+    let spec = dependencies::spec(&place, &bundle)?;
     let package = Package::new(NamespacedName::new(namespace, &bundle.operator_version_name), spec);
     let plans = plans(&package, flags.plan.as_deref())?;
     let instance = InstanceId {
@@ -173,7 +174,7 @@ fn entry(plan: &str, task: &TaskManifests<'_>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use clap::Parser;
 

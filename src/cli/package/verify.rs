@@ -1,7 +1,6 @@
 //! `interlock package verify`: what is wrong with a package, and what changes when it is carried out. Without a
 //! cluster.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use interlock_core::api::object::NamespacedName;
@@ -11,8 +10,9 @@ use interlock_core::engine::{rendered_kinds, tasks, validate};
 use interlock_core::package::Package;
 use interlock_core::package::bundle::PackageBundle;
 
+use super::dependencies;
 use super::dependencies::PackageTree;
-use super::{dependencies, source};
+use super::source::{Place, SourceFlags, Sources};
 use crate::cli::error::CliError;
 use crate::cli::exit;
 
@@ -26,27 +26,28 @@ struct Findings {
 
 /// A package as it was verified.
 struct Verified {
-    /// Its name and version, or its folder where they cannot be read.
+    /// Its name and version, or where it is if they cannot be read.
     package: String,
     findings: Findings,
 }
 
 /// Runs the command: 0 for a package without errors, 1 for one with some, 2 where it cannot be read.
-pub(super) fn main(dir: &Path) -> ExitCode {
-    exit::decided(verify(dir).map_err(Into::into).map(|verified| {
+pub(super) fn main(flags: &SourceFlags) -> ExitCode {
+    let verified = Sources::of(flags).and_then(|(mut sources, place)| verify(&mut sources, &place));
+    exit::decided(verified.map_err(Into::into).map(|verified| {
         print!("{}", verified.text());
         verified.findings.errors.is_empty()
     }))
 }
 
-fn verify(dir: &Path) -> Result<Verified, CliError> {
-    let files = source::files(dir)?;
+fn verify(sources: &mut Sources, place: &Place) -> Result<Verified, CliError> {
+    let files = place.files()?;
     Ok(match PackageBundle::read(&files, tasks::client_problems) {
         Ok(bundle) => {
-            let findings = dependencies::read(dir).and_then(|tree| whole(dir, &tree));
+            let findings = dependencies::read(sources, place).and_then(|tree| whole(&tree));
             Verified { package: title(&bundle), findings: findings.unwrap_or_else(|error| unread(&error)) }
         }
-        Err(error) => Verified { package: dir.display().to_string(), findings: unread(&error) },
+        Err(error) => Verified { package: place.to_string(), findings: unread(&error) },
     })
 }
 
@@ -60,10 +61,10 @@ fn title(bundle: &PackageBundle) -> String {
 }
 
 /// What a package is like with those that it installs.
-fn whole(dir: &Path, tree: &PackageTree) -> Result<Findings, CliError> {
+fn whole(tree: &PackageTree) -> Result<Findings, CliError> {
     let package = |bundle: &PackageBundle| {
         let name = NamespacedName::new("", &bundle.operator_version_name);
-        Ok::<_, CliError>(Package::new(name, dependencies::spec(dir, bundle)?))
+        Ok::<_, CliError>(Package::new(name, dependencies::spec(&tree.place, bundle)?))
     };
     let mut whole = findings(&package(&tree.package)?);
     for bundle in &tree.installed {
@@ -124,8 +125,13 @@ fn converted((template, removed): (&str, &RemovedApi)) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use super::*;
+
+    fn verify(dir: &Path) -> Result<Verified, CliError> {
+        super::verify(&mut Sources::default(), &Place::Folder(dir.to_owned()))
+    }
 
     const OPERATOR: &str = "apiVersion: kudo.dev/v1beta1\nname: web\noperatorVersion: 1.0.0\n\
                             tasks: [{name: make, kind: Apply, spec: {resources: [pdb.yaml]}}]\n\

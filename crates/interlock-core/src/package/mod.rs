@@ -12,8 +12,10 @@ pub mod dependencies;
 pub mod number;
 pub mod parameter_file;
 pub mod params;
+pub mod repository;
 pub mod trigger;
 pub mod values;
+pub mod versions;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

@@ -101,6 +101,9 @@ struct Input {
 
 impl Input {
     fn path(&mut self, path: &Path, depth: usize) -> anyhow::Result<()> {
+        if path.extension().is_some_and(|extension| extension == "tgz") {
+            return self.package(path, path);
+        }
         if !path.is_dir() {
             return self.file(path);
         }
@@ -108,7 +111,7 @@ impl Input {
             bail!("{} is deeper than {MAX_DEPTH} folders: give a folder further down", path.display());
         }
         if ["operator.yaml", "params.yaml"].iter().all(|file| path.join(file).is_file()) {
-            return self.package(path);
+            return self.package(path, &path.join("operator.yaml"));
         }
         for entry in files::entries(path)? {
             if files::is_manifest(&entry) || entry.is_dir() {
@@ -118,10 +121,10 @@ impl Input {
         Ok(())
     }
 
-    /// The objects that `interlock package install` makes of a folder, but for the Instance.
-    fn package(&mut self, folder: &Path) -> anyhow::Result<()> {
-        let package = read_package(folder)?;
-        let place = ManifestPlace { file: folder.join("operator.yaml").display().to_string(), line: 1 };
+    /// The objects that `interlock package install` makes of a folder or an archive, but for the Instance.
+    fn package(&mut self, source: &Path, file: &Path) -> anyhow::Result<()> {
+        let package = read_package(source)?;
+        let place = ManifestPlace { file: file.display().to_string(), line: 1 };
         for object in [package.operator, package.operator_version] {
             self.add(Manifest { object, place: place.clone(), source: None })?;
         }

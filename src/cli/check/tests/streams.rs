@@ -1,5 +1,8 @@
 //! Streams, folders, packages and states: several objects, each on what the ones before leave.
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use super::*;
 
 /// Checks these files of a folder.
@@ -117,6 +120,32 @@ fn a_package_is_its_operator_and_its_version() {
     let checked = files(&[("a.yaml", instance)], &line).unwrap();
     assert_eq!(checked.verdicts(), ["allowed"; 3], "{}", checked.text());
     assert_eq!(checked.0.decisions[2].subject(), "Instance team/demo");
+}
+
+/// So is its archive, which may name nothing that has to be downloaded.
+#[test]
+fn an_archive_is_a_package_too() {
+    let packed = |task: &str| {
+        let operator = format!("name: first\noperatorVersion: 0.1.0\ntasks: [{task}]\n");
+        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        for (name, text) in [("operator.yaml", operator.as_str()), ("params.yaml", "parameters: []\n")] {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(text.len() as u64);
+            archive.append_data(&mut header, name, text.as_bytes()).unwrap();
+        }
+        archive.into_inner().unwrap().finish().unwrap()
+    };
+    let folder = folder();
+    let checked = |task: &str| {
+        fs::write(folder.path().join("first.tgz"), packed(task)).unwrap();
+        check(&folder, "-f ./first.tgz -n team")
+    };
+    let found = checked("").unwrap();
+    assert_eq!(found.verdicts(), ["allowed"; 2], "{}", found.text());
+    assert!(found.0.decisions[1].subject().contains("first-0.1.0"));
+    let error =
+        checked("{name: t, kind: KudoOperator, spec: {package: 'https://host/db.tgz'}}").err().unwrap();
+    assert!(format!("{error:#}").contains("this command downloads nothing"), "{error:#}");
 }
 
 #[rstest]

@@ -17,7 +17,7 @@ pub struct WrongType {
 
 /// A value and its path.
 #[derive(Clone, Debug)]
-pub(super) struct PackagedField<'a> {
+pub(in crate::package) struct PackagedField<'a> {
     value: &'a Value,
     path: String,
 }
@@ -25,33 +25,33 @@ pub(super) struct PackagedField<'a> {
 static NULL: Value = Value::Null;
 
 impl<'a> PackagedField<'a> {
-    pub(super) fn root(value: &'a Value) -> Self {
+    pub(in crate::package) fn root(value: &'a Value) -> Self {
         Self { value, path: String::new() }
     }
 
-    pub(super) fn value(&self) -> &'a Value {
+    pub(in crate::package) fn value(&self) -> &'a Value {
         self.value
     }
 
     /// A member; null where there is none.
-    pub(super) fn get(&self, key: &str) -> Self {
+    pub(in crate::package) fn get(&self, key: &str) -> Self {
         let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
         Self { value: self.value.get(key).unwrap_or(&NULL), path }
     }
 
     /// A string. Like Go's reader, converts any scalar to one.
-    pub(super) fn text(&self, key: &str) -> Result<Option<String>, WrongType> {
+    pub(in crate::package) fn text(&self, key: &str) -> Result<Option<String>, WrongType> {
         self.get(key).as_text()
     }
 
     /// A list of strings.
-    pub(super) fn texts(&self, key: &str) -> Result<Option<Vec<String>>, WrongType> {
+    pub(in crate::package) fn texts(&self, key: &str) -> Result<Option<Vec<String>>, WrongType> {
         let Some(items) = self.list(key)? else { return Ok(None) };
         items.iter().map(|item| Ok(item.as_text()?.unwrap_or_default())).collect::<Result<_, _>>().map(Some)
     }
 
     /// A boolean.
-    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, WrongType> {
+    pub(in crate::package) fn flag(&self, key: &str) -> Result<Option<bool>, WrongType> {
         let field = self.get(key);
         match field.value {
             Value::Null => Ok(None),
@@ -61,7 +61,7 @@ impl<'a> PackagedField<'a> {
     }
 
     /// A list.
-    pub(super) fn list(&self, key: &str) -> Result<Option<Vec<Self>>, WrongType> {
+    pub(in crate::package) fn list(&self, key: &str) -> Result<Option<Vec<Self>>, WrongType> {
         let field = self.get(key);
         match field.value {
             Value::Null => Ok(None),
@@ -74,7 +74,7 @@ impl<'a> PackagedField<'a> {
     }
 
     /// A mapping.
-    pub(super) fn entries(&self, key: &str) -> Result<Option<Vec<(String, Self)>>, WrongType> {
+    pub(in crate::package) fn entries(&self, key: &str) -> Result<Option<Vec<(String, Self)>>, WrongType> {
         let field = self.get(key);
         match field.value {
             Value::Null => Ok(None),

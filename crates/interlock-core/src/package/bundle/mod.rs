@@ -10,13 +10,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use self::field::{PackagedField, WrongType};
+use self::field::PackagedField;
 use crate::api::kudo::{Parameter, Task};
 use crate::api::meta::{self, KUDO_API_VERSION};
 
-mod field;
+pub(super) mod field;
 mod value;
 
+pub use field::WrongType;
 pub use value::parameter_text;
 
 /// The two files and the templates of a package, as text.
@@ -100,8 +101,12 @@ pub struct PackageBundle {
 pub struct PackagedChild {
     /// Name of the task.
     pub task: String,
-    /// The other package as `operator.yaml` names it: an operator, or a path.
+    /// The other package as `operator.yaml` names it: an operator, a path, or a URL.
     pub package: String,
+    /// Its version, where the task names one.
+    pub version: Option<String>,
+    /// The version of its application, where the task names one.
+    pub app_version: Option<String>,
     /// Place of the task among all.
     index: usize,
 }
@@ -155,8 +160,14 @@ impl PackageBundle {
         let tasks = self.operator_version["spec"]["tasks"].as_array();
         let child = |(index, task): (usize, &Value)| {
             let package = task["spec"]["package"].as_str().filter(|_| task["kind"] == CHILD_KIND)?;
-            let task = task["name"].as_str().unwrap_or_default().to_owned();
-            Some(PackagedChild { task, package: package.to_owned(), index })
+            let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+            Some(PackagedChild {
+                task: text(&task["name"]).unwrap_or_default(),
+                package: package.to_owned(),
+                version: text(&task["spec"]["operatorVersion"]),
+                app_version: text(&task["spec"]["appVersion"]),
+                index,
+            })
         };
         tasks.into_iter().flatten().enumerate().filter_map(child).collect()
     }

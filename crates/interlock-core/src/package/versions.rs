@@ -1,10 +1,10 @@
-//! Compares versions, as leniently as KUDO's client parses them.
+//! Versions, as leniently as KUDO's client parses them.
 
 use semver::Version;
 
 /// Parses `1.2.3`, and also `v1`, `1.2` and leading zeros: these errors of the package's author do not
 /// matter here.
-pub(super) fn parse(text: &str) -> Option<Version> {
+pub fn parse(text: &str) -> Option<Version> {
     let text = text.trim().trim_start_matches('v');
     let end = text.find(['-', '+']).unwrap_or(text.len());
     let (numbers, rest) = text.split_at(end);
