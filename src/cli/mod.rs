@@ -22,6 +22,7 @@ mod instances;
 mod invoked;
 pub mod man;
 mod output;
+pub mod override_object;
 pub mod package;
 pub mod plan;
 mod progress;
@@ -81,6 +82,8 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Plans changes of a gateway's router flavor, and carries them out.
     Flavor(Box<flavor::FlavorArguments>),
+    /// Admits what one rule refuses, of one Instance, by one user, for a while.
+    Override(Box<override_object::OverrideCommand>),
     /// Shows, promotes and aborts what is staged in a DataPlane.
     Rollout(Box<rollout::RolloutCommand>),
     /// Prints the version of this program, of the API server, and of what runs in the cluster.
@@ -113,6 +116,7 @@ pub fn main(kinds: Kinds) -> ExitCode {
         Command::Why(arguments) => why::main(*arguments),
         Command::Explain(arguments) => explain::main(&arguments),
         Command::Flavor(arguments) => flavor::main(*arguments),
+        Command::Override(arguments) => override_object::main(*arguments),
         Command::Rollout(arguments) => rollout::main(*arguments),
         Command::Version(arguments) => version::main(*arguments),
         Command::Completion(arguments) => completion::main(&arguments, Cli::command()),
