@@ -40,6 +40,10 @@ impl InstanceRef {
         &self.name
     }
 
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// Objects of a kind in its namespace.
     pub(super) fn beside<K>(&self) -> Api<K>
     where

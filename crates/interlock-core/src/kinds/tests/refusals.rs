@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{NAMESPACE, RUN, Said, World, idle, kafka, manifest, review, running, scheduled};
 use crate::admission::{AdmissionAnswer, CacheWait, Config, WebhookEndpoint, answer};
+use crate::api::meta;
 
 fn refusals() -> Vec<Said> {
     let world = World::strict().with(kafka("kafka-2", "2.0.0")).with(running("deploy"));
@@ -79,6 +80,46 @@ fn a_frozen_edit_reads_like_this() {
         json!({"verdict": "denied", "rule": "plan-running", "plan": "deploy"})
     );
     assert_eq!(said.record.plan.as_deref(), Some("deploy"));
+}
+
+/// A run that does not go on by itself is not to be waited for.
+#[rstest]
+#[case::paused(
+    "",
+    true,
+    "step roll, last change 2m10s ago, and is paused\nNext: let it go on (`kubectl annotate instance prod -n team plan.interlock.dev/request=resume/"
+)]
+#[case::about_to_be(
+    "pause",
+    false,
+    "step roll, last change 2m10s ago, and is to pause\nNext: let it go on (`kubectl annotate "
+)]
+#[case::about_to_go_on(
+    "resume",
+    true,
+    "step roll, last change 2m10s ago\nNext: wait until it has ended (`kubectl "
+)]
+#[case::about_to_end(
+    "abort",
+    false,
+    "step roll, last change 2m10s ago\nNext: wait until it has ended (`kubectl "
+)]
+fn a_frozen_edit_of_a_paused_run(#[case] request: &str, #[case] paused: bool, #[case] expected: &str) {
+    let frozen = |run: &str| {
+        let mut old = running("deploy");
+        if !request.is_empty() {
+            old["metadata"]["annotations"][meta::REQUEST] = json!(format!("{request}/{run}/nonce-01"));
+        }
+        if paused {
+            old["status"]["requests"] = json!({"run": run, "paused": {"since": "2026-01-02T04:00:00Z", "reason": "the disks are moved"}});
+        }
+        World::strict().merge(&old, json!({"spec": {"parameters": {"NODES": "5"}}})).message().to_owned()
+    };
+    let said = frozen(RUN);
+    assert!(said.contains(expected), "{said}");
+    // What was asked about another run says nothing of this one.
+    let said = frozen("u");
+    assert!(said.contains("step roll, last change 2m10s ago\nNext: wait until it has ended "), "{said}");
 }
 
 /// What kubectl prints before the message of a cause is not repeated in it; other clients read the message of

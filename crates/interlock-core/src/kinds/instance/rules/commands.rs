@@ -43,22 +43,33 @@ pub fn request(instance: &str) -> String {
     )
 }
 
-/// The remedy while a plan is scheduled or runs: to wait, or to end it.
-pub fn next_locked(instance: &str, lock: &Lock<'_>) -> String {
+/// The remedy while a plan is scheduled or runs: to wait, or to end it. One that is paused does not end by itself, so
+/// it is let go on instead.
+pub fn next_locked(instance: &str, lock: &Lock<'_>, paused: bool) -> String {
     let object = object(instance);
+    if let Some(go_on) = request_of(lock, "resume", "resume-").filter(|_| paused) {
+        let first = ["let it go on (`", &annotate(&object, &go_on), "`"].concat();
+        let then = "send the change again when it has ended";
+        let more = [
+            " or `interlock plan resume ",
+            &object,
+            " --reason WHY`), or end it (`interlock plan abort ",
+            &object,
+        ];
+        let both = [first.as_str(), &more.concat(), " --reason WHY`); ", then].concat();
+        return if both.len() <= LIMIT { both } else { [first.as_str(), "); ", then].concat() };
+    }
     let wait = wait(&object, lock);
     let then = "then send the change again";
-    if let Some(request) = abort(lock) {
+    if let Some(end) = request_of(lock, "abort", "") {
         let both = [
             "wait until it has ended (`",
             &wait,
             "` or `interlock plan wait ",
             &object,
-            "`), or end it (`kubectl annotate instance ",
-            &object,
-            " plan.interlock.dev/request=",
-            &request,
-            " plan.interlock.dev/reason=WHY` or `interlock plan abort ",
+            "`), or end it (`",
+            &annotate(&object, &end),
+            "` or `interlock plan abort ",
             &object,
             " --reason WHY`); ",
             then,
@@ -69,6 +80,12 @@ pub fn next_locked(instance: &str, lock: &Lock<'_>) -> String {
         }
     }
     ["wait until it has ended (`", &wait, "`), ", then].concat()
+}
+
+/// `kubectl annotate` with a request.
+fn annotate(object: &str, request: &str) -> String {
+    let start = ["kubectl annotate instance ", object, " plan.interlock.dev/request="].concat();
+    [start.as_str(), request, " plan.interlock.dev/reason=WHY"].concat()
 }
 
 /// `kubectl wait` for the end of a plan. `Ready` says it of the plans that make an Instance ready; of others
@@ -85,12 +102,12 @@ fn wait(object: &str, lock: &Lock<'_>) -> String {
     ["kubectl wait --for=", &condition, " instance/", object, " --timeout=10m"].concat()
 }
 
-/// The request that ends a run, with the beginning of its id as the nonce: a request holds for one run, and
-/// once. `None` for an id that no request can name.
-fn abort(lock: &Lock<'_>) -> Option<String> {
+/// A request about a run, with the beginning of its id in the nonce: a request holds for one run, and once. `None` for
+/// an id that no request can name.
+fn request_of(lock: &Lock<'_>, verb: &str, before: &str) -> Option<String> {
     let is_plain = lock.uid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let nonce = lock.uid.get(..8).filter(|_| is_plain && lock.uid.len() <= 64)?;
-    Some(["abort/", lock.uid, "/", nonce].concat())
+    Some([verb, "/", lock.uid, "/", before, nonce].concat())
 }
 
 #[cfg(test)]
@@ -110,14 +127,28 @@ mod tests {
     #[test]
     fn a_run_can_be_awaited_and_ended_by_kubectl_alone() {
         assert_eq!(
-            next_locked("team/prod", &lock("deploy", UID, Some(&ExecutionStatus::InProgress))),
+            next_locked("team/prod", &lock("deploy", UID, Some(&ExecutionStatus::InProgress)), false),
             "wait until it has ended (`kubectl wait --for=condition=Ready instance/prod -n team --timeout=10m` or \
              `interlock plan wait prod -n team`), or end it (`kubectl annotate instance prod -n team \
              plan.interlock.dev/request=abort/aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee/aaaaaaaa \
              plan.interlock.dev/reason=WHY` or `interlock plan abort prod -n team --reason WHY`); then send the \
              change again"
         );
-        assert!(abort(&lock("deploy", UID, None)).unwrap().parse::<PlanRequest>().is_ok());
+        let lock = lock("deploy", UID, None);
+        for (verb, before) in [("abort", ""), ("resume", "resume-")] {
+            assert!(request_of(&lock, verb, before).unwrap().parse::<PlanRequest>().is_ok());
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_paused_is_not_waited_for() {
+        assert_eq!(
+            next_locked("team/prod", &lock("deploy", UID, Some(&ExecutionStatus::InProgress)), true),
+            "let it go on (`kubectl annotate instance prod -n team \
+             plan.interlock.dev/request=resume/aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee/resume-aaaaaaaa \
+             plan.interlock.dev/reason=WHY` or `interlock plan resume prod -n team --reason WHY`), or end it (`interlock \
+             plan abort prod -n team --reason WHY`); send the change again when it has ended"
+        );
     }
 
     #[rstest]
@@ -127,7 +158,7 @@ mod tests {
     #[case::upgrade("upgrade", true, "condition=Ready")]
     fn what_is_awaited(#[case] plan: &str, #[case] begun: bool, #[case] condition: &str) {
         let status = begun.then_some(&ExecutionStatus::InProgress);
-        let text = next_locked("team/prod", &lock(plan, UID, status));
+        let text = next_locked("team/prod", &lock(plan, UID, status), false);
         assert!(text.contains(&format!("kubectl wait --for={condition} instance/prod")), "{text}");
     }
 
@@ -136,14 +167,16 @@ mod tests {
     #[case::short("u1")]
     #[case::odd("aaaaaaaa/bbbb; rm")]
     fn a_run_that_no_request_can_name_is_only_awaited(#[case] uid: &str) {
-        let text = next_locked("team/prod", &lock("deploy", uid, None));
+        let text = next_locked("team/prod", &lock("deploy", uid, None), false);
         assert!(!text.contains("abort") && text.contains("kubectl wait"), "{text}");
     }
 
     #[test]
     fn long_names_leave_room_for_a_command() {
         let instance = ["n".repeat(63), "i".repeat(253)].join("/");
-        let text = next_locked(&instance, &lock("deploy", UID, None));
+        let text = next_locked(&instance, &lock("deploy", UID, None), false);
         assert!(text.len() <= LIMIT && text.contains("kubectl wait"), "{text}");
+        let text = next_locked(&instance, &lock("deploy", UID, None), true);
+        assert!(text.len() <= LIMIT && text.contains("=resume/"), "{text}");
     }
 }

@@ -12,6 +12,7 @@ use crate::api::rule::Rule;
 use crate::api::suggest;
 use crate::api::violation::{InstanceCommand, SpecViolation};
 use crate::kinds::instance::change::lock::Lock;
+use crate::kinds::instance::change::plan_request::{PlanRequest, PlanVerb};
 use crate::kinds::instance::status::StatusView;
 
 /// An objection as the denial of a request about an Instance.
@@ -131,17 +132,33 @@ fn place(entry: &PlanStatus) -> String {
     told.into_iter().filter_map(|(what, is)| is.map(|is| [what, is].concat())).collect()
 }
 
-/// A denial because of the lock.
+/// A denial because of the lock; `request` is the plan request that the Instance carries, if any.
 pub fn locked(
     refusal: Denial,
     lock: &Lock<'_>,
-    status: &StatusView<'_>,
+    (status, request): (&StatusView<'_>, Option<&str>),
     instance: &str,
     now: Option<Timestamp>,
 ) -> Denial {
     let plan = Some(lock.plan.to_owned());
-    let next = commands::next_locked(instance, lock);
-    Denial { plan, ..refusal.why(why_locked(lock, status, now)).next(next) }
+    let pause = pause(lock, status, request);
+    let next = commands::next_locked(instance, lock, pause.is_some());
+    let why = [why_locked(lock, status, now).as_str(), pause.unwrap_or_default()].concat();
+    Denial { plan, ..refusal.why(why).next(next) }
+}
+
+/// That a run does not go on by itself, to continue a sentence about it.
+fn pause(lock: &Lock<'_>, status: &StatusView<'_>, request: Option<&str>) -> Option<&'static str> {
+    let of_run = |run: &str| run == lock.uid && !run.is_empty();
+    let asked = request.and_then(|text| text.parse::<PlanRequest>().ok()).filter(|asked| of_run(&asked.run));
+    let paused = status.requests().is_some_and(|requests| of_run(&requests.run) && requests.paused.is_some());
+    match (paused, asked.map(|asked| asked.verb)) {
+        // What it waits for is on its way.
+        (true, Some(PlanVerb::Resume)) => None,
+        (true, _) => Some(", and is paused"),
+        (false, Some(PlanVerb::Pause)) => Some(", and is to pause"),
+        (false, _) => None,
+    }
 }
 
 /// A remedy with a command about the Instance.

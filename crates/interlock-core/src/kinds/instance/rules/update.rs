@@ -270,7 +270,9 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// A denial because of the lock.
     pub(super) fn because_of(&self, lock: &Lock<'_>, denial: Denial) -> Denial {
-        denials::locked(denial, lock, &self.status, &self.instance, self.evaluation.context.now)
+        let request = self.change.old.metadata.annotations.own_text(meta::REQUEST);
+        let state = (&self.status, request.as_deref());
+        denials::locked(denial, lock, state, &self.instance, self.evaluation.context.now)
     }
 
     pub(super) fn violated(&self, found: impl IntoIterator<Item = SpecViolation>) {
