@@ -7,6 +7,7 @@
 mod support;
 
 mod add_a_kind;
+mod archives;
 mod at_rest;
 mod budgets;
 mod bypass;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::ground::Ground;
 use crate::support::instances::{await_event, condition};
+use crate::support::interlock::interlock;
 use crate::support::{Client, Interlock, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
@@ -174,4 +175,56 @@ fn an_override_takes_a_verb_of_its_own() {
             answer => Err(answer.to_string()),
         }
     });
+}
+
+/// The command makes the object that the page shows.
+#[test]
+fn an_override_is_created_listed_and_deleted_by_the_command() {
+    let (cluster, _) = Interlock::shared();
+    let ground = Ground::new(cluster, "override", PACKAGE);
+    let (admin, ns) = (cluster.admin(), ground.ns.name());
+    ground.create("demo", "kept-0.1.0", &json!({}));
+    ground.await_plan("demo", "deploy", "COMPLETE");
+    let command =
+        |user: &Client, words: &[&str]| interlock(user, &[&["override"], words, &["-n", ns]].concat(), "");
+    let create = ["create", "instance/demo", "--rule=parameter-immutable", "--reason=ticket 4711"];
+    let said = command(&admin, &[&create[..], &["--user=alice", "--for=10m"]].concat()).ok();
+    let name = said.split(' ').nth(1).expect("its name");
+    assert!(said.starts_with("override demo-") && said.contains(" created: until 20"), "{said}");
+    let what = format!(" it admits what parameter-immutable refuses alice of Instance {ns}/demo\n");
+    assert!(said.ends_with(&what), "{said}");
+    wait_until("alice's write is admitted", CAP, || match edit(&ground, &ground.user, "demo", true) {
+        answer if answer.code == 200 => Ok(()),
+        answer => Err(answer.to_string()),
+    });
+
+    let list = command(&admin, &["list"]).ok();
+    let row = list.lines().find(|line| line.starts_with(name)).expect("its row");
+    for part in [&format!("{ns}/demo"), "parameter-immutable", "alice", "in ", "ticket 4711"] {
+        assert!(row.contains(part), "{part}: {list}");
+    }
+    // Without --user it is whoever creates it.
+    let own = command(&admin, &create).ok();
+    let own = own.split(' ').nth(1).expect("its name");
+    let listed: Value = serde_json::from_str(&command(&admin, &["list", "-o", "json"]).ok()).expect("JSON");
+    let found = |name: &str| {
+        let all = listed.as_array().expect("a list").iter();
+        all.into_iter().find(|one| one["metadata"]["name"] == name).expect("it").clone()
+    };
+    assert_eq!(found(name)["spec"]["expirationSeconds"], 600);
+    assert_eq!(found(own)["spec"]["expirationSeconds"], 1800);
+    let me = admin.kubectl(&["auth", "whoami", "-o", "json"]).ok();
+    let me: Value = serde_json::from_str(&me).expect("JSON");
+    assert_eq!(found(own)["spec"]["user"], me["status"]["userInfo"]["username"]);
+    assert_eq!(command(&admin, &["delete", own]).ok(), format!("override {own} deleted\n"));
+    assert_eq!(command(&admin, &["delete", name]).ok(), format!("override {name} deleted\n"));
+
+    let gone = command(&admin, &["delete", name]);
+    assert!(gone.code == 3 && gone.stderr.contains(&format!("Override {name} does not exist")), "{gone}");
+    let lost = command(&admin, &["create", "dmo", "--rule=upgrade-path", "--reason=r"]);
+    assert!(lost.code == 3 && lost.stderr.contains("next:  did you mean demo?"), "{lost}");
+    let mallory = ground.ns.stranger("mallory");
+    ground.ns.bind("mallory", "ClusterRole", "view");
+    let refused = command(&mallory, &create);
+    assert!(refused.code == 1 && refused.stderr.contains("is forbidden"), "{refused}");
 }
