@@ -101,7 +101,8 @@ fn instance_name(object: &str) -> Result<&str, CliError> {
 }
 
 fn check_rule(rule: &str) -> Result<(), CliError> {
-    let (can, cannot): (Vec<&Rule>, Vec<&Rule>) = KIND.rules.iter().partition(|rule| rule.can_be_overridden());
+    let (can, cannot): (Vec<&Rule>, Vec<&Rule>) =
+        KIND.rules.iter().partition(|rule| rule.can_be_overridden());
     let can: Vec<&str> = can.iter().map(|rule| rule.id()).collect();
     if can.contains(&rule) {
         return Ok(());
