@@ -15,6 +15,10 @@ pub(super) fn created(facts: &InstanceFacts<'_>) -> Next {
         return Next::Start { source: SpecSource::Spec };
     }
     if facts.plan == DEPLOY && facts.created_whole && facts.stamp.is_some_and(|s| s.spec.is_some()) {
+        if facts.uid.is_empty() {
+            // Triggered past admission: the end of an execution without a uid could not be recognised.
+            return Next::Schedule { plan: DEPLOY.to_owned(), source: SpecSource::Stamp };
+        }
         // Accepted, then edited past admission before the run began: it runs on the accepted spec.
         return start(facts, SpecSource::Stamp);
     }

@@ -24,6 +24,8 @@ mod world;
 #[case::copied_with_the_stamp_of_another(
     World::fresh().edited(&[("A", "9")]).half_created().scheduled("deploy", V4), Next::Create)]
 #[case::created_through_admission(World::fresh().scheduled("deploy", V5), Next::Start { source: Spec })]
+#[case::created_through_admission_and_triggered_past_it_gets_a_uid(
+    World::fresh().scheduled("deploy", ""), schedule("deploy", Stamped))]
 #[case::created_unseen_and_refused(World::fresh().stamp_lost().half_created().refused(), report())]
 #[case::stamp_missing(World::settled().stamp_lost(), Next::Restamp)]
 #[case::stamp_of_something_else(
