@@ -100,3 +100,17 @@ impl Handle {
         self.watching(kind)
     }
 }
+
+#[cfg(test)]
+impl Handle {
+    /// A handle whose supervisor is gone, with these watches open for good.
+    pub fn of_watches(watches: Watches) -> Self {
+        Self {
+            orders: mpsc::unbounded_channel().0,
+            snapshot: watch::channel(Arc::default()).1,
+            watches: watch::channel(Arc::new(watches)).1,
+            works: Arc::default(),
+            definitions: Definitions::default(),
+        }
+    }
+}

@@ -13,6 +13,8 @@ pub mod executor;
 pub mod flow;
 mod gate;
 mod inventory;
+#[cfg(test)]
+mod model;
 mod not_served;
 pub mod patches;
 pub mod plan_intent;

@@ -1,0 +1,100 @@
+//! The stored objects, and what Kubernetes does with them by itself.
+
+use std::sync::{Arc, LazyLock};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::ledger::Ledger;
+use super::objects::{INSTANCE, Objects};
+
+/// Every time that is stored: when a state was reached tells no states apart.
+static NOW: LazyLock<String> = LazyLock::new(|| {
+    let now = Timestamp::now();
+    Timestamp::from_second(now.as_second()).unwrap().to_string()
+});
+
+/// The objects of one state, shared with the states that have them too.
+#[derive(Clone, Default)]
+pub struct Cluster {
+    pub objects: Objects,
+    version: u64,
+    pub ledger: Ledger,
+}
+
+impl Cluster {
+    fn fresh_uid(&self, path: &str) -> String {
+        Uuid::new_v5(&Uuid::NAMESPACE_URL, format!("{path} {}", self.version).as_bytes()).to_string()
+    }
+
+    /// Stores an object under a new version, if it has changed; returns it as it is then.
+    pub fn store(&mut self, path: &str, mut object: Value) -> Arc<Value> {
+        fix_times(&mut object);
+        let before = self.objects.0.get(path).cloned();
+        let metadata = before.as_ref().map(|before| &before["metadata"]);
+        object["metadata"]["uid"] = match metadata {
+            Some(metadata) => metadata["uid"].clone(),
+            None => json!(self.fresh_uid(path)),
+        };
+        object["metadata"]["resourceVersion"] =
+            metadata.map_or(Value::Null, |m| m["resourceVersion"].clone());
+        object["metadata"]["generation"] = metadata.map_or(json!(0), |m| m["generation"].clone());
+        if let Some(before) = before.as_ref().filter(|before| ***before == object) {
+            return before.clone();
+        }
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let asked =
+            |object: &Value| (object["spec"].clone(), object["metadata"]["deletionTimestamp"].clone());
+        if before.as_ref().is_none_or(|before| asked(before) != asked(&object)) {
+            let generation = object["metadata"]["generation"].as_i64().unwrap();
+            object["metadata"]["generation"] = json!(generation + 1);
+        }
+        let object = Arc::new(object);
+        self.objects.0.insert(path.to_owned(), object.clone());
+        self.follow(path, before.as_deref(), &object);
+        object
+    }
+
+    fn follow(&mut self, path: &str, before: Option<&Value>, object: &Arc<Value>) {
+        let mut ledger = std::mem::take(&mut self.ledger);
+        if path == INSTANCE {
+            ledger.instance_written(before, object, &self.objects);
+        } else {
+            ledger.child_written(object);
+            // The garbage collector: its owner is gone.
+            let owner = &object["metadata"]["ownerReferences"][0]["uid"];
+            if self.objects.instance().is_none_or(|instance| instance["metadata"]["uid"] != *owner) {
+                self.objects.0.remove(path);
+            }
+        }
+        let held = object["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
+        if object["metadata"]["deletionTimestamp"].is_string() && !held {
+            ledger.instance_gone(&self.objects);
+            // The garbage collector, again.
+            self.objects.0.clear();
+        }
+        self.ledger = ledger;
+    }
+
+    pub fn remove(&mut self, path: &str) {
+        self.objects.0.remove(path);
+    }
+
+    /// A user deletes the Instance.
+    pub fn delete_instance(&mut self) {
+        let mut object = Value::clone(self.objects.instance().unwrap());
+        object["metadata"]["deletionTimestamp"] = json!(*NOW);
+        self.store(INSTANCE, object);
+    }
+}
+
+fn fix_times(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.values_mut().for_each(fix_times),
+        Value::Array(items) => items.iter_mut().for_each(fix_times),
+        Value::String(text) if text.parse::<Timestamp>().is_ok() => NOW.clone_into(text),
+        _ => {}
+    }
+}

@@ -1,0 +1,28 @@
+//! The protocol between users, admission, the reconciler and the engine, explored exhaustively on the real code.
+//!
+//! One Instance of a package with two plans of two phases of two steps each, and a cleanup. Users edit it through
+//! the webhook, past it (its webhook and policies are down), or by a replacement that drops what Interlock wrote;
+//! they trigger a plan, and delete it. A process may die after any write, write on a version that is gone, and
+//! sleep before any request while another process leads. In every state ([`ledger`]) and where nothing is left to
+//! do ([`rest`]):
+//!
+//! - every edit is carried out, or its refusal is told;
+//! - a run writes the spec that it started with, and nothing of an earlier one comes back;
+//! - no effect of a step is missing when its plan is COMPLETE;
+//! - it comes to rest, whoever sleeps.
+//!
+//! Admission is [`interlock_core::admission::answer`], and a process is [`super::reconcile`] with all that it
+//! stands on, down to its requests, which [`api`] answers from memory. [`rules`] takes one rule away at a time, and
+//! each must be missed.
+
+mod api;
+mod cluster;
+mod explored;
+mod fingerprint;
+mod ledger;
+mod objects;
+mod package;
+mod process;
+mod rest;
+mod rules;
+mod users;

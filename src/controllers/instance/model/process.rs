@@ -1,0 +1,191 @@
+//! One process that leads: the real reconciler on what its watches have shown, and the API server in memory.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use interlock_core::api::meta;
+use interlock_core::api::object::{Gvk, NamespacedName};
+use interlock_core::engine::run::PipeHelper;
+use interlock_core::kinds;
+use interlock_core::topology::Epoch;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::super::context::InstanceContext;
+use super::super::reconcile;
+use super::super::references::References;
+use super::super::request_guard::Requests;
+use super::super::status_cache::StatusCache;
+use super::api::{Answer, Api, Sent};
+use super::cluster::Cluster;
+use super::package::{NAMESPACE, key, operator_version};
+use super::rules::Without;
+use crate::cluster::api_writer::Bookkeeping;
+use crate::cluster::discovery::KindDiscovery;
+use crate::cluster::events::EventPublisher;
+use crate::cluster::lease::Leadership;
+use crate::cluster::supervisor::{Assignment, Handle, Sink as _, WatchState, Watches, Watching};
+use crate::cluster::tamper::{GuardState, PolicyState};
+use crate::cluster::watch::WatchChange;
+use crate::runtime::controller::Action;
+use crate::runtime::executor::Executor;
+use crate::runtime::index::{Observer, Store};
+use crate::runtime::pool::Pool;
+use crate::runtime::queue::Queue;
+use crate::telemetry::metrics::Metrics;
+
+/// Processor time of one rendering; the model renders nothing that takes any.
+const RENDER_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a process leads.
+const TERM: Duration = Duration::from_secs(3600);
+
+/// How a pass of the reconciler ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself.
+    By(Action),
+    /// The process got no answer any more.
+    Halted,
+}
+
+/// What processes share, as it depends on nothing that they do.
+pub struct Machine {
+    runtime: tokio::runtime::Runtime,
+    pool: Arc<Pool>,
+    kinds: Arc<KindDiscovery>,
+    metrics: Arc<Metrics>,
+    pub without: Option<Without>,
+}
+
+impl Machine {
+    pub fn new(without: Option<Without>) -> Self {
+        let metrics = Arc::new(Metrics::new());
+        Self {
+            runtime: tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap(),
+            pool: Pool::start(RENDER_LIMIT, metrics.clone()).unwrap(),
+            kinds: Arc::default(),
+            metrics,
+            without,
+        }
+    }
+
+    /// Runs the reconciler of a process whose watches have shown `cached`, until it waits or is halted.
+    pub fn pass(&self, cached: &Cluster, api: Api) -> (Api, Ended) {
+        self.runtime.block_on(async {
+            let (api, halted) = (Arc::new(Mutex::new(api)), Arc::new(Notify::new()));
+            let client = client(api.clone(), halted.clone());
+            let context = self.context(client, cached);
+            let (key, epoch) = (key(), context.leader_epoch().unwrap());
+            let ended = tokio::select! {
+                biased;
+                () = halted.notified() => Ended::Halted,
+                action = reconcile::reconcile(&context, &key, epoch) => Ended::By(action),
+            };
+            let mut api = api.lock().unwrap().clone();
+            if ended != Ended::Halted {
+                api.end();
+            }
+            (api, ended)
+        })
+    }
+
+    fn context(&self, client: Client, cached: &Cluster) -> InstanceContext {
+        let (store, queue) = (Store::new(kinds::ALL, true), Arc::<Queue<NamespacedName>>::default());
+        let watches = Observer::new(store.clone(), Arc::default(), Some(queue.clone()), self.metrics.clone());
+        let config_maps = Gvk::new("v1", "ConfigMap");
+        let whole = Watching { watch_state: WatchState::Synced, whole: true, terminating: false };
+        let supervisor = Handle::of_watches(Watches::from([(config_maps.clone(), whole)]));
+        watches.ask(supervisor.clone());
+        store.set_reconciling(true);
+        let show = |kind: Gvk, objects: Vec<Arc<Value>>| {
+            let everywhere: Arc<str> = "".into();
+            let listed = objects.into_iter().map(WatchChange::Listed);
+            let all = [WatchChange::Listing(everywhere.clone())].into_iter().chain(listed);
+            all.chain([WatchChange::Synced(everywhere)])
+                .for_each(|change| watches.observe(&kind, Epoch(1), change));
+        };
+        let instance = cached.objects.instance().map(|object| Arc::new(Api::seen(self.without, object)));
+        show(Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion"), vec![operator_version()]);
+        show(Gvk::new(meta::KUDO_API_VERSION, "Instance"), instance.into_iter().collect());
+        show(config_maps, cached.objects.config_maps().cloned().collect());
+        let bookkeeping = Bookkeeping::new(client.clone());
+        let leads = Leadership::Leader { leader_epoch: 1, until: Instant::now() + TERM };
+        let packages = NamespacedName::new(NAMESPACE, "interlock-packages");
+        InstanceContext {
+            own_namespace: NAMESPACE.to_owned(),
+            requests: Requests::new(watch::channel(PolicyState::default()).1),
+            references: References::new(&client, watch::channel(GuardState::Intact).1),
+            objects: Executor::new(client.clone(), self.kinds.clone(), packages),
+            events: EventPublisher::new(client.clone()).within(&bookkeeping),
+            bookkeeping,
+            client,
+            kinds: self.kinds.clone(),
+            store,
+            watches,
+            supervisor,
+            work: watch::channel(Assignment::default()).1,
+            queue,
+            leadership: watch::channel(leads).1,
+            status_cache: StatusCache::default(),
+            pipe_helper: Arc::new(PipeHelper::default()),
+            pool: self.pool.clone(),
+            template_key: Arc::new(OnceLock::new()),
+            made_keys: Arc::default(),
+            metrics: self.metrics.clone(),
+        }
+    }
+}
+
+/// A client whose requests are answered from memory, and not at all once the process is halted.
+fn client(api: Arc<Mutex<Api>>, halted: Arc<Notify>) -> Client {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (api, halted) = (api.clone(), halted.clone());
+        async move {
+            let sent = read(request).await;
+            let answer = api.lock().unwrap().answer(&sent);
+            match answer {
+                Some(answer) => Ok::<_, Infallible>(response(answer)),
+                None => {
+                    halted.notify_one();
+                    std::future::pending().await
+                }
+            }
+        }
+    });
+    Client::new(service, NAMESPACE)
+}
+
+async fn read(request: Request<Body>) -> Sent {
+    let (head, body) = request.into_parts();
+    let body: Bytes = body.collect_bytes().await.unwrap();
+    let content_type = head.headers.get(http::header::CONTENT_TYPE);
+    Sent {
+        path: head.uri.path().to_owned(),
+        content_type: content_type.map(|it| it.to_str().unwrap().to_owned()).unwrap_or_default(),
+        body: if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() },
+        method: head.method,
+    }
+}
+
+fn response(answer: Answer) -> Response<Body> {
+    let (code, body) = match answer {
+        Ok(body) => (200, body),
+        Err((code, reason)) => {
+            let message = format!("the request is answered {code} {reason}");
+            (
+                code,
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason, "code": code}),
+            )
+        }
+    };
+    let body = Body::from(serde_json::to_vec(&body).unwrap());
+    let json = (http::header::CONTENT_TYPE, "application/json");
+    Response::builder().status(code).header(json.0, json.1).body(body).unwrap()
+}

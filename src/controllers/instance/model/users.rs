@@ -1,0 +1,234 @@
+//! What users do, through the webhook or past it.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use interlock_core::admission::{self, AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint};
+use interlock_core::api::meta;
+use interlock_core::api::object::Gvk;
+use interlock_core::kinds;
+use interlock_core::topology::Epoch;
+use serde_json::{Value, json};
+
+use super::super::patches;
+use super::super::view::InstanceView;
+use super::cluster::Cluster;
+use super::ledger::Params;
+use super::objects::INSTANCE;
+use super::package::{key, manifest, operator_version};
+use super::rules::Without;
+use crate::cluster::watch::WatchChange;
+use crate::runtime::index::{IndexLister, Store};
+
+/// What an edit changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Edit {
+    /// A, for which `deploy` runs.
+    A,
+    /// B, for which `update` runs.
+    B,
+    /// Both.
+    Both,
+    /// C, which is immutable.
+    Immutable,
+    /// Nothing: `deploy` is triggered.
+    Trigger,
+    /// Nothing: the plan that is scheduled or runs is taken out of `planExecution`.
+    Cancel,
+}
+
+/// How an edit reaches the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// Through both webhooks.
+    Admitted,
+    /// Past them, as a patch.
+    Unseen,
+    /// Past them, as a replacement without what Interlock wrote, but for its finalizer.
+    Replaced,
+    /// Past them, with a stamp of its own and a scheduled plan.
+    Forged,
+}
+
+/// Every edit in every way that differs.
+pub const EDITS: [(Edit, Way); 13] = [
+    (Edit::A, Way::Admitted),
+    (Edit::B, Way::Admitted),
+    (Edit::Both, Way::Admitted),
+    (Edit::Immutable, Way::Admitted),
+    (Edit::Trigger, Way::Admitted),
+    (Edit::A, Way::Unseen),
+    (Edit::B, Way::Unseen),
+    (Edit::Both, Way::Unseen),
+    (Edit::Immutable, Way::Unseen),
+    (Edit::Trigger, Way::Unseen),
+    (Edit::Cancel, Way::Unseen),
+    (Edit::A, Way::Replaced),
+    (Edit::Immutable, Way::Forged),
+];
+
+/// One edit of each way that it takes.
+pub const FEW: [(Edit, Way); 4] = [
+    (Edit::A, Way::Admitted),
+    (Edit::B, Way::Unseen),
+    (Edit::A, Way::Replaced),
+    (Edit::Immutable, Way::Unseen),
+];
+
+/// An edit that admission schedules a plan for.
+pub const ADMITTED: [(Edit, Way); 1] = [(Edit::A, Way::Admitted)];
+
+/// A plan that is taken out while it runs.
+pub const CANCELLED: [(Edit, Way); 1] = [(Edit::Cancel, Way::Unseen)];
+
+/// A plan that a user triggers.
+pub const TRIGGER: [(Edit, Way); 1] = [(Edit::Trigger, Way::Admitted)];
+
+/// The webhooks, and the rules that they go without.
+pub struct Users {
+    lister: IndexLister,
+    without: Option<Without>,
+}
+
+impl Users {
+    pub fn new(without: Option<Without>) -> Self {
+        let store = Store::new(kinds::ALL, false);
+        let kind = Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion");
+        store.observe(&kind, Epoch(1), &WatchChange::Applied(operator_version()));
+        Self { lister: IndexLister::new(store.clone(), store), without }
+    }
+
+    /// Creates the Instance.
+    pub fn create(&self, admitted: bool) -> Cluster {
+        let mut object = manifest();
+        if admitted {
+            object = self.admit("CREATE", object, &Value::Null).unwrap();
+        }
+        if self.without == Some(Without::Finalizer) {
+            object["metadata"]["finalizers"] = json!([]);
+        }
+        let mut cluster = Cluster::default();
+        cluster.store(INSTANCE, object);
+        cluster
+    }
+
+    /// The cluster after an edit; `None` where it is refused, or changes nothing.
+    pub fn edit(&self, cluster: &Cluster, (edit, way): (Edit, Way)) -> Option<Cluster> {
+        let before = cluster.objects.instance()?;
+        let mut object = change(before, edit);
+        let mut after = cluster.clone();
+        match way {
+            Way::Admitted => {
+                object = self.admit_update(object, before)?;
+                after.ledger.admitted(before, &object);
+            }
+            Way::Unseen => {}
+            Way::Replaced => {
+                object["spec"].as_object_mut()?.remove("planExecution");
+                object["metadata"].as_object_mut()?.remove("annotations");
+            }
+            Way::Forged => forge(before, &mut object, &mut after),
+        }
+        let object = after.store(INSTANCE, object);
+        let execution = &object["spec"]["planExecution"];
+        let began = after.ledger.first.is_some();
+        after.ledger.promised = match way {
+            // What was created past admission runs `deploy` first, whatever else is scheduled.
+            Way::Admitted if !began => None,
+            Way::Admitted if execution["uid"].is_string() => execution["uid"].as_str().map(str::to_owned),
+            // Whoever goes past admission may take back what it has promised.
+            Way::Replaced | Way::Forged => None,
+            Way::Admitted | Way::Unseen if matches!(edit, Edit::Trigger | Edit::Cancel) => None,
+            Way::Admitted | Way::Unseen => after.ledger.promised,
+        };
+        (object != *before).then_some(after)
+    }
+
+    fn admit_update(&self, object: Value, before: &Value) -> Option<Value> {
+        if self.without != Some(Without::Lock) {
+            return self.admit("UPDATE", object, before);
+        }
+        let unlocked = |object: &Value| {
+            let mut object = object.clone();
+            object["spec"]["planExecution"] = json!({});
+            object["status"]["planStatus"] = json!({});
+            object
+        };
+        let mut object = self.admit("UPDATE", unlocked(&object), &unlocked(before))?;
+        object["status"] = before["status"].clone();
+        Some(object)
+    }
+
+    /// The object that both webhooks admit.
+    fn admit(&self, operation: &str, mut object: Value, before: &Value) -> Option<Value> {
+        let mutated = self.review(WebhookEndpoint::Mutate, operation, &object, before)?;
+        if let Some(patch) = mutated["patch"].as_str() {
+            let patch = STANDARD.decode(patch).unwrap();
+            let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+            json_patch::patch(&mut object, &patch).unwrap();
+        }
+        self.review(WebhookEndpoint::Validate, operation, &object, before)?;
+        Some(object)
+    }
+
+    /// The response of a webhook; `None` where it denies.
+    fn review(
+        &self,
+        endpoint: WebhookEndpoint,
+        operation: &str,
+        object: &Value,
+        before: &Value,
+    ) -> Option<Value> {
+        let kind = json!({"group": "kudo.dev", "version": "v1beta1", "kind": "Instance"});
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "0e5f6f2e-9d5c-4f0e-8f52-0a2ac0d6d5d1", "kind": kind, "requestKind": kind,
+                "resource": {"group": "kudo.dev", "version": "v1beta1", "resource": "instances"},
+                "name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"],
+                "operation": operation, "userInfo": {"username": "alice"},
+                "object": object, "oldObject": before,
+            },
+        });
+        let config =
+            Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict, docs: None };
+        let (body, kinds) = (serde_json::to_vec(&review).unwrap(), kinds::guarded(kinds::ALL));
+        let wait = CacheWait::Exhausted;
+        let answer = admission::answer(&kinds, endpoint, &body, &self.lister, &config, wait, None).unwrap();
+        let AdmissionAnswer::Done(reply) = answer else { panic!("the review waits") };
+        let mut answer: Value = serde_json::from_slice(&reply.body).unwrap();
+        let response = answer["response"].take();
+        (response["allowed"] == true).then_some(response)
+    }
+}
+
+fn change(before: &Value, edit: Edit) -> Value {
+    let mut object = before.clone();
+    let mut raise = |name: &str| {
+        let parameter = &mut object["spec"]["parameters"][name];
+        let value: u64 = parameter.as_str().unwrap().parse().unwrap();
+        *parameter = json!((value + 1).to_string());
+    };
+    match edit {
+        Edit::A => raise("A"),
+        Edit::B => raise("B"),
+        Edit::Both => ["A", "B"].into_iter().for_each(raise),
+        Edit::Immutable => raise("C"),
+        Edit::Trigger => object["spec"]["planExecution"] = json!({"planName": "deploy"}),
+        Edit::Cancel => object["spec"]["planExecution"] = json!({}),
+    }
+    object
+}
+
+/// Leaves the spec, and schedules `deploy` on a stamp of the changed one.
+fn forge(before: &Arc<Value>, object: &mut Value, cluster: &mut Cluster) {
+    let changed = InstanceView::read(&key(), Arc::new(object.clone())).unwrap();
+    let forged = InstanceView::read(&key(), before.clone()).unwrap();
+    let stamp = patches::stamp(&forged, &changed.spec).unwrap();
+    cluster.ledger.knows(changed.hash.as_str(), Params::of(&object["spec"]["parameters"]));
+    object["spec"] = before["spec"].clone();
+    object["spec"]["planExecution"] =
+        json!({"planName": "deploy", "uid": "6ba7b810-9dad-41d1-80b4-00c04fd430c8", "status": "NEVER_RUN"});
+    object["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(stamp);
+}
