@@ -169,13 +169,15 @@ impl Api {
         let mut status = written.clone();
         match self.without {
             Some(Without::Owed) => {
-                let basis = status.get_mut("lastApplied").and_then(Value::as_object_mut);
-                basis.map(|basis| basis.remove("owed"));
+                if let Some(basis) = status.get_mut("lastApplied").and_then(Value::as_object_mut) {
+                    basis.remove("owed");
+                }
             }
             Some(Without::Report) => {
                 let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
-                conditions
-                    .map(|all| all.retain(|one| one["type"] != "SpecDrift" && one["type"] != "Stalled"));
+                if let Some(all) = conditions {
+                    all.retain(|one| one["type"] != "SpecDrift" && one["type"] != "Stalled");
+                }
             }
             _ => {}
         }

@@ -14,53 +14,57 @@ pub fn fingerprint(state: &State) -> u64 {
     (&state.budget, &state.harmed).hash(&mut hasher);
     for (key, object) in &state.world.objects {
         (&key.gvk.kind, &key.name).hash(&mut hasher);
-        hash_lasting(object, &mut hasher);
+        hash_lasting(object, &object["metadata"]["generation"], &mut hasher);
     }
     // Of what was decided, it matters whether the version still holds, and not which one it is.
     let pending = state.pending.iter().flatten();
+    let generation = &state.world.get()["metadata"]["generation"];
     pending
         .take_while(|effect| state.world.holds(effect))
-        .for_each(|effect| hash_effect(effect, &mut hasher));
+        .for_each(|effect| hash_effect(effect, generation, &mut hasher));
     state.pending.is_some().hash(&mut hasher);
     hasher.finish()
 }
 
-fn hash_effect(effect: &Effect, hasher: &mut DefaultHasher) {
+fn hash_effect(effect: &Effect, generation: &Value, hasher: &mut DefaultHasher) {
     match effect {
-        Effect::Apply { object, .. } | Effect::Create { object } => hash_lasting(object, hasher),
+        Effect::Apply { object, .. } | Effect::Create { object } => hash_lasting(object, generation, hasher),
         Effect::Patch { key, patch, .. } => {
             (&key.gvk.kind, &key.name).hash(hasher);
-            hash_lasting(patch, hasher);
+            hash_lasting(patch, generation, hasher);
         }
-        Effect::Status { status, .. } => hash_lasting(status, hasher),
+        Effect::Status { status, .. } => hash_lasting(status, generation, hasher),
         Effect::Delete { key, .. } => (&key.gvk.kind, &key.name).hash(hasher),
         Effect::Event { .. } | Effect::Healed { .. } => {}
     }
 }
 
 /// Members that a state is told apart by neither when they change nor for how long they stand.
-const PASSING: [&str; 7] = [
+const PASSING: [&str; 6] = [
     "resourceVersion",
     "generation",
     "managedFields",
-    "observedGeneration",
     "lastTransitionTime",
     meta::LIVE_SINCE,
     meta::FORMER_SIDE_KEPT,
 ];
 
-fn hash_lasting(value: &Value, hasher: &mut DefaultHasher) {
+/// Of a generation that was observed, it matters whether it is the current one.
+fn hash_lasting(value: &Value, generation: &Value, hasher: &mut DefaultHasher) {
     match value {
         Value::Object(members) => {
             for (name, member) in members.iter().filter(|(name, _)| !PASSING.contains(&name.as_str())) {
                 name.hash(hasher);
-                hash_lasting(member, hasher);
+                match name.as_str() {
+                    "observedGeneration" => (member == generation).hash(hasher),
+                    _ => hash_lasting(member, generation, hasher),
+                }
             }
             0_u8.hash(hasher);
         }
         Value::Array(items) => {
             items.len().hash(hasher);
-            items.iter().for_each(|item| hash_lasting(item, hasher));
+            items.iter().for_each(|item| hash_lasting(item, generation, hasher));
         }
         scalar => scalar.hash(hasher),
     }

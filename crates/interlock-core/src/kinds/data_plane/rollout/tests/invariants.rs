@@ -24,13 +24,12 @@ pub fn check(before: &State, after: &State) -> Result<(), &'static str> {
         }
         _ => {}
     }
-    if !by_hand && has_traffic(&before.world) && after.world.child("Service", INGRESS).is_some() {
-        if !has_traffic(&after.world) {
-            return Err("the live Service selects nothing");
-        }
-    }
     if by_hand {
         return Ok(());
+    }
+    let is_there = after.world.child("Service", INGRESS).is_some();
+    if is_there && has_traffic(&before.world) && !has_traffic(&after.world) {
+        return Err("the live Service selects nothing");
     }
     // Whatever leads to one side is given to the other only when that is committed.
     let moved = POINTERS.iter().any(|pointer| {
