@@ -7,6 +7,8 @@ use serde_json::Value;
 
 /// Path of the Instance.
 pub const INSTANCE: &str = "/apis/kudo.dev/v1beta1/namespaces/ns/instances/db";
+/// Path of the ControllerRevisions, which keep inventories.
+pub const REVISIONS: &str = "/apis/apps/v1/namespaces/ns/controllerrevisions";
 /// Path of the ConfigMaps.
 pub const CONFIG_MAPS: &str = "/api/v1/namespaces/ns/configmaps";
 
