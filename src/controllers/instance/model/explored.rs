@@ -10,10 +10,10 @@ use super::api::{Api, Halt, Wake};
 use super::cluster::Cluster;
 use super::fingerprint::Fingerprint;
 use super::objects::INSTANCE;
-use super::process::{Ended, Machine};
+use super::process::{PassResult, SharedParts};
 use super::rest;
 use super::rules::Without;
-use super::users::{ADMITTED, CANCELLED, EDITS, Edit, FEW, TRIGGER, Users, Way};
+use super::users::{ADMITTED, CANCELLED, EDITS, Edit, FEW, TRIGGER, Way, Webhooks};
 use crate::runtime::controller::Action;
 
 /// What is left to happen.
@@ -97,8 +97,8 @@ struct Violation {
 }
 
 struct Exploration {
-    machine: Machine,
-    users: Users,
+    machine: SharedParts,
+    users: Webhooks,
     seen: HashSet<u64>,
     queue: VecDeque<State>,
     passes: usize,
@@ -106,7 +106,7 @@ struct Exploration {
 
 impl Exploration {
     fn new(without: Option<Without>) -> Self {
-        let (machine, users) = (Machine::new(without), Users::new(without));
+        let (machine, users) = (SharedParts::new(without), Webhooks::new(without));
         Self { machine, users, seen: HashSet::new(), queue: VecDeque::new(), passes: 0 }
     }
 
@@ -142,7 +142,7 @@ impl Exploration {
         Ok(key)
     }
 
-    fn pass(&mut self, cached: &Cluster, api: Api) -> (Api, Ended) {
+    fn pass(&mut self, cached: &Cluster, api: Api) -> (Api, PassResult) {
         self.passes += 1;
         self.machine.pass(cached, api)
     }
@@ -161,7 +161,7 @@ impl Exploration {
         if after.cluster.objects == state.cluster.objects {
             after.path = state.path.clone();
         }
-        let waits = ended == Ended::By(Action::AwaitChange);
+        let waits = ended == PassResult::By(Action::AwaitChange);
         let busy = (!waits).then(|| format!("the controller does not wait: {ended:?}"));
         let objection = busy.or_else(|| rest::objection(&state.cluster));
         let key = self.reach(after)?;

@@ -48,7 +48,7 @@ const TERM: Duration = Duration::from_secs(3600);
 
 /// How a pass of the reconciler ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum PassResult {
     /// By itself.
     By(Action),
     /// The process got no answer any more.
@@ -56,7 +56,7 @@ pub enum Ended {
 }
 
 /// What processes share, as it depends on nothing that they do.
-pub struct Machine {
+pub struct SharedParts {
     runtime: tokio::runtime::Runtime,
     pool: Arc<Pool>,
     kinds: Arc<KindDiscovery>,
@@ -64,7 +64,7 @@ pub struct Machine {
     pub without: Option<Without>,
 }
 
-impl Machine {
+impl SharedParts {
     pub fn new(without: Option<Without>) -> Self {
         let metrics = Arc::new(Metrics::new());
         Self {
@@ -77,7 +77,7 @@ impl Machine {
     }
 
     /// Runs the reconciler of a process whose watches have shown `cached`, until it waits or is halted.
-    pub fn pass(&self, cached: &Cluster, api: Api) -> (Api, Ended) {
+    pub fn pass(&self, cached: &Cluster, api: Api) -> (Api, PassResult) {
         self.runtime.block_on(async {
             let (api, halted) = (Arc::new(Mutex::new(api)), Arc::new(Notify::new()));
             let client = client(api.clone(), halted.clone());
@@ -85,11 +85,11 @@ impl Machine {
             let (key, epoch) = (key(), context.leader_epoch().unwrap());
             let ended = tokio::select! {
                 biased;
-                () = halted.notified() => Ended::Halted,
-                action = reconcile::reconcile(&context, &key, epoch) => Ended::By(action),
+                () = halted.notified() => PassResult::Halted,
+                action = reconcile::reconcile(&context, &key, epoch) => PassResult::By(action),
             };
             let mut api = api.lock().unwrap().clone();
-            if ended != Ended::Halted {
+            if ended != PassResult::Halted {
                 api.end();
             }
             (api, ended)

@@ -86,12 +86,12 @@ pub const CANCELLED: [(Edit, Way); 1] = [(Edit::Cancel, Way::Unseen)];
 pub const TRIGGER: [(Edit, Way); 1] = [(Edit::Trigger, Way::Admitted)];
 
 /// The webhooks, and the rules that they go without.
-pub struct Users {
+pub struct Webhooks {
     lister: IndexLister,
     without: Option<Without>,
 }
 
-impl Users {
+impl Webhooks {
     pub fn new(without: Option<Without>) -> Self {
         let store = Store::new(kinds::ALL, false);
         let kind = Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion");

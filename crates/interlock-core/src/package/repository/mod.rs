@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::bundle::PackageBundle;
 use super::bundle::field::{PackagedField, WrongType};
 use super::versions;
+use crate::api::kudo::Maintainer;
 use crate::api::suggest;
 
 /// Name of the file, below the address of its repository.
@@ -82,15 +83,6 @@ impl NotIndexed {
         let (Self::Name { remedy, .. } | Self::Version { remedy, .. }) = self;
         remedy
     }
-}
-
-/// A person of whom a package tells.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Maintainer {
-    /// Their name.
-    pub name: Option<String>,
-    /// Their address.
-    pub email: Option<String>,
 }
 
 /// An entry of an index.

@@ -30,7 +30,7 @@ fn scaled(image: &str) -> Value {
 
 /// What is left to happen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Budget {
+pub struct EventBudget {
     edits: usize,
     promotions: usize,
     /// How often a person deletes a child.
@@ -45,7 +45,7 @@ pub struct Budget {
 #[derive(Clone)]
 pub struct State {
     pub world: World,
-    pub budget: Budget,
+    pub budget: EventBudget,
     path: Path,
     /// The child that was deleted or edited by hand and is not right again yet.
     pub harmed: Option<String>,
@@ -231,7 +231,7 @@ fn before_promotion(spec: fn(&str) -> Value) -> World {
 }
 
 /// Every state that events lead to; how many there are, or the first harm.
-fn explore(mut world: World, budget: Budget, spec: fn(&str) -> Value) -> Result<usize, String> {
+fn explore(mut world: World, budget: EventBudget, spec: fn(&str) -> Value) -> Result<usize, String> {
     world.log.clear();
     let first = State { world, budget, path: Path::default(), harmed: None, pending: None };
     let mut reached: HashMap<u64, Reached> = HashMap::new();
@@ -276,16 +276,16 @@ fn comes_to_rest(reached: &HashMap<u64, Reached>, from: u64) -> Result<(), Strin
     Err(format!("it does not come to rest: {:#?}", reached[&from].path.events()))
 }
 
-const BUDGET: Budget =
-    Budget { edits: 1, promotions: 1, deletions: 0, hand_edits: 0, crashes: 0, leaders: 0 };
+const BUDGET: EventBudget =
+    EventBudget { edits: 1, promotions: 1, deletions: 0, hand_edits: 0, crashes: 0, leaders: 0 };
 
 #[rstest]
-#[case::crashes(Budget { crashes: 1, ..BUDGET }, spec)]
-#[case::deletions(Budget { deletions: 1, ..BUDGET }, spec)]
-#[case::hand_edits(Budget { hand_edits: 1, ..BUDGET }, spec)]
-#[case::leaders(Budget { leaders: 1, ..BUDGET }, spec)]
-#[case::scaled(Budget { crashes: 1, ..BUDGET }, scaled)]
-fn no_order_of_events_harms_the_live_side(#[case] budget: Budget, #[case] spec: fn(&str) -> Value) {
+#[case::crashes(EventBudget { crashes: 1, ..BUDGET }, spec)]
+#[case::deletions(EventBudget { deletions: 1, ..BUDGET }, spec)]
+#[case::hand_edits(EventBudget { hand_edits: 1, ..BUDGET }, spec)]
+#[case::leaders(EventBudget { leaders: 1, ..BUDGET }, spec)]
+#[case::scaled(EventBudget { crashes: 1, ..BUDGET }, scaled)]
+fn no_order_of_events_harms_the_live_side(#[case] budget: EventBudget, #[case] spec: fn(&str) -> Value) {
     let states = explore(at_rest(spec), budget, spec).unwrap_or_else(|harm| panic!("{harm}"));
     assert!(states > 50);
 }
@@ -293,10 +293,10 @@ fn no_order_of_events_harms_the_live_side(#[case] budget: Budget, #[case] spec: 
 const RECORDED: &str = "the live Deployment is not made from the recorded spec";
 const NO_TRAFFIC: &str = "the live Service selects nothing";
 const NOT_COMMITTED: &str = "a child of the live side is given to the side that is not committed";
-const NOTHING: Budget = Budget { edits: 0, promotions: 0, ..BUDGET };
+const NOTHING: EventBudget = EventBudget { edits: 0, promotions: 0, ..BUDGET };
 
 /// The harm that some order of events does without a rule.
-fn harm_without(fault: Fault, budget: Budget, spec: fn(&str) -> Value) -> String {
+fn harm_without(fault: Fault, budget: EventBudget, spec: fn(&str) -> Value) -> String {
     let mut world = if budget.edits == 0 { before_promotion(spec) } else { at_rest(spec) };
     world.fault = Some(fault);
     explore(world, budget, spec).expect_err("harm")
@@ -305,14 +305,14 @@ fn harm_without(fault: Fault, budget: Budget, spec: fn(&str) -> Value) -> String
 /// Each rule is needed. That for [`Fault::NoFence`] is in a test of its own.
 #[rstest]
 #[case::heals_from_written_spec(Fault::HealsFromWrittenSpec, BUDGET, RECORDED)]
-#[case::traffic_before_commit(Fault::TrafficBeforeCommit, Budget { crashes: 1, ..NOTHING }, NOT_COMMITTED)]
-#[case::traffic_without_pods(Fault::TrafficWithoutPods, Budget { deletions: 1, crashes: 1, ..NOTHING }, NO_TRAFFIC)]
-#[case::unconditional_writes(Fault::UnconditionalWrites, Budget { deletions: 1, leaders: 1, ..NOTHING }, NOT_COMMITTED)]
-#[case::former_side_stops(Fault::FormerSideStops, Budget { deletions: 1, crashes: 1, ..NOTHING }, NO_TRAFFIC)]
+#[case::traffic_before_commit(Fault::TrafficBeforeCommit, EventBudget { crashes: 1, ..NOTHING }, NOT_COMMITTED)]
+#[case::traffic_without_pods(Fault::TrafficWithoutPods, EventBudget { deletions: 1, crashes: 1, ..NOTHING }, NO_TRAFFIC)]
+#[case::unconditional_writes(Fault::UnconditionalWrites, EventBudget { deletions: 1, leaders: 1, ..NOTHING }, NOT_COMMITTED)]
+#[case::former_side_stops(Fault::FormerSideStops, EventBudget { deletions: 1, crashes: 1, ..NOTHING }, NO_TRAFFIC)]
 #[case::older_side_wins(Fault::OlderSideWins, NOTHING, NO_TRAFFIC)]
 fn without_a_rule_some_order_of_events_harms_the_live_side(
     #[case] fault: Fault,
-    #[case] budget: Budget,
+    #[case] budget: EventBudget,
     #[case] harm: &str,
 ) {
     let found = harm_without(fault, budget, spec);
@@ -323,14 +323,14 @@ fn without_a_rule_some_order_of_events_harms_the_live_side(
 #[case::autoscaler(Fault::AutoscalerOfPreview)]
 #[case::budget(Fault::BudgetOfPreview)]
 fn what_scales_and_guards_the_live_pods_must_not_follow_the_preview(#[case] fault: Fault) {
-    let found = harm_without(fault, Budget { crashes: 1, ..BUDGET }, scaled);
+    let found = harm_without(fault, EventBudget { crashes: 1, ..BUDGET }, scaled);
     assert!(found.starts_with(NOT_COMMITTED), "{found}");
 }
 
 #[test]
 #[ignore = "a minute; run by make soak"]
 fn without_the_fence_a_late_decision_harms_the_live_side() {
-    let budget = Budget { deletions: 1, crashes: 1, leaders: 1, ..NOTHING };
+    let budget = EventBudget { deletions: 1, crashes: 1, leaders: 1, ..NOTHING };
     let found = harm_without(Fault::NoFence, budget, spec);
     assert!(found.starts_with(NO_TRAFFIC), "{found}");
 }
@@ -338,7 +338,7 @@ fn without_the_fence_a_late_decision_harms_the_live_side() {
 #[test]
 #[ignore = "minutes; run by make soak"]
 fn no_order_of_many_events_harms_the_live_side() {
-    let budget = Budget { edits: 2, promotions: 1, deletions: 1, hand_edits: 0, crashes: 1, leaders: 1 };
+    let budget = EventBudget { edits: 2, promotions: 1, deletions: 1, hand_edits: 0, crashes: 1, leaders: 1 };
     let states = explore(at_rest(spec), budget, spec).unwrap_or_else(|harm| panic!("{harm}"));
     assert!(states > 1_000);
 }

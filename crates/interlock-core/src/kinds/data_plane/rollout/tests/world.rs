@@ -22,9 +22,9 @@ const STEPS: usize = 40;
 
 /// A stored object, shared by the worlds that have it until one changes it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored(Arc<Value>);
+pub struct SharedObject(Arc<Value>);
 
-impl Deref for Stored {
+impl Deref for SharedObject {
     type Target = Value;
 
     fn deref(&self) -> &Value {
@@ -32,13 +32,13 @@ impl Deref for Stored {
     }
 }
 
-impl DerefMut for Stored {
+impl DerefMut for SharedObject {
     fn deref_mut(&mut self) -> &mut Value {
         Arc::make_mut(&mut self.0)
     }
 }
 
-impl From<Value> for Stored {
+impl From<Value> for SharedObject {
     fn from(object: Value) -> Self {
         Self(Arc::new(object))
     }
@@ -46,7 +46,7 @@ impl From<Value> for Stored {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
-    pub objects: BTreeMap<ObjectKey, Stored>,
+    pub objects: BTreeMap<ObjectKey, SharedObject>,
     version: u64,
     pub now: Timestamp,
     /// What becomes of the certificate that is asked for.
