@@ -81,7 +81,7 @@ fn each_call_takes_the_next_step() {
 
 fn the_first_hop(scene: &mut Scene<'_>) {
     scene.change(&TO_EXPRESSIONS, 0);
-    assert_eq!(scene.flavor("edge"), TC, "one hop at a time");
+    assert_eq!(scene.flavor("edge"), TC, "one hop at a time:\n{}", scene.transcript);
     scene.report("edge", BLUE, "Progressing", "Preview Deployment not yet ready");
     scene.change(&TO_EXPRESSIONS, 0);
     scene.change(&["edge", "--to", "expressions", "--wait", "--timeout=1s"], 3);
