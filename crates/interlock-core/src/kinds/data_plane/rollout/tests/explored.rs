@@ -302,6 +302,16 @@ fn harm_without(fault: Fault, budget: EventBudget, spec: fn(&str) -> Value) -> S
     explore(world, budget, spec).expect_err("harm")
 }
 
+#[rstest]
+#[case::deleted(Fault::LeavesDeleted, EventBudget { deletions: 1, ..NOTHING })]
+#[case::edited(Fault::LeavesEdited, EventBudget { hand_edits: 1, ..NOTHING })]
+fn what_people_do_to_a_child_must_be_put_right(#[case] fault: Fault, #[case] budget: EventBudget) {
+    let mut world = at_rest(spec);
+    world.fault = Some(fault);
+    let found = explore(world, budget, spec).expect_err("harm");
+    assert!(found.starts_with("it does not come to rest"), "{found}");
+}
+
 /// Each rule is needed. That for [`Fault::NoFence`] is in a test of its own.
 #[rstest]
 #[case::heals_from_written_spec(Fault::HealsFromWrittenSpec, BUDGET, RECORDED)]

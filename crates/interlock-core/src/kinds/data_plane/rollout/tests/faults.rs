@@ -34,6 +34,10 @@ pub enum Fault {
     AutoscalerOfPreview,
     /// The disruption budget follows the preview.
     BudgetOfPreview,
+    /// A child that was deleted is not made again.
+    LeavesDeleted,
+    /// A child that was edited by hand is left as it is. Only for a rollout with nothing to carry out.
+    LeavesEdited,
 }
 
 impl Fault {
@@ -68,6 +72,8 @@ impl Fault {
         };
         match self {
             Self::HealsFromWrittenSpec | Self::UnconditionalWrites => {}
+            Self::LeavesDeleted => leave(&mut effects, |version| version.is_none()),
+            Self::LeavesEdited => leave(&mut effects, |version| version.is_some()),
             Self::TrafficBeforeCommit => {
                 if let Some(at) = effects.iter().position(|effect| commits(effect, &committed)) {
                     effects.splice(at..at, traffic(world, other));
@@ -107,6 +113,15 @@ impl Fault {
         }
         effects
     }
+}
+
+/// Takes out what would be applied on an object of such a version, `None` where there is none, and what is told of it.
+fn leave(effects: &mut Vec<Effect>, is_left: impl Fn(Option<&str>) -> bool) {
+    effects.retain(|effect| match effect {
+        Effect::Apply { object, .. } => !is_left(meta_str(object, "resourceVersion")),
+        Effect::Event { .. } | Effect::Healed { .. } => false,
+        _ => true,
+    });
 }
 
 /// The committed side and the other.

@@ -333,7 +333,7 @@ impl World {
                         Some(fault) => fault.written(self, effects),
                         None => effects,
                     };
-                    return (Some(effects), steps);
+                    return (Some(effects).filter(|effects| !effects.is_empty()), steps);
                 }
                 ReconcileStep::Certify(request) => {
                     steps -= 1;
