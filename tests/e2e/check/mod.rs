@@ -14,6 +14,7 @@ use interlock::install::{InstallOptions, Part, objects};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
+use crate::support::client::Answer;
 use crate::support::interlock::{binary, interlock};
 use crate::support::{Client, Cluster, Interlock, shared, wait_until};
 
@@ -135,7 +136,7 @@ fn compare(name: &str, cases: &Value, admin: &Client, namespace: &str, compared:
             "{path}/{}?dryRun=All&fieldValidation=Strict",
             stored["metadata"]["name"].as_str().unwrap()
         );
-        let answer = admin.put(&one, &object);
+        let answer = put_on_current(admin, &one, &object);
         compared.add(
             name,
             &format!("update: {title}"),
@@ -144,6 +145,18 @@ fn compare(name: &str, cases: &Value, admin: &Client, namespace: &str, compared:
             &offline.check(&object, Some(&stored)),
         );
     }
+}
+
+/// Puts an object on the version that is stored, as the process that runs here writes status and annotations meanwhile.
+fn put_on_current(admin: &Client, path: &str, object: &Value) -> Answer {
+    let stored = path.split('?').next().unwrap();
+    let mut object = object.clone();
+    wait_until("no other write comes between", Duration::from_secs(60), || {
+        let current = admin.read(stored).ok();
+        object["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
+        let answer = admin.put(path, &object);
+        if answer.code == 409 { Err(answer.to_string()) } else { Ok(answer) }
+    })
 }
 
 fn define(admin: &Client, definition: &Value) {
