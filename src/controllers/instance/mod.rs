@@ -121,10 +121,13 @@ impl Controller for InstanceContext {
             Work::Deletions => !self.is_deleted(key),
         };
         if status_only {
-            unavailable::say(self, key).await
-        } else {
-            reconcile::reconcile(self, key, term.epoch).await
+            let action = unavailable::say(self, key).await;
+            // The answer to its write may be the first that shows a deletion: its echo by the watch is no change.
+            if self.assignment().work != Work::Deletions || !self.is_deleted(key) {
+                return action;
+            }
         }
+        reconcile::reconcile(self, key, term.epoch).await
     }
 
     fn end(&self) {
