@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use interlock_core::api::interlock::{Adoption, CountedReferences};
 use interlock_core::api::inventory::ObjectInventory;
-use interlock_core::api::kudo::{ExecutionStatus, HeldObject};
+use interlock_core::api::kudo::HeldObject;
 use interlock_core::api::meta;
 use interlock_core::api::meta::plan;
 use interlock_core::api::object::{Gvk, annotation};
@@ -23,7 +23,6 @@ use interlock_core::engine::lookup::{EngineStep, FailureKind, Observed, PlanStat
 use interlock_core::package::Package;
 use interlock_core::package::time_limits::{Cleanup, RunLimits, Words};
 use jiff::Timestamp;
-use serde_json::Value;
 use tracing::{debug, warn};
 
 use self::projection::Projection;
@@ -32,15 +31,15 @@ use super::context::InstanceContext;
 use super::engine::Engine;
 use super::inventory::KeptInventory;
 use super::patches::InstanceChange;
-use super::record::{self, RecordPhase};
+use super::record::RecordPhase;
 use super::view::InstanceView;
-use super::{api_calls, inventory, patches, plan_intent, status_patch};
-use crate::cluster::watch::WatchChange;
+use super::{inventory, patches, plan_intent};
 use crate::runtime::executor::Executor;
 use crate::runtime::index::KeptInstance;
 use crate::runtime::pool::{Deadline, Hold, NotDone};
 
 mod projection;
+mod proof;
 mod read_set;
 
 /// Rounds of one pass; a plan needs a few for each of its steps.
@@ -373,106 +372,6 @@ impl<'a> Pass<'a> {
             step.effects.into_iter().flatten().for_each(|write| imagined.write(write));
         }
         Ok(())
-    }
-
-    /// Proves that the run is current: by recording its phase if that has changed, else by reading the
-    /// Instance. The report of an error stays until a retry succeeds, unless something must be saved
-    /// before the write.
-    async fn prove(&mut self, save: bool) -> Result<(), Stop> {
-        let keeps = !save && self.started && self.subject.reports_error();
-        if !keeps && self.record(RecordPhase::Running).await? {
-            return Ok(());
-        }
-        let found = self.ctx.bookkeeping.instance(&self.subject.key).await?.ok_or(Stop::Gone)?;
-        self.adopt(found)?;
-        self.watch_state.proved();
-        Ok(())
-    }
-
-    /// Takes over the Instance as read, if it still names this run and shows no progress unknown to this
-    /// pass: another process's progress would be overwritten.
-    fn adopt(&mut self, object: Arc<Value>) -> Result<(), Stop> {
-        self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
-        let subject = InstanceView::read(&self.subject.key, object).map_err(|error| {
-            warn!(%error, "an Instance could not be read");
-            Stop::Superseded
-        })?;
-        let named = subject.plan() == self.plan && subject.plan_uid() == self.uid;
-        let same = subject.uid() == self.subject.uid();
-        let entries = subject.entries();
-        let entry = entries.get(&self.plan);
-        let moved =
-            entry != self.subject.entries().get(&self.plan) || subject.progress != self.subject.progress;
-        let deleted = subject.deleted_at().is_some() && self.plan != plan::CLEANUP;
-        let interrupted = plan_intent::interrupts(self.ctx, &subject, &self.uid);
-        if !named || !same || moved || deleted || interrupted {
-            return Err(Stop::Superseded);
-        }
-        drop(entries);
-        self.subject = subject;
-        Ok(())
-    }
-
-    /// Writes the status when it differs; returns whether it was written, which is a proof.
-    async fn record(&mut self, phase: RecordPhase) -> Result<bool, Stop> {
-        for _ in 0..CONFLICTS {
-            self.reigns()?;
-            // Only needed at the start of a run.
-            let old = (!self.started).then(|| self.ctx.package_of_basis(&self.subject)).flatten();
-            let view = record::RecordInput {
-                subject: &self.subject,
-                package: self.package,
-                old: old.as_deref(),
-                spec: self.spec,
-                state: &self.state,
-                started: self.started,
-                adopts: &self.adopts,
-                began: self.engine.started(),
-                vouches: true,
-            };
-            let now = Timestamp::now();
-            let Some(status) = status_patch::status(&self.subject, record::change(&view, &phase, now), now)
-            else {
-                return Ok(false);
-            };
-            match api_calls::send_status(self.ctx, &self.subject, status).await {
-                Ok(object) => {
-                    self.recorded(object, &phase).await;
-                    return Ok(true);
-                }
-                Err(failure) if failure.code == 409 => {
-                    let key = &self.subject.key;
-                    let found = self.ctx.bookkeeping.instance(key).await?.ok_or(Stop::Gone)?;
-                    self.adopt(found)?;
-                }
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Stop::Superseded)
-    }
-
-    async fn recorded(&mut self, object: Arc<Value>, phase: &RecordPhase) {
-        self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
-        if let Ok(subject) = InstanceView::read(&self.subject.key, object) {
-            self.ctx.status_cache.record_write(&subject);
-            self.subject = subject;
-        }
-        if !std::mem::replace(&mut self.started, true) {
-            self.publish(record::started(&self.state)).await;
-        }
-        self.state.unsaved.clear();
-        self.watch_state.proved();
-        for note in record::notes(&self.state, phase) {
-            self.publish(note).await;
-        }
-        if let RecordPhase::Over { fatal, .. } = phase {
-            let status = &self.state.status.status;
-            self.ctx.metrics.plan_ended(status.as_str());
-            if *status != ExecutionStatus::Complete {
-                let why = fatal.as_ref().map_or("", |fatal| fatal.message.as_str());
-                warn!(instance = %self.subject.key, plan = %self.plan, uid = %self.uid, why, "a plan failed");
-            }
-        }
     }
 
     /// The message while kinds are not served.
