@@ -4,10 +4,11 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::packages::written;
 use crate::support::interlock::interlock;
-use crate::support::{Client, Cluster, Interlock, Namespace, peers, shared};
+use crate::support::{Client, Cluster, Interlock, peers, shared};
 
 /// The folders of real packages.
 fn real() -> Vec<PathBuf> {
@@ -100,19 +101,6 @@ fn shop(folder: &Path) {
     std::fs::create_dir_all(folder.join("templates")).unwrap();
     std::fs::write(folder.join("operator.yaml"), operator).unwrap();
     std::fs::write(folder.join("params.yaml"), "parameters: []\n").unwrap();
-}
-
-/// Names and specs of what packages became.
-fn written(ns: &Namespace<'_>) -> Vec<(String, Value)> {
-    let mut all = Vec::new();
-    for kind in ["operators", "operatorversions"] {
-        let list = ns.admin().read(&ns.path("kudo.dev/v1beta1", kind, "")).ok();
-        for object in list["items"].as_array().into_iter().flatten() {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            all.push((format!("{kind}/{name}"), object["spec"].clone()));
-        }
-    }
-    all
 }
 
 /// Both clients install the same from a repository, whichever of them has written its index.

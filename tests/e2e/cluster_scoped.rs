@@ -262,10 +262,7 @@ fn dies(writes: usize, cluster: &Cluster, way: &CutOff, process: &Interlock) -> 
     let mut recover = |died: bool| {
         if died {
             deaths += 1;
-            process.kill();
-            way.mend();
-            process.start();
-            process.await_ready();
+            way.restart(process);
         }
         way.mend();
     };

@@ -20,8 +20,8 @@ fn kudo(user: &Client, ns: &Namespace<'_>, binary: &Path, arguments: &[&str]) ->
     user.command(binary, &[arguments, &["--validate-install=false", "-n", ns.name()]].concat(), "")
 }
 
-/// Names and specs of what a package became.
-fn written(ns: &Namespace<'_>) -> Vec<(String, Value)> {
+/// Names and specs of what packages became.
+pub fn written(ns: &Namespace<'_>) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for kind in ["operators", "operatorversions"] {
         let list = ns.admin().read(&ns.path("kudo.dev/v1beta1", kind, "")).ok();

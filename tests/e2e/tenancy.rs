@@ -216,10 +216,7 @@ fn dies(version: &str, writes: usize, cluster: &Cluster, way: &CutOff, process: 
         }
     });
     if died {
-        process.kill();
-        way.mend();
-        process.start();
-        process.await_ready();
+        way.restart(process);
     }
     way.mend();
     await_gone(&ground);

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::way::{Way, dial};
-use super::{Client, Cluster, spawn};
+use super::{Client, Cluster, Interlock, spawn};
 
 /// Takes plain HTTP on loopback and passes it on over TLS, until it is cut.
 pub struct CutOff {
@@ -46,6 +46,14 @@ impl CutOff {
     /// Lets everything pass again.
     pub fn mend(&self) {
         self.left.store(usize::MAX, Ordering::SeqCst);
+    }
+
+    /// Kills the process that was cut off, and starts it again with nothing in its way.
+    pub fn restart(&self, process: &Interlock) {
+        process.kill();
+        self.mend();
+        process.start();
+        process.await_ready();
     }
 
     /// The flag with which a process of Interlock goes this way.

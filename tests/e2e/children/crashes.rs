@@ -54,10 +54,7 @@ fn dies(writes: usize, cluster: &Cluster, way: &CutOff, process: &Interlock) -> 
         }
     });
     if died {
-        process.kill();
-        way.mend();
-        process.start();
-        process.await_ready();
+        way.restart(process);
     }
     way.mend();
     let parent = ground.await_that("web", "it is deployed", over);
@@ -90,10 +87,7 @@ fn dies_dropping(writes: usize, cluster: &Cluster, way: &CutOff, process: &Inter
         }
     });
     if died {
-        process.kill();
-        way.mend();
-        process.start();
-        process.await_ready();
+        way.restart(process);
     }
     way.mend();
     let web = ground.await_that("web", "it is upgraded", upgraded);

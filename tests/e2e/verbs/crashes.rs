@@ -130,10 +130,7 @@ fn dies(scenario: &Scenario, writes: usize, cluster: &Cluster, way: &CutOff, pro
         }
     });
     if died {
-        process.kill();
-        way.mend();
-        process.start();
-        process.await_ready();
+        way.restart(process);
     }
     way.mend();
     let done = ground.await_that("demo", "the request is carried out", over);
