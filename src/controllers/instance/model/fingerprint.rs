@@ -1,4 +1,4 @@
-//! What decides whether two states are the same: versions, generations and times left out, runs told apart by
+//! What decides whether two states are the same: versions, generations and times left out, runs distinguished by
 //! where their uid stands.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ const PASSING: [&str; 5] = [
     "kudo.dev/last-plan-execution-uid",
 ];
 
-/// Collects what a state is told apart by.
+/// Collects what distinguishes a state.
 #[derive(Default)]
 pub struct Fingerprint {
     hasher: DefaultHasher,

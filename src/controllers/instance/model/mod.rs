@@ -6,10 +6,10 @@
 //! sleep before any request while another process leads. In every state ([`ledger`]) and where nothing is left to
 //! do ([`rest`]):
 //!
-//! - every edit is carried out, or its refusal is told;
+//! - every edit is carried out, or a condition reports its refusal;
 //! - a run writes the spec that it started with, and nothing of an earlier one comes back;
 //! - no effect of a step is missing when its plan is COMPLETE;
-//! - it comes to rest, whoever sleeps.
+//! - it comes to rest, whichever process sleeps.
 //!
 //! Admission is [`interlock_core::admission::answer`], and a process is [`super::reconcile`] with all that it
 //! stands on, down to its requests, which [`api`] answers from memory. [`rules`] takes one rule away at a time, and

@@ -24,7 +24,7 @@ pub fn objection(cluster: &Cluster) -> Option<String> {
     if view.entries().values().any(|entry| entry.status.is_running()) {
         return Some("a plan runs, and nothing goes on".to_owned());
     }
-    // A plan that is scheduled on what admission refuses waits for a person, who is told.
+    // A plan that is scheduled on what admission refuses waits for a person: its condition says so.
     let conditions = view.conditions();
     if condition::is_true(&conditions, types::SPEC_DRIFT) || condition::is_true(&conditions, types::STALLED) {
         return None;

@@ -144,7 +144,7 @@ fn what_a_plan_that_fails_leaves_is_kept_until_one_completes() {
     assert_eq!(alive(&server), ["inst-db"]);
 }
 
-/// A package with a plan `upgrade`: another plan of it, which somebody runs after the upgrade has failed, removes nothing.
+/// A package with a plan `upgrade`: another plan of it, which a user runs after the upgrade has failed, removes nothing.
 #[test]
 fn another_plan_than_that_of_the_upgrade_removes_nothing() {
     let (mut server, inventory) = deployed();

@@ -115,7 +115,7 @@ impl Fault {
     }
 }
 
-/// Takes out what would be applied on an object of such a version, `None` where there is none, and what is told of it.
+/// Takes out what would be applied on an object of such a version, `None` where there is none, and the Events about it.
 fn leave(effects: &mut Vec<Effect>, is_left: impl Fn(Option<&str>) -> bool) {
     effects.retain(|effect| match effect {
         Effect::Apply { object, .. } => !is_left(meta_str(object, "resourceVersion")),

@@ -39,7 +39,7 @@ fn hash_effect(effect: &Effect, generation: &Value, hasher: &mut DefaultHasher) 
     }
 }
 
-/// Members that a state is told apart by neither when they change nor for how long they stand.
+/// Members that do not distinguish states: versions, times, and who wrote.
 const PASSING: [&str; 6] = [
     "resourceVersion",
     "generation",
