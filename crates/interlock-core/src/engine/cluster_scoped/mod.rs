@@ -19,7 +19,7 @@ use crate::api::rule::Rule;
 use crate::effect::{ApiFailure, Effect, Note, Propagation, Severity};
 
 /// Events about what is left; the last one counts the rest.
-const TOLD: usize = 8;
+const MOST_EVENTS: usize = 8;
 
 /// The cluster-scoped objects that a run makes, or has made, as far as it sees them. A cleanup lists only what it makes
 /// itself, as it removes the others.
@@ -166,7 +166,7 @@ fn failed(key: ObjectKey, found: Remainder, failure: &ApiFailure, transient: &[R
 pub fn told(left: &[LeftObject], instance: &str) -> Vec<Note> {
     let reason = reason::KEPT.to_owned();
     let note = |message| Note { severity: Severity::Warning, reason: reason.clone(), message };
-    let named = left.iter().take(TOLD).map(|LeftObject { key, why, found }| {
+    let named = left.iter().take(MOST_EVENTS).map(|LeftObject { key, why, found }| {
         let object = format!("{} {}", resource(&key.gvk), key.name);
         note(match found {
             Remainder::Last => {
@@ -180,7 +180,7 @@ pub fn told(left: &[LeftObject], instance: &str) -> Vec<Note> {
             }
         })
     });
-    let rest = left.len().saturating_sub(TOLD);
+    let rest = left.len().saturating_sub(MOST_EVENTS);
     let others = (rest > 0)
         .then(|| note(format!("{rest} more cluster-scoped objects of Instance {instance} are left")));
     named.chain(others).collect()
