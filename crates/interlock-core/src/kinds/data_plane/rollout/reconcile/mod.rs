@@ -25,7 +25,7 @@ use super::view::DataPlaneView;
 use super::wanted::{self, ChildRole, ChildState};
 use crate::api::kong::labels;
 use crate::api::meta;
-use crate::api::object::ObjectKey;
+use crate::api::object::{ObjectKey, meta_str};
 use crate::certificate::CertificateAnswer;
 use crate::effect::{Effect, Note, Severity};
 use crate::kinds::capabilities::DATA_PLANES;
@@ -275,7 +275,10 @@ impl Pass<'_> {
         }
         let former = self.owner.selector(self.side.colour.other());
         let selected = &self.found(child)?["spec"]["selector"][labels::SELECTOR];
-        let serves = |child| self.found(child).is_some_and(status::is_available);
+        // One that is being deleted loses its pods.
+        let stays = |found: &Value| meta_str(found, "deletionTimestamp").is_none();
+        let serves =
+            |child| self.found(child).is_some_and(|found| stays(found) && status::is_available(found));
         (*selected == former && serves(ChildRole::PreviewDeployment) && !serves(ChildRole::LiveDeployment))
             .then_some(former)
     }
