@@ -1,10 +1,13 @@
 //! Rules of self-healing and of the commit (`rollout` module, design section 6.2), switched off one at a time: what a
 //! controller without the rule would read or write.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::scenarios::INGRESS;
-use super::world::{World, data_plane, selected};
+use super::invariants::CERTIFICATE;
+use super::scenarios::{BLUE, GREEN, INGRESS};
+use super::world::{World, data_plane, is_terminating, selected};
 use crate::api::kong::labels;
 use crate::api::meta;
 use crate::api::object::{ObjectKey, meta_str};
@@ -30,6 +33,10 @@ pub enum Fault {
     FormerSideStops,
     /// The older of two live Deployments wins, and not the committed one.
     OlderSideWins,
+    /// A Deployment that is being deleted is taken for one that stays.
+    AdoptsTerminating,
+    /// The certificate is made again under another name, which the pod templates follow.
+    CertificateUnderAnotherName,
     /// The autoscaler follows the preview.
     AutoscalerOfPreview,
     /// The disruption budget follows the preview.
@@ -56,6 +63,16 @@ impl Fault {
         object
     }
 
+    /// What it sees of a child.
+    pub fn found(self, object: &Arc<Value>) -> Arc<Value> {
+        let mut object = Arc::clone(object);
+        if self == Self::AdoptsTerminating && is_terminating(&object) {
+            let seen = Arc::make_mut(&mut object);
+            seen["metadata"]["deletionTimestamp"] = Value::Null;
+        }
+        object
+    }
+
     /// What it writes, of what the real one decided.
     pub fn written(self, world: &World, mut effects: Vec<Effect>) -> Vec<Effect> {
         let stamp = world.stamp();
@@ -71,7 +88,18 @@ impl Fault {
             }
         };
         match self {
-            Self::HealsFromWrittenSpec | Self::UnconditionalWrites => {}
+            Self::HealsFromWrittenSpec | Self::UnconditionalWrites | Self::AdoptsTerminating => {}
+            Self::CertificateUnderAnotherName => {
+                if world.child("Secret", OTHER_NAME).is_some() {
+                    effects.retain_mut(|effect| secret(effect).is_none());
+                }
+                if effects.iter_mut().filter_map(secret).any(rename) {
+                    let volume = json!({"name": "cluster-certificate", "secret": {"secretName": OTHER_NAME}});
+                    let patch = json!({"spec": {"template": {"spec": {"volumes": [volume]}}}});
+                    let pods = [BLUE, GREEN].map(|name| patched(world, "Deployment", name, patch.clone()));
+                    effects.extend(pods.into_iter().flatten());
+                }
+            }
             Self::LeavesDeleted => leave(&mut effects, |version| version.is_none()),
             Self::LeavesEdited => leave(&mut effects, |version| version.is_some()),
             Self::TrafficBeforeCommit => {
@@ -119,9 +147,25 @@ impl Fault {
 fn leave(effects: &mut Vec<Effect>, is_left: impl Fn(Option<&str>) -> bool) {
     effects.retain(|effect| match effect {
         Effect::Apply { object, .. } => !is_left(meta_str(object, "resourceVersion")),
+        Effect::Create { object } => object["kind"] != "Secret" || !is_left(None),
         Effect::Event { .. } | Effect::Healed { .. } => false,
         _ => true,
     });
+}
+
+/// The name that a certificate is given which was made again.
+const OTHER_NAME: &str = "dataplane-edge-certificate-2";
+
+fn secret(effect: &mut Effect) -> Option<&mut Value> {
+    match effect {
+        Effect::Create { object } if meta_str(object, "name") == Some(CERTIFICATE) => Some(object),
+        _ => None,
+    }
+}
+
+fn rename(secret: &mut Value) -> bool {
+    secret["metadata"]["name"] = json!(OTHER_NAME);
+    true
 }
 
 /// The committed side and the other.

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-use super::explored::State;
+use super::events::State;
 use crate::api::meta;
 use crate::effect::Effect;
 

@@ -2,10 +2,13 @@
 
 use serde_json::Value;
 
-use super::explored::{CHILDREN, State};
+use super::events::{CHILDREN, State};
 use super::scenarios::{BLUE, GREEN, INGRESS};
-use super::world::{World, selected};
+use super::world::{World, is_terminating, selected};
 use crate::api::kong::labels;
+
+/// The Secret that the pods mount.
+pub const CERTIFICATE: &str = "dataplane-edge-certificate";
 
 /// The harm that a change did to the live side, which every state guards.
 pub fn check(before: &State, after: &State) -> Result<(), &'static str> {
@@ -24,6 +27,11 @@ pub fn check(before: &State, after: &State) -> Result<(), &'static str> {
         }
         _ => {}
     }
+    dying(before, after, committed)?;
+    let harmed = [before, after].map(|state| state.harmed.as_deref());
+    if !harmed.into_iter().flatten().any(|name| [BLUE, GREEN].contains(&name)) {
+        rolled(&before.world, &after.world, committed)?;
+    }
     if by_hand {
         return Ok(());
     }
@@ -38,6 +46,36 @@ pub fn check(before: &State, after: &State) -> Result<(), &'static str> {
     });
     match moved {
         true => Err("a child of the live side is given to the side that is not committed"),
+        false => Ok(()),
+    }
+}
+
+/// Whatever a person deletes: neither the commit nor the traffic is given to a Deployment that is being deleted. One that
+/// decided before the deletion, and writes late, is not bound to it.
+fn dying(before: &State, after: &State, committed: &str) -> Result<(), &'static str> {
+    let dies = |side: &str| deployment(&after.world, side).is_some_and(is_terminating);
+    if before.pending.is_some() {
+        return Ok(());
+    }
+    if before.world.stamp()["selector"] != committed && dies(committed) {
+        return Err("the commit is given to a Deployment that is being deleted");
+    }
+    let to = |world: &World| world.child("Service", INGRESS).map(|found| selected(found).to_owned());
+    match (to(&before.world), to(&after.world)) {
+        (Some(from), Some(to)) if from != to && dies(&to) && has_traffic(&before.world) => {
+            Err("the traffic is given to a Deployment that is being deleted")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whatever else a person does: the pods of the live side are replaced only for another spec.
+fn rolled(before: &World, after: &World, committed: &str) -> Result<(), &'static str> {
+    let template = |world| deployment(world, committed).map(|live| live["spec"]["template"].clone());
+    let (former, now) = (template(before), template(after));
+    let same = before.stamp() == after.stamp();
+    match same && former.is_some() && now.is_some() && former != now {
+        true => Err("the live pods are replaced though their spec is the same"),
         false => Ok(()),
     }
 }
@@ -65,7 +103,11 @@ pub fn is_right(world: &World, name: &str) -> bool {
     if [BLUE, GREEN].contains(&name) {
         let Some(found) = world.child("Deployment", name) else { return false };
         let is_live = selector(found) == committed;
-        return !is_live || (image(found) == recorded_image(&stamp) && found["spec"]["replicas"] != 0);
+        let is_as_recorded = image(found) == recorded_image(&stamp) && found["spec"]["replicas"] != 0;
+        return !is_terminating(found) && (!is_live || is_as_recorded);
+    }
+    if name == CERTIFICATE {
+        return world.child("Secret", CERTIFICATE).is_some();
     }
     let is_live = !name.ends_with("-preview");
     match CHILDREN.iter().find_map(|(kind, child)| world.child(kind, name).filter(|_| *child == name)) {
@@ -83,6 +125,7 @@ pub fn is_whole(world: &World) -> bool {
     });
     let waits = world.rolled_out() == "AwaitingPromotion";
     CHILDREN.iter().all(|(_, name)| is_right(world, name))
+        && (!world.has_authority || is_right(world, CERTIFICATE))
         && has_traffic(world)
         && preview.is_some_and(|preview| (preview["spec"]["replicas"] != 0) == waits)
 }

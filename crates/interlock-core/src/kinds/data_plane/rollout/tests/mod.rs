@@ -1,9 +1,11 @@
 mod certificates;
+mod events;
 mod explored;
 mod faults;
 mod fingerprint;
 mod history;
 mod invariants;
+mod kubernetes;
 mod phases;
 mod routes;
 mod scenarios;

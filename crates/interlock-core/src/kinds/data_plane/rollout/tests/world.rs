@@ -12,17 +12,19 @@ use super::faults::Fault;
 use crate::api::kong::{self, labels};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
-use crate::certificate::CertificateAnswer;
+use crate::certificate::{
+    self, CertificateAnswer, CertificateRequest, CertificateStep, FoundCertificate, ServedCertificate,
+};
 use crate::effect::Effect;
 use crate::kinds::data_plane::rollout::reconcile::RECONCILER;
-use crate::reconcile::{ObjectList, PodAnswer, PodRequest, PodResponse, ReconcileInput, ReconcileStep};
+use crate::reconcile::{PodAnswer, PodRequest, PodResponse, ReconcileInput, ReconcileStep};
 
 /// Steps of one reconcile, as the runtime has them.
 const STEPS: usize = 40;
 
 /// A stored object, shared by the worlds that have it until one changes it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SharedObject(Arc<Value>);
+pub struct SharedObject(pub Arc<Value>);
 
 impl Deref for SharedObject {
     type Target = Value;
@@ -51,6 +53,8 @@ pub struct World {
     pub now: Timestamp,
     /// What becomes of the certificate that is asked for.
     pub certificate: CertificateAnswer,
+    /// Whether a CA signs it instead, into a Secret that is an object of this cluster.
+    pub has_authority: bool,
     /// Since when a pod of the live Deployment has a node and waits for a volume.
     pub mounts_since: Option<Timestamp>,
     /// The router flavor that pods report.
@@ -103,6 +107,7 @@ impl World {
             version: 1,
             now: Timestamp::UNIX_EPOCH,
             certificate: CertificateAnswer::OfAnother(Timestamp::MAX),
+            has_authority: false,
             mounts_since: None,
             flavor: "traditional_compatible",
             withholds: false,
@@ -184,75 +189,30 @@ impl World {
         self.objects.retain(|key, _| key.gvk.kind != kind || key.name != name);
     }
 
+    /// What `kubectl delete --cascade=foreground` does: the object stays until its pods are gone.
+    pub fn terminate(&mut self, kind: &str, name: &str) {
+        let deletion = json!({"metadata": {"deletionTimestamp": self.now.to_string()}});
+        self.change(kind, name, |object| {
+            json_patch::merge(object, &deletion);
+            bump(object);
+            // The Deployment controller goes on to report its status.
+            object["status"]["observedGeneration"] = object["metadata"]["generation"].clone();
+        });
+    }
+
     /// What a person writes into a child, as `kubectl edit` does.
     pub fn edit_by_hand(&mut self, kind: &str, name: &str, patch: &Value) {
+        self.change(kind, name, |object| {
+            json_patch::merge(object, patch);
+            bump(object);
+        });
+    }
+
+    fn change(&mut self, kind: &str, name: &str, change: impl FnOnce(&mut Value)) {
         let found = self.objects.iter().find(|(key, _)| key.gvk.kind == kind && key.name == name);
         let (key, mut object) = found.map(|(key, found)| (key.clone(), Value::clone(found))).unwrap();
-        json_patch::merge(&mut object, patch);
-        bump(&mut object);
+        change(&mut object);
         self.store(&key, object);
-    }
-
-    /// Lets all Deployments get their pods.
-    pub fn settle_deployments(&mut self) {
-        let keys: Vec<ObjectKey> =
-            self.objects.keys().filter(|key| key.gvk.kind == "Deployment").cloned().collect();
-        for key in keys {
-            let mut object = Value::clone(&self.objects[&key]);
-            let replicas = object["spec"]["replicas"].as_i64().unwrap_or(1);
-            let status = json!({
-                "observedGeneration": object["metadata"]["generation"],
-                "replicas": replicas, "updatedReplicas": replicas,
-                "availableReplicas": replicas, "readyReplicas": replicas,
-            });
-            if object["status"] != status {
-                object["status"] = status;
-                self.store(&key, object);
-            }
-        }
-    }
-
-    /// The pods of all Deployments, as far as their status has them.
-    fn pods(&self) -> Vec<Value> {
-        let deployments = self.objects.values().filter(|object| object["kind"] == "Deployment");
-        let waits = self.mounts_since.and_then(|since| self.waiting_pod(&since.to_string()));
-        deployments
-            .flat_map(|deployment| {
-                let name = meta_str(deployment, "name").unwrap().to_owned();
-                let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
-                let hash = image.as_str().unwrap_or("x").replace([':', '/', '.'], "");
-                let count = deployment["status"]["availableReplicas"].as_i64().unwrap_or(0);
-                let labels = deployment["spec"]["template"]["metadata"]["labels"].clone();
-                (0..count).map(move |i| {
-                    let mut labels = labels.clone();
-                    labels["pod-template-hash"] = json!(hash);
-                    json!({
-                        "kind": "Pod",
-                        "metadata": {
-                            "name": format!("{name}-{hash}-{i}"), "labels": labels,
-                            "ownerReferences": [{"kind": "ReplicaSet", "name": format!("{name}-{hash}")}],
-                        },
-                        "status": {
-                            "phase": "Running", "podIP": format!("10.0.0.{i}"),
-                            "conditions": [{"type": "Ready", "status": "True"}],
-                        },
-                    })
-                })
-            })
-            .chain(waits)
-            .collect()
-    }
-
-    fn waiting_pod(&self, since: &str) -> Option<Value> {
-        let deployment = self.child("Deployment", "dataplane-edge-blue")?;
-        Some(json!({
-            "kind": "Pod",
-            "metadata": {"name": "waits", "labels": deployment["spec"]["template"]["metadata"]["labels"]},
-            "status": {"phase": "Pending", "conditions": [
-                {"type": "PodScheduled", "status": "True", "lastTransitionTime": since},
-                {"type": "PodReadyToStartContainers", "status": "False"},
-            ]},
-        }))
     }
 
     /// What Kong answers, with the flavor that its pods run with.
@@ -269,37 +229,6 @@ impl World {
             None => String::new(),
         };
         PodResponse { status: 200, server: None, body: Arc::from(body.as_bytes()) }
-    }
-
-    fn list(&self, list: &ObjectList) -> Vec<Arc<Value>> {
-        let has = |labels: &Value, wanted: &BTreeMap<String, String>| {
-            wanted.iter().all(|(name, value)| labels[name.as_str()] == value.as_str())
-        };
-        let pods = self.pods();
-        match list.gvk.kind.as_str() {
-            "Pod" => {
-                let mut found = pods.into_iter().filter(|pod| has(&pod["metadata"]["labels"], &list.labels));
-                found.by_ref().map(Arc::new).collect()
-            }
-            "EndpointSlice" => {
-                let service = self.child("Service", &list.labels["kubernetes.io/service-name"]);
-                let Some(service) = service else { return Vec::new() };
-                let selector = service["spec"]["selector"].as_object().unwrap().clone();
-                let wanted: BTreeMap<String, String> =
-                    selector.into_iter().map(|(k, v)| (k, v.as_str().unwrap().to_owned())).collect();
-                let behind = pods.iter().filter(|pod| has(&pod["metadata"]["labels"], &wanted));
-                let endpoints: Vec<Value> = behind
-                    .map(|pod| json!({"conditions": {"ready": true}, "targetRef": {"name": pod["metadata"]["name"]}}))
-                    .collect();
-                vec![Arc::new(json!({"endpoints": endpoints}))]
-            }
-            "Deployment" | "Service" | "ControllerRevision" => {
-                let stored = self.objects.iter().filter(|(key, _)| key.gvk == list.gvk);
-                let found = stored.filter(|(_, object)| has(&object["metadata"]["labels"], &list.labels));
-                found.map(|(_, object)| Arc::clone(&object.0)).collect()
-            }
-            other => panic!("nobody lists {other}"),
-        }
     }
 
     /// What the controller wants written now; `None` where it waits.
@@ -329,23 +258,26 @@ impl World {
             match (RECONCILER.reconcile)(&input) {
                 ReconcileStep::Await(_) => return (None, steps),
                 ReconcileStep::Write(effects) => {
-                    let effects = match self.fault {
-                        Some(fault) => fault.written(self, effects),
-                        None => effects,
-                    };
-                    return (Some(effects).filter(|effects| !effects.is_empty()), steps);
+                    return (self.written(effects), steps);
                 }
                 ReconcileStep::Certify(request) => {
                     steps -= 1;
                     let name = request.secret["metadata"]["name"].as_str().unwrap();
                     let mounted = name == "dataplane-edge-certificate" || request.keeps_found;
                     assert!(mounted && certificate.is_none(), "{request:?}");
-                    certificate = Some(self.certificate.clone());
+                    match self.certify(&request) {
+                        Ok(answer) => certificate = Some(answer),
+                        Err(write) => return (self.written(vec![write]), steps),
+                    }
                 }
                 ReconcileStep::ReadIfAllowed(keys) if self.withholds => withheld.extend(keys),
                 ReconcileStep::Read(keys) | ReconcileStep::ReadIfAllowed(keys) => {
                     found.extend(keys.into_iter().map(|key| {
-                        let object = self.objects.get(&key).map(|stored| Arc::clone(&stored.0));
+                        let stored = self.objects.get(&key);
+                        let object = stored.map(|stored| match self.fault {
+                            Some(fault) => fault.found(&stored.0),
+                            None => Arc::clone(&stored.0),
+                        });
                         (key, object)
                     }))
                 }
@@ -359,6 +291,37 @@ impl World {
                         (request, Ok(answer))
                     }));
                 }
+            }
+        }
+    }
+
+    /// What is written of what was decided, if anything.
+    fn written(&self, effects: Vec<Effect>) -> Option<Vec<Effect>> {
+        let effects = match self.fault {
+            Some(fault) => fault.written(self, effects),
+            None => effects,
+        };
+        Some(effects).filter(|effects| !effects.is_empty())
+    }
+
+    /// What the runtime does about a certificate: its answer, or `Err` with what it writes first.
+    fn certify(&self, request: &CertificateRequest) -> Result<CertificateAnswer, Effect> {
+        if !self.has_authority {
+            return Ok(self.certificate.clone());
+        }
+        let key = ObjectKey::of(&request.secret).expect("a name");
+        let served = ServedCertificate {
+            issued: Timestamp::UNIX_EPOCH,
+            expires: Timestamp::MAX,
+            names: request.names.clone(),
+            has_authorities: true,
+        };
+        let object = self.objects.get(&key);
+        let found = object.map(|object| FoundCertificate { object, certificate: Some(&served) });
+        match certificate::next(request, found, self.now) {
+            CertificateStep::Answer(answer) => Ok(answer),
+            CertificateStep::Renew | CertificateStep::Restore => {
+                Err(Effect::Create { object: request.secret.clone() })
             }
         }
     }
@@ -432,7 +395,8 @@ impl World {
             }
             Effect::Create { mut object } => {
                 let key = ObjectKey::of(&object).expect("a name");
-                assert_eq!(key.gvk.kind, "ControllerRevision", "children are applied");
+                let is_created = ["ControllerRevision", "Secret"].contains(&key.gvk.kind.as_str());
+                assert!(is_created, "children are applied");
                 self.log.push(format!("create {} {}", key.gvk.kind, key.name));
                 object["metadata"]["uid"] = json!(format!("uid-of-{}", key.name));
                 self.store(&key, object);
@@ -472,6 +436,9 @@ impl World {
         body["metadata"]["generation"] = json!(generation + i64::from(changed));
         if let Some(found) = &found {
             body["status"] = found["status"].clone();
+            if is_terminating(found) {
+                body["metadata"]["deletionTimestamp"] = found["metadata"]["deletionTimestamp"].clone();
+            }
             let same = found["spec"]["selector"] == body["spec"]["selector"];
             assert!(same || key.gvk.kind != "Deployment", "the selector of a Deployment is immutable");
         }
@@ -487,6 +454,11 @@ impl World {
 fn bump(object: &mut Value) {
     let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
     object["metadata"]["generation"] = json!(generation + 1);
+}
+
+/// Whether an object is being deleted.
+pub fn is_terminating(object: &Value) -> bool {
+    meta_str(object, "deletionTimestamp").is_some()
 }
 
 /// The selector of a Service.
