@@ -3,6 +3,7 @@
 
 use crate::api::violation::InstanceCommand;
 use crate::kinds::instance::change::lock::Lock;
+use crate::kinds::instance::change::plan_request::{NONCE, PlanRequest};
 
 /// Longest text of the remedy of a lock: one with longer names lists fewer commands.
 const LIMIT: usize = 600;
@@ -44,10 +45,10 @@ pub fn request(instance: &str) -> String {
 }
 
 /// The remedy while a plan is scheduled or runs: to wait, or to end it. One that is paused does not end by itself, so
-/// it is let go on instead.
-pub fn next_locked(instance: &str, lock: &Lock<'_>, paused: bool) -> String {
+/// it is let go on instead. `pause` is the nonce of the request for the pause, if there is one.
+pub fn next_locked(instance: &str, lock: &Lock<'_>, pause: Option<&str>) -> String {
     let object = object(instance);
-    if let Some(go_on) = request_of(lock, "resume", "resume-").filter(|_| paused) {
+    if let Some(go_on) = pause.and_then(|pause| request_of(lock, "resume", &resumption(pause))) {
         let first = ["let it go on (`", &annotate(&object, &go_on), "`"].concat();
         let then = "send the change again when it has ended";
         let more = [
@@ -61,7 +62,7 @@ pub fn next_locked(instance: &str, lock: &Lock<'_>, paused: bool) -> String {
     }
     let wait = wait(&object, lock);
     let then = "then send the change again";
-    if let Some(end) = request_of(lock, "abort", "") {
+    if let Some(end) = lock.uid.get(..NONCE.0).and_then(|nonce| request_of(lock, "abort", nonce)) {
         let both = [
             "wait until it has ended (`",
             &wait,
@@ -102,12 +103,17 @@ fn wait(object: &str, lock: &Lock<'_>) -> String {
     ["kubectl wait --for=", &condition, " instance/", object, " --timeout=10m"].concat()
 }
 
-/// A request about a run, with the beginning of its id in the nonce: a request holds for one run, and once. `None` for
-/// an id that no request can name.
-fn request_of(lock: &Lock<'_>, verb: &str, before: &str) -> Option<String> {
-    let is_plain = lock.uid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let nonce = lock.uid.get(..8).filter(|_| is_plain && lock.uid.len() <= 64)?;
-    Some([verb, "/", lock.uid, "/", before, nonce].concat())
+/// The nonce of the request that ends a pause: another one for each pause of a run.
+fn resumption(pause: &str) -> String {
+    const START: &str = "resume-";
+    let skipped = pause.len().saturating_sub(NONCE.1 - START.len());
+    [START, pause.get(skipped..).unwrap_or_default()].concat()
+}
+
+/// A request about a run: it holds for that run, and once. `None` for an id that no request can name.
+fn request_of(lock: &Lock<'_>, verb: &str, nonce: &str) -> Option<String> {
+    let text = [verb, "/", lock.uid, "/", nonce].concat();
+    text.parse::<PlanRequest>().is_ok().then_some(text)
 }
 
 #[cfg(test)]
@@ -116,7 +122,6 @@ mod tests {
 
     use super::*;
     use crate::api::kudo::ExecutionStatus;
-    use crate::kinds::instance::change::plan_request::PlanRequest;
 
     const UID: &str = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee";
 
@@ -127,25 +132,25 @@ mod tests {
     #[test]
     fn a_run_can_be_awaited_and_ended_by_kubectl_alone() {
         assert_eq!(
-            next_locked("team/prod", &lock("deploy", UID, Some(&ExecutionStatus::InProgress)), false),
+            next_locked("team/prod", &lock("deploy", UID, Some(&ExecutionStatus::InProgress)), None),
             "wait until it has ended (`kubectl wait --for=condition=Ready instance/prod -n team --timeout=10m` or \
              `interlock plan wait prod -n team`), or end it (`kubectl annotate instance prod -n team \
              plan.interlock.dev/request=abort/aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee/aaaaaaaa \
              plan.interlock.dev/reason=WHY` or `interlock plan abort prod -n team --reason WHY`); then send the \
              change again"
         );
-        let lock = lock("deploy", UID, None);
-        for (verb, before) in [("abort", ""), ("resume", "resume-")] {
-            assert!(request_of(&lock, verb, before).unwrap().parse::<PlanRequest>().is_ok());
-        }
     }
 
     #[test]
     fn a_run_that_is_paused_is_not_waited_for() {
         assert_eq!(
-            next_locked("team/prod", &lock("deploy", UID, Some(&ExecutionStatus::InProgress)), true),
+            next_locked(
+                "team/prod",
+                &lock("deploy", UID, Some(&ExecutionStatus::InProgress)),
+                Some("pause-2b")
+            ),
             "let it go on (`kubectl annotate instance prod -n team \
-             plan.interlock.dev/request=resume/aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee/resume-aaaaaaaa \
+             plan.interlock.dev/request=resume/aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee/resume-pause-2b \
              plan.interlock.dev/reason=WHY` or `interlock plan resume prod -n team --reason WHY`), or end it (`interlock \
              plan abort prod -n team --reason WHY`); send the change again when it has ended"
         );
@@ -158,7 +163,7 @@ mod tests {
     #[case::upgrade("upgrade", true, "condition=Ready")]
     fn what_is_awaited(#[case] plan: &str, #[case] begun: bool, #[case] condition: &str) {
         let status = begun.then_some(&ExecutionStatus::InProgress);
-        let text = next_locked("team/prod", &lock(plan, UID, status), false);
+        let text = next_locked("team/prod", &lock(plan, UID, status), None);
         assert!(text.contains(&format!("kubectl wait --for={condition} instance/prod")), "{text}");
     }
 
@@ -167,16 +172,29 @@ mod tests {
     #[case::short("u1")]
     #[case::odd("aaaaaaaa/bbbb; rm")]
     fn a_run_that_no_request_can_name_is_only_awaited(#[case] uid: &str) {
-        let text = next_locked("team/prod", &lock("deploy", uid, None), false);
+        let text = next_locked("team/prod", &lock("deploy", uid, None), None);
         assert!(!text.contains("abort") && text.contains("kubectl wait"), "{text}");
+    }
+
+    /// A second pause of a run is ended by a request of its own, whose nonce is one however long that of the pause is.
+    #[test]
+    fn each_pause_is_ended_by_another_request() {
+        let long = "n".repeat(63);
+        let [first, second, of_long] =
+            ["pause-2b", "pause-3c", &format!("{long}1")].map(|pause| resumption(pause));
+        assert_ne!(first, second);
+        assert_ne!(of_long, resumption(&format!("{long}2")));
+        for nonce in [first, second, of_long] {
+            assert!(request_of(&lock("deploy", UID, None), "resume", &nonce).is_some(), "{nonce}");
+        }
     }
 
     #[test]
     fn long_names_leave_room_for_a_command() {
         let instance = ["n".repeat(63), "i".repeat(253)].join("/");
-        let text = next_locked(&instance, &lock("deploy", UID, None), false);
+        let text = next_locked(&instance, &lock("deploy", UID, None), None);
         assert!(text.len() <= LIMIT && text.contains("kubectl wait"), "{text}");
-        let text = next_locked(&instance, &lock("deploy", UID, None), true);
+        let text = next_locked(&instance, &lock("deploy", UID, None), Some("pause-2b"));
         assert!(text.len() <= LIMIT && text.contains("=resume/"), "{text}");
     }
 }

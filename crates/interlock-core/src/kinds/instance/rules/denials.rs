@@ -142,22 +142,27 @@ pub fn locked(
 ) -> Denial {
     let plan = Some(lock.plan.to_owned());
     let pause = pause(lock, status, request);
-    let next = commands::next_locked(instance, lock, pause.is_some());
-    let why = [why_locked(lock, status, now).as_str(), pause.unwrap_or_default()].concat();
+    let next = commands::next_locked(instance, lock, pause.as_ref().map(|(_, nonce)| nonce.as_str()));
+    let pause = pause.map_or("", |(text, _)| text);
+    let why = [why_locked(lock, status, now).as_str(), pause].concat();
     Denial { plan, ..refusal.why(why).next(next) }
 }
 
-/// That a run does not go on by itself, to continue a sentence about it.
-fn pause(lock: &Lock<'_>, status: &StatusView<'_>, request: Option<&str>) -> Option<&'static str> {
+/// That a run does not go on by itself, to continue a sentence about it, and the nonce of the request for that.
+fn pause(lock: &Lock<'_>, status: &StatusView<'_>, request: Option<&str>) -> Option<(&'static str, String)> {
     let of_run = |run: &str| run == lock.uid && !run.is_empty();
     let asked = request.and_then(|text| text.parse::<PlanRequest>().ok()).filter(|asked| of_run(&asked.run));
-    let paused = status.requests().is_some_and(|requests| of_run(&requests.run) && requests.paused.is_some());
-    match (paused, asked.map(|asked| asked.verb)) {
+    let requests = status.requests().filter(|requests| of_run(&requests.run) && requests.paused.is_some());
+    match (requests, asked) {
         // What it waits for is on its way.
-        (true, Some(PlanVerb::Resume)) => None,
-        (true, _) => Some(", and is paused"),
-        (false, Some(PlanVerb::Pause)) => Some(", and is to pause"),
-        (false, _) => None,
+        (Some(_), Some(asked)) if asked.verb == PlanVerb::Resume => None,
+        (Some(requests), _) => {
+            // The status of an earlier version may lack it.
+            let nonce = requests.answered.unwrap_or_else(|| lock.uid.chars().take(8).collect());
+            Some((", and is paused", nonce))
+        }
+        (None, Some(asked)) if asked.verb == PlanVerb::Pause => Some((", and is to pause", asked.nonce)),
+        (None, _) => None,
     }
 }
 
