@@ -161,16 +161,11 @@ fn holder(cluster: &Cluster) -> (String, i64) {
     (holder, spec["leaseTransitions"].as_i64().unwrap_or(0))
 }
 
-fn leads(process: &Interlock) -> bool {
-    let metrics = process.ops("/metrics").map(|(_, text)| text).unwrap_or_default();
-    metrics.contains("leader_election_master_status{name=\"interlock\"} 1")
-}
-
 #[test]
 fn one_process_leads_and_another_takes_over() {
     let cluster = cluster();
     let one = Interlock::install(&cluster, &[]);
-    wait_for("the first leads", CAP, || leads(&one));
+    wait_for("the first leads", CAP, || one.leads());
     let two = Interlock::prepare(&cluster, &[]);
     two.start();
     wait_for("the second is up", CAP, || two.ops("/livez").is_some());
@@ -178,7 +173,7 @@ fn one_process_leads_and_another_takes_over() {
 
     let began = Instant::now();
     assert_eq!(one.terminate(), Some(0), "a clean stop");
-    wait_for("the second leads", CAP, || leads(&two));
+    wait_for("the second leads", CAP, || two.leads());
     let graceful = began.elapsed();
     assert_ne!(holder(&cluster).0, before);
 
@@ -186,7 +181,7 @@ fn one_process_leads_and_another_takes_over() {
     wait_for("the first is back", CAP, || one.ops("/livez").is_some());
     let began = Instant::now();
     two.kill();
-    wait_for("the first leads again", CAP, || leads(&one));
+    wait_for("the first leads again", CAP, || one.leads());
     let killed = began.elapsed();
     // A lease of 3 s, looked at every 0.5 s.
     assert!(killed < Duration::from_secs(6), "{killed:?}");
@@ -196,10 +191,10 @@ fn one_process_leads_and_another_takes_over() {
     two.start();
     wait_for("the second is up", CAP, || two.ops("/livez").is_some());
     one.freeze(true);
-    wait_for("the second leads", CAP, || leads(&two));
+    wait_for("the second leads", CAP, || two.leads());
     one.freeze(false);
-    wait_for("the first has stood down", CAP, || one.ops("/metrics").is_some() && !leads(&one));
-    assert!(leads(&two));
+    wait_for("the first has stood down", CAP, || one.ops("/metrics").is_some() && !one.leads());
+    assert!(two.leads());
 }
 
 #[test]

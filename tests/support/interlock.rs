@@ -187,6 +187,12 @@ impl Interlock {
         http_get(self.ops_port, path)
     }
 
+    /// Whether it holds the lease of the controllers, as it says.
+    pub fn leads(&self) -> bool {
+        let metrics = self.ops("/metrics").map(|(_, text)| text).unwrap_or_default();
+        metrics.contains("leader_election_master_status{name=\"interlock\"} 1")
+    }
+
     /// Waits until `/readyz` says 200.
     #[track_caller]
     pub fn await_ready(&self) {

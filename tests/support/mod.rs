@@ -32,6 +32,7 @@ pub mod neighbour;
 pub mod peers;
 pub mod port;
 pub mod process;
+pub mod random;
 pub mod remedy;
 pub mod resources;
 pub mod scripted;

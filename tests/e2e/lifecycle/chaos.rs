@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::changes::{Change, path_of_role, rival, without};
 use super::world::{CAP, World, definition};
 use crate::support::audit::await_rest;
+use crate::support::random::Random;
 use crate::support::{Namespace, announce, count, instances, wait_until};
 
 /// Definitions that a capability or a package's template needs.
@@ -39,16 +40,6 @@ const LOOKS: usize = 10;
 /// Growth of resident memory that is none: the allocator's and the log's.
 const SLACK: u64 = 24 * 1024;
 
-/// A small generator, so that a seed tells the whole order.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % n as u64).unwrap()
-    }
-}
-
 /// Every change of every definition in random order, and all of them again: none is missed while
 /// others come twice.
 struct Deck {
@@ -57,8 +48,8 @@ struct Deck {
 }
 
 impl Deck {
-    fn new(seed: u64) -> Self {
-        Self { random: Random(seed), left: Vec::new() }
+    fn new() -> Self {
+        Self { random: Random::announced(), left: Vec::new() }
     }
 
     fn draw(&mut self) -> (&'static str, Change) {
@@ -77,10 +68,7 @@ fn definitions_come_and_go_in_any_order_and_nothing_is_lost() {
     if !world.cluster.has_workloads() {
         return;
     }
-    let given = std::env::var("INTERLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(uuid::Uuid::new_v4().as_fields().0));
-    announce(&format!("INTERLOCK_SEED={seed}"));
-    let mut deck = Deck::new(seed);
+    let mut deck = Deck::new();
     for plural in DEFINITIONS {
         world.install(plural);
     }
