@@ -10,6 +10,8 @@ use tokio::sync::{mpsc, watch};
 use super::definitions::{Definitions, DefinitionsReport};
 use super::kind::KindReport;
 use super::machine::Work;
+#[cfg(test)]
+use super::state::CapabilityStatus;
 use super::state::{CapabilitySnapshot, Epoch, WatchState};
 use super::watch_request::{KindRequester, RequestedKind};
 
@@ -112,5 +114,10 @@ impl Handle {
             works: Arc::default(),
             definitions: Definitions::default(),
         }
+    }
+
+    /// The same with capabilities that are so for good.
+    pub fn with_capabilities(self, capabilities: Vec<CapabilityStatus>) -> Self {
+        Self { snapshot: watch::channel(Arc::new(CapabilitySnapshot { capabilities })).1, ..self }
     }
 }

@@ -17,6 +17,7 @@
 
 mod api;
 mod cluster;
+mod deletions;
 mod explored;
 mod fingerprint;
 mod ledger;

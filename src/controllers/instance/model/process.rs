@@ -18,6 +18,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::super::context::InstanceContext;
+use super::super::gate::InstanceTerm;
 use super::super::reconcile;
 use super::super::references::References;
 use super::super::request_guard::Requests;
@@ -30,10 +31,12 @@ use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::discovery::KindDiscovery;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
-use crate::cluster::supervisor::{Assignment, Handle, Sink as _, WatchState, Watches, Watching};
+use crate::cluster::supervisor::{
+    Assignment, CapabilityStatus, Handle, Sink as _, WatchState, Watches, Watching, Work,
+};
 use crate::cluster::tamper::{GuardState, PolicyState};
 use crate::cluster::watch::WatchChange;
-use crate::runtime::controller::Action;
+use crate::runtime::controller::{Action, Controller as _};
 use crate::runtime::executor::Executor;
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
@@ -93,6 +96,31 @@ impl SharedParts {
                 api.end();
             }
             (api, ended)
+        })
+    }
+
+    /// One reconcile by a process whose watches have shown `cached`, and whose supervisor assigns this work, as these
+    /// capabilities are so.
+    pub fn assigned(
+        &self,
+        cached: &Cluster,
+        api: Api,
+        work: Work,
+        capabilities: Vec<CapabilityStatus>,
+    ) -> (Api, Action) {
+        self.runtime.block_on(async {
+            let api = Arc::new(Mutex::new(api));
+            let context = self.context(client(api.clone(), Arc::default()), cached);
+            let assignment = Assignment { work, epoch: Epoch(1) };
+            let context = InstanceContext {
+                work: watch::channel(assignment).1,
+                supervisor: context.supervisor.clone().with_capabilities(capabilities),
+                ..context
+            };
+            let term = InstanceTerm { epoch: context.leader_epoch().unwrap(), work };
+            let action = context.reconcile(&key(), term).await;
+            let api = api.lock().unwrap().clone();
+            (api, action)
         })
     }
 
