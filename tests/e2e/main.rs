@@ -48,6 +48,7 @@ mod outage;
 mod overrides;
 mod packages;
 mod pipes;
+mod plan_chaos;
 mod plans;
 mod process;
 mod prune;

@@ -1,0 +1,73 @@
+//! Plans of many Instances at once, while processes are killed and suspended and the API server is restarted at random
+//! points: each run ends, and what it does it does once.
+
+mod course;
+mod ledger;
+mod stored;
+
+use std::time::{Duration, Instant};
+
+use self::course::Course;
+use crate::support::audit::await_rest;
+use crate::support::random::Random;
+use crate::support::testbed::Testbed;
+use crate::support::{Cluster, Interlock, count, wait_for, wait_until};
+
+const PLAN: &str = "deploy";
+const CAP: Duration = Duration::from_secs(120);
+
+/// Shorter than that of other tests, as it is what most of the time is spent on. A process that cannot keep up on a
+/// busy machine loses the lease once more than it is made to.
+const LEASE: Duration = Duration::from_secs(1);
+const FLAGS: [&str; 3] = ["--lease-duration=1s", "--renew-deadline=700ms", "--retry-period=200ms"];
+
+#[test]
+fn plans_end_and_do_everything_once_whatever_is_killed_suspended_and_restarted() {
+    let flags = [["--audit", "--pod-ready-after=200ms"], stored::FLAGS].concat();
+    let cluster = Cluster::own(&flags);
+    let Some(testbed) = cluster.testbed().filter(|_| cluster.has_workloads()) else { return };
+    let mut random = Random::announced();
+    let first = Interlock::install(&cluster, &FLAGS);
+    let mut course = Course::new(&cluster);
+
+    course.disturb("kills", count(10, 100), &mut random, |_| {
+        first.kill();
+        first.start();
+    });
+
+    let second = Interlock::prepare(&cluster, &FLAGS);
+    second.start();
+    second.await_ready();
+    course.disturb("suspensions", count(3, 50), &mut random, |_| suspend_the_leader(&first, &second));
+    await_rest(&cluster, "kills and suspensions");
+
+    course.disturb("restarts of the API server", count(2, 20), &mut random, |i| restart(testbed, i));
+    for process in [&first, &second] {
+        assert!(!process.log().contains("panicked"), "{}", process.log());
+    }
+}
+
+/// For twice the lease, within which the other leads and goes on with what was under way.
+fn suspend_the_leader(first: &Interlock, second: &Interlock) {
+    let (leader, other) = wait_until("one of two leads", CAP, || match (first.leads(), second.leads()) {
+        (true, _) => Ok((first, second)),
+        (_, true) => Ok((second, first)),
+        _ => Err("none does".to_owned()),
+    });
+    leader.freeze(true);
+    let since = Instant::now();
+    wait_for("the other leads, and twice the lease is over", CAP, || {
+        since.elapsed() >= 2 * LEASE && other.leads()
+    });
+    leader.freeze(false);
+}
+
+/// Now and then gracefully, which takes half a minute.
+fn restart(testbed: &Testbed, i: usize) {
+    testbed.command(&format!("{} kube-apiserver", if i % 5 == 4 { "stop" } else { "kill" }));
+    testbed.command("start kube-apiserver");
+    // It would wait as long before it asks the API server again.
+    for command in ["kill", "start"] {
+        testbed.command(&format!("{command} kube-scheduler"));
+    }
+}
