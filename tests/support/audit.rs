@@ -18,6 +18,7 @@ const MINUTE: usize = 120;
 /// The log of a control plane that was started with `--audit`.
 pub struct Audit {
     log: PathBuf,
+    user: String,
 }
 
 /// A request that was answered; watches are left out.
@@ -65,7 +66,12 @@ impl Audit {
     /// `None` where the control plane writes none.
     pub fn of(cluster: &Cluster) -> Option<Self> {
         let log = cluster.ready()?.audit.clone()?;
-        Some(Self { log })
+        Some(Self { log, user: meta::CONTROLLER_USER.to_owned() })
+    }
+
+    /// What another user than the process asks.
+    pub fn by(self, user: &str) -> Self {
+        Self { user: user.to_owned(), ..self }
     }
 
     /// Everything so far.
@@ -79,11 +85,11 @@ impl Audit {
         // The last line may be half written.
         bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
         let text = String::from_utf8_lossy(&bytes);
-        let ours = text.lines().filter(|line| line.contains(meta::CONTROLLER_USER));
+        let ours = text.lines().filter(|line| line.contains(&self.user));
         let events = ours.map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
         // What is done as a package's service account names it beside the user.
         let requests = events
-            .filter(|event| event["user"]["username"] == meta::CONTROLLER_USER)
+            .filter(|event| event["user"]["username"] == *self.user)
             .filter(|event| event["stage"] == "ResponseComplete" && event["verb"] != "watch")
             .map(|event| Request::of(&event));
         (requests.collect(), from + bytes.len() as u64)

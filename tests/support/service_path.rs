@@ -33,34 +33,22 @@ pub const REPLICAS: [&str; 3] = ["10.99.0.11", "10.99.0.12", "10.99.0.13"];
 /// ```
 #[track_caller]
 pub fn inside() -> bool {
-    if std::env::var_os(INSIDE).is_some() {
+    if is_inside() {
         return true;
     }
-    let possible = Command::new("unshare").args(["-rn", "ip", "link", "set", "lo", "up"]).output();
-    let why = match possible {
-        Ok(out) if out.status.success() => None,
-        Ok(out) => Some(String::from_utf8_lossy(&out.stderr).trim().to_owned()),
-        Err(error) => Some(error.to_string()),
+    let mut command = match command() {
+        Ok(command) => command,
+        Err(why) => {
+            let said = format!("skipped: {why}");
+            assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{said}");
+            announce(&said);
+            return false;
+        }
     };
-    if let Some(why) = why {
-        let said = format!("skipped: no network namespace can be made here (unshare -rn, ip): {why}");
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{said}");
-        announce(&said);
-        return false;
-    }
     let thread = std::thread::current();
     let test = thread.name().expect("libtest names its threads");
-    let mut script = String::from("ip link set lo up");
-    for address in std::iter::once(API_SERVER).chain(REPLICAS) {
-        script.push_str(&format!(" && ip addr add {address}/32 dev lo"));
-    }
-    // Every address of the range is local: one server on 0.0.0.0 answers as each fake pod.
-    script.push_str(" && ip addr add 10.244.0.0/16 dev lo && exec \"$@\"");
-    let out = Command::new("unshare")
-        .args(["-rn", "sh", "-c", &script, "sh"])
-        .arg(std::env::current_exe().expect("this binary"))
+    let out = command
         .args(["--exact", test, "--nocapture", "--include-ignored", "--test-threads=1"])
-        .env(INSIDE, "1")
         .output()
         .expect("unshare runs");
     let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
@@ -70,6 +58,36 @@ pub fn inside() -> bool {
         announce(line);
     }
     false
+}
+
+/// Whether this process runs inside a network namespace of its own.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// This binary inside a network namespace of its own, or why none can be made.
+pub fn command() -> Result<Command, String> {
+    let possible = Command::new("unshare").args(["-rn", "ip", "link", "set", "lo", "up"]).output();
+    let why = match possible {
+        Ok(out) if out.status.success() => None,
+        Ok(out) => Some(String::from_utf8_lossy(&out.stderr).trim().to_owned()),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(why) = why {
+        return Err(format!("no network namespace can be made here (unshare -rn, ip): {why}"));
+    }
+    let mut script = String::from("ip link set lo up");
+    for address in std::iter::once(API_SERVER).chain(REPLICAS) {
+        script.push_str(&format!(" && ip addr add {address}/32 dev lo"));
+    }
+    // Every address of the range is local: one server on 0.0.0.0 answers as each fake pod.
+    script.push_str(" && ip addr add 10.244.0.0/16 dev lo && exec \"$@\"");
+    let mut command = Command::new("unshare");
+    command
+        .args(["-rn", "sh", "-c", &script, "sh"])
+        .arg(std::env::current_exe().expect("this binary"))
+        .env(INSIDE, "1");
+    Ok(command)
 }
 
 /// A control plane that dials Services by their EndpointSlices.

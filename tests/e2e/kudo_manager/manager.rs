@@ -16,6 +16,9 @@ const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 const CONFIGURATION: &str = "kudo-manager-instance-admission-webhook-config";
 const WEBHOOK: &str = "instance-admission.kudo.dev";
 
+/// Who the manager is to the API server.
+pub const USER: &str = "kudo-manager";
+
 /// KUDO's client.
 pub fn kudo(user: &Client, namespace: &str, arguments: &[&str]) -> Output {
     user.command(&peers::kubectl_kudo(), &[arguments, &["-n", namespace]].concat(), "")
@@ -35,6 +38,11 @@ impl<'a> Manager<'a> {
         let admin = cluster.admin();
         admin.command(&peers::kubectl_kudo(), &["init", "--crd-only"], "").ok();
         crate::support::interlock::await_definitions(&admin);
+        Self::on(cluster)
+    }
+
+    /// The same where the definitions are there.
+    pub fn on(cluster: &'a Cluster) -> Self {
         let certificates = cluster.dir().join("kudo-certificates");
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("certs/make");
         let made = Command::new(script).arg(&certificates).arg("127.0.0.1").stderr(Stdio::null()).output();
@@ -53,7 +61,7 @@ impl<'a> Manager<'a> {
         let log = File::options().create(true).append(true).open(self.log()).expect("its log");
         let mut command = process::tethered(&testbed::BIN.join("testbed"), &peers::kudo_manager());
         command
-            .env("KUBECONFIG", self.cluster.admin().kubeconfig())
+            .env("KUBECONFIG", self.cluster.user(USER, &["system:masters"]).kubeconfig())
             .env("KUDO_CERT_DIR", &self.certificates)
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("its log"))
