@@ -1,54 +1,31 @@
-//! KUDO's own manager at the same work.
-
-use std::fs::File;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+//! How many Instances a second KUDO's own manager carries through their plans.
 
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, block_on, peers};
+use crate::manager::Manager;
+use crate::support::{Cluster, block_on};
 use crate::{PACKAGE, Rates, completed, instance, make, through};
 
-/// The manager; killed when dropped.
-struct Manager(Child);
+/// So many Instances show it: 20 requests a second, which its client allows itself, bind it on any machine.
+const ENOUGH: usize = 100;
 
-impl Drop for Manager {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// What it does. Its webhook is not asked: the Instances are made as
-/// it would leave them.
+/// What it does. Its webhook schedules the plans of the first; the others are made as it would leave
+/// them.
 pub fn rates(cluster: fn() -> Cluster, count: usize) -> Rates {
-    let binary = peers::kudo_manager();
+    let count = count.min(ENOUGH);
     let cluster = cluster();
     let admin = cluster.admin();
     let spaces = ["made", "there"].map(|name| cluster.namespace(name));
     let [made, there] = spaces.each_ref().map(|space| space.name());
     admin.create_package(made, PACKAGE);
     admin.create_package(there, PACKAGE);
-    let manager = start(&binary, &cluster);
-    let rate = block_on(through(&admin, made, count, scheduled));
-    drop(manager);
+    let mut manager = Manager::on(&cluster);
+    let rate = block_on(through(&admin, made, count, instance));
+    manager.stop();
+    manager.unregister();
     block_on(make(&admin.kube(), there, count, scheduled));
-    let _manager = start(&binary, &cluster);
+    manager.start();
     Rates { made: rate, there: block_on(completed(&admin.kube(), there, count)) }
-}
-
-fn start(binary: &Path, cluster: &Cluster) -> Manager {
-    let certificates = cluster.dir().join("kudo-certificates");
-    let made = Command::new("certs/make").arg(&certificates).arg("127.0.0.1").stdout(Stdio::null()).status();
-    assert!(made.expect("certs/make runs").success(), "certs/make failed");
-    let log = File::create(cluster.dir().join("kudo-manager.log")).expect("a log");
-    let manager = Command::new(binary)
-        .env("KUBECONFIG", cluster.admin().kubeconfig())
-        .env("KUDO_CERT_DIR", &certificates)
-        .stdout(log.try_clone().expect("a file"))
-        .stderr(log)
-        .spawn();
-    Manager(manager.expect("kudo-manager starts"))
 }
 
 /// As KUDO's webhook leaves it.

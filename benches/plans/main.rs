@@ -1,21 +1,26 @@
-//! Instances through a plan of three phases with one ConfigMap each: by Interlock; by a bare client
-//! that sends the same writes, which is what the API server can do; and by KUDO's own manager. Twice:
-//! made meanwhile, admission included; and there before, which is what the plans alone take, from the
-//! first that is complete to the last.
+//! Plans by Interlock, beside KUDO's own manager and beside a bare client that sends the same writes, which is what the
+//! API server can do.
 //!
-//! Each has a new control plane that nothing else was done on, and no other runs meanwhile: what
-//! went before (garbage collection, namespaces that are emptied) is not measured with it.
+//! How many Instances a second go through a plan of three phases with one ConfigMap each. Twice: made meanwhile, admission
+//! included; and there before, which is what the plans alone take, from the first that is complete to the last. Each
+//! contestant has a new control plane in each round, that nothing else was done on, and no other runs meanwhile: what went
+//! before (garbage collection, namespaces that are emptied) is not measured with it. A quarter of the API server's time is
+//! its own garbage collection, which is not what is measured: for all of them it is made to collect less often. There are
+//! 1,000 Instances for each, and 100 for KUDO; `INTERLOCK_BENCH_PLANS=100` asks for another number.
 //!
-//! A quarter of the API server's time is its own garbage collection, which is not what is measured:
-//! for all of them it is made to collect less often.
+//! How long the plan of one Instance takes, and what it asks of the API server (`beside.rs`): that one, one with a child
+//! Instance, one with files of a Pod.
 //!
-//! There are 1,000 of them for each; `INTERLOCK_BENCH_PLANS=100` asks for another
-//! number.
+//! KUDO's manager listens on fixed ports, so all of it runs in a network namespace where one can be made.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod bare;
+mod beside;
 mod kudo;
+#[allow(dead_code, reason = "a benchmark needs KUDO's manager alone")]
+#[path = "../../tests/e2e/kudo_manager/manager.rs"]
+mod manager;
 #[path = "../requests/mod.rs"]
 mod requests;
 #[path = "../results/mod.rs"]
@@ -25,6 +30,7 @@ mod results;
 mod support;
 
 use std::collections::HashSet;
+use std::os::unix::process::CommandExt as _;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, stream};
@@ -39,7 +45,7 @@ use requests::{lead, send};
 use results::{Goal, Row, median};
 use support::interlock::{apply, await_definitions};
 use support::testbed::Testbed;
-use support::{Client, Cluster, Interlock, block_on, wait_until};
+use support::{Client, Cluster, Interlock, announce, block_on, service_path, wait_until};
 
 const PACKAGE: &str = include_str!("../../tests/e2e/requests/operatorversion.yaml");
 const ROUNDS: usize = 3;
@@ -56,6 +62,27 @@ struct Rates {
 }
 
 fn main() {
+    enter();
+    let mut rows = beside::rows();
+    rows.extend(rates());
+    results::report(&rows);
+}
+
+/// Goes on inside a network namespace.
+fn enter() {
+    if service_path::is_inside() {
+        return;
+    }
+    match service_path::command() {
+        Ok(mut command) => {
+            let error = command.args(std::env::args_os().skip(1)).exec();
+            panic!("unshare does not start: {error}");
+        }
+        Err(why) => announce(&format!("plans: outside, where ports 443 and 8080 have to be free: {why}")),
+    }
+}
+
+fn rates() -> Vec<Row> {
     let instances = std::env::var("INTERLOCK_BENCH_PLANS").ok().and_then(|n| n.parse().ok());
     let instances: usize = instances.unwrap_or(1000);
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
@@ -67,12 +94,11 @@ fn main() {
     let kudo = told("KUDO's manager", kudo::rates(defined, instances));
     let made = |rates: &Rates| rates.made;
     let there = |rates: &Rates| rates.there;
-    // KUDO's webhook is not asked as its Instances are made, and ours and the policies are.
     let beside = Beside { bare: &bare, kudo: &kudo, kudo_goal: None };
     let mut rows = compare("Instances/s made and through a plan of three phases", made, &ours, &beside);
     let beside = Beside { kudo_goal: Some(Goal::AtLeast(10.0)), ..beside };
     rows.extend(compare("Instances/s through a plan of three phases", there, &ours, &beside));
-    results::report(&rows);
+    rows
 }
 
 /// What Interlock is measured beside.
@@ -120,16 +146,24 @@ const COLLECTION: (&str, &str) = ("GOGC", "400");
 
 /// A control plane with the definitions and without Interlock, whose controllers have found them.
 fn defined() -> Cluster {
-    let cluster = Cluster::of(Testbed::up_with(&[], &[COLLECTION]));
+    defined_on(Cluster::of(Testbed::up_with(&[], &[COLLECTION])))
+}
+
+/// The same of one that is up.
+fn defined_on(cluster: Cluster) -> Cluster {
     let admin = cluster.admin();
     apply(&admin, install::objects(Part::Crds, &install::InstallOptions::default()));
     await_definitions(&admin);
+    // The garbage collector looks for new kinds each 30 s, and as it begins.
+    let testbed = cluster.testbed().expect("it is ours");
+    testbed.command("kill kube-controller-manager");
+    testbed.command("start kube-controller-manager");
     await_watched(&admin);
     cluster
 }
 
-/// Waits until the garbage collector watches Instances: it looks for new kinds each 30 s, and until
-/// it has found this one each child costs it GETs of its owner.
+/// Waits until the garbage collector watches Instances: until it has found this kind each child costs it GETs of its
+/// owner.
 fn await_watched(admin: &Client) {
     wait_until("the garbage collector watches Instances", Duration::from_secs(120), || {
         let metrics = admin.kubectl(&["get", "--raw", "/metrics"]).ok();
@@ -160,19 +194,12 @@ async fn make(client: &kube::Client, namespace: &str, count: usize, object: fn(u
 /// Waits until that many Instances have completed their plan; how many did so in a second, from the
 /// first to the last.
 async fn completed(client: &kube::Client, namespace: &str, count: usize) -> f64 {
-    let kind = ApiResource {
-        group: meta::KUDO_GROUP.to_owned(),
-        version: "v1beta1".to_owned(),
-        api_version: meta::KUDO_API_VERSION.to_owned(),
-        kind: "Instance".to_owned(),
-        plural: "instances".to_owned(),
-    };
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
+    let api = api(client, namespace);
     let mut seen = std::pin::pin!(watcher(api, watcher::Config::default()).touched_objects());
     let (mut done, mut first) = (HashSet::new(), None);
     while done.len() < count {
         let Some(Ok(object)) = seen.next().await else { continue };
-        if object.data["status"]["planStatus"]["deploy"]["status"] == "COMPLETE" {
+        if is_complete(&object) {
             done.extend(object.metadata.name);
             first.get_or_insert_with(|| (Instant::now(), done.len()));
         }
@@ -181,14 +208,40 @@ async fn completed(client: &kube::Client, namespace: &str, count: usize) -> f64 
     (count - before) as f64 / first.elapsed().as_secs_f64()
 }
 
+/// Waits until this Instance has completed its plan.
+async fn complete(client: &kube::Client, namespace: &str, name: &str) {
+    let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut seen = std::pin::pin!(watcher(api(client, namespace), one).touched_objects());
+    while !matches!(seen.next().await, Some(Ok(object)) if is_complete(&object)) {}
+}
+
+fn is_complete(instance: &DynamicObject) -> bool {
+    instance.data["status"]["planStatus"]["deploy"]["status"] == "COMPLETE"
+}
+
+fn api(client: &kube::Client, namespace: &str) -> Api<DynamicObject> {
+    let kind = ApiResource {
+        group: meta::KUDO_GROUP.to_owned(),
+        version: "v1beta1".to_owned(),
+        api_version: meta::KUDO_API_VERSION.to_owned(),
+        kind: "Instance".to_owned(),
+        plural: "instances".to_owned(),
+    };
+    Api::namespaced_with(client.clone(), namespace, &kind)
+}
+
 fn path(namespace: &str) -> String {
     format!("/apis/{}/namespaces/{namespace}/instances", meta::KUDO_API_VERSION)
 }
 
 fn instance(number: usize) -> Value {
+    instance_of("three", &format!("demo-{number}"))
+}
+
+fn instance_of(operator: &str, name: &str) -> Value {
     json!({
         "apiVersion": meta::KUDO_API_VERSION, "kind": "Instance",
-        "metadata": {"name": format!("demo-{number}"), "labels": {"kudo.dev/operator": "three"}},
-        "spec": {"operatorVersion": {"name": "three-0.1.0"}},
+        "metadata": {"name": name, "labels": {"kudo.dev/operator": operator}},
+        "spec": {"operatorVersion": {"name": format!("{operator}-0.1.0")}},
     })
 }

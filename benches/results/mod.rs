@@ -74,6 +74,12 @@ impl Row {
         }
     }
 
+    /// A count beside another one, which may be none at all; neither is judged.
+    pub fn counted(name: &str, ours: f64, (of, other): (&str, f64)) -> Self {
+        let row = Self::beside(name, ours, (of, other), ours / other, None);
+        Self { ratio: row.ratio.filter(|ratio| ratio.is_finite()), ..row }
+    }
+
     /// A number that is judged alone.
     pub fn alone(name: &str, ours: f64, goal: Option<Goal>) -> Self {
         let holds = goal.map(|goal| goal.holds(ours));

@@ -26,7 +26,8 @@ impl Package {
         let folders = std::fs::read_dir(shared::find("packages")?).expect("a folder");
         let found = folders.map(|entry| entry.expect("a package").path());
         let found = found.filter(|folder| folder.join("operator").is_dir()).map(|folder| Self::of(&folder));
-        found.max_by_key(|package| package.templates.iter().map(|(_, template)| template.len()).sum::<usize>())
+        found
+            .max_by_key(|package| package.templates.iter().map(|(_, template)| template.len()).sum::<usize>())
     }
 
     fn of(folder: &Path) -> Self {
@@ -34,8 +35,7 @@ impl Package {
         let text = |name: &str| std::fs::read_to_string(operator.join(name)).expect("a file of a package");
         let mut templates = BTreeMap::new();
         files(&operator.join("templates"), "", &mut templates);
-        let source =
-            PackageFiles { operator: text("operator.yaml"), params: text("params.yaml"), templates };
+        let source = PackageFiles { operator: text("operator.yaml"), params: text("params.yaml"), templates };
         let packaged = PackageBundle::read(&source, tasks::client_problems).expect("a package");
         let spec = &packaged.operator_version["spec"];
         let data = json!({
