@@ -3,6 +3,7 @@
 //!
 //! Each of the two has a control plane of its own, and they take turns.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use http::Method;
@@ -18,7 +19,7 @@ use crate::{COLLECTION, FLAGS, PACKAGE, complete, defined_on, instance_of, path}
 const ROUNDS: usize = 9;
 const CAP: Duration = Duration::from_secs(60);
 /// How long nothing is asked before a plan counts as done: KUDO's manager looks again each second.
-const QUIET: Duration = Duration::from_secs(3);
+const QUIET: Duration = Duration::from_secs(2);
 const FAMILY: &str = include_str!("family.yaml");
 const PIPE: &str = include_str!("pipe.yaml");
 /// So soon a fake pod is ready, which both wait for.
@@ -31,8 +32,15 @@ struct Case {
     plan: &'static str,
     package: String,
     operator: &'static str,
-    /// Of requests, beside those of KUDO; a bound for ours alone where KUDO is not what binds it.
-    goal: Option<Goal>,
+    /// What Interlock may ask for one Instance.
+    bounds: Option<Bounds>,
+}
+
+#[derive(Clone, Copy)]
+struct Bounds {
+    all: Goal,
+    /// GETs and LISTs.
+    looks: Goal,
 }
 
 /// One who carries plans out, on a control plane of his own.
@@ -65,39 +73,36 @@ pub fn rows() -> Vec<Row> {
     std::fs::write(folder.path().join("page.html"), "<h1>page</h1>\n".repeat(100)).expect("a file");
     std::fs::write(folder.path().join("vars"), "A=1\nB=2\n").expect("a file");
     let pipe = PIPE.replace("FOLDER", &folder.path().display().to_string());
+    let bounds = Bounds { all: Goal::AtMost(8.0), looks: Goal::AtMost(0.0) };
     let cases = [
-        Case {
-            plan: "three phases",
-            package: PACKAGE.to_owned(),
-            operator: "three",
-            goal: Some(Goal::AtMost(8.0)),
-        },
-        Case { plan: "a KudoOperator task", package: FAMILY.to_owned(), operator: "parent", goal: None },
-        Case { plan: "a Pipe task", package: pipe, operator: "pipe", goal: None },
+        Case { plan: "three phases", package: PACKAGE.into(), operator: "three", bounds: Some(bounds) },
+        Case { plan: "a child Instance", package: FAMILY.into(), operator: "parent", bounds: None },
+        Case { plan: "files of a Pod", package: pipe, operator: "pipe", bounds: None },
     ];
     cases.iter().flat_map(|case| case.rows(&sides)).collect()
 }
 
 impl Case {
     fn rows(&self, sides: &[Side<'_>; 2]) -> Vec<Row> {
-        let [ours, kudo] = self.found(sides);
+        let found = self.found(sides);
+        let [ours, kudo] = &found;
         let ratio = median(ours.milliseconds.iter().zip(&kudo.milliseconds).map(|(our, other)| our / other));
-        let name = format!("{}: from the Instance to COMPLETE, ms", self.plan);
-        let other = (KUDO, median(kudo.milliseconds.iter().copied()));
-        let our = median(ours.milliseconds.iter().copied());
-        let mut rows = vec![Row::beside(&name, our, other, ratio, Some(Goal::AtMost(1.0)))];
-        let name = format!("{}: requests of an Instance", self.plan);
-        let [our, other] = [&ours, &kudo].map(|found| found.each(|_| true));
-        rows.extend(self.goal.map(|goal| Row::alone(&name, our, Some(goal))));
-        rows.push(Row::beside(&name, our, (KUDO, other), our / other, Some(Goal::AtMost(1.0))));
-        let mut verbs: Vec<&str> =
-            ours.requests.iter().chain(&kudo.requests).map(|request| request.verb.as_str()).collect();
-        verbs.sort_unstable();
-        verbs.dedup();
-        rows.extend(verbs.into_iter().map(|verb| {
-            let [our, other] = [&ours, &kudo].map(|found| found.each(|request| request.verb == verb));
-            Row::counted(&format!("{name}, {verb}"), our, (KUDO, other))
-        }));
+        let [our, other] = found.each_ref().map(|found| median(found.milliseconds.iter().copied()));
+        let name = format!("a plan of {}, from the Instance to COMPLETE, ms", self.plan);
+        let mut rows = vec![Row::beside(&name, our, (KUDO, other), ratio, None)];
+        let name = format!("requests of a plan of {}", self.plan);
+        let counted = |name: &str, is_one: &dyn Fn(&Request) -> bool| {
+            let [our, other] = found.each_ref().map(|found| found.each(is_one));
+            Row::counted(name, our, (KUDO, other))
+        };
+        if let Some(Bounds { all, looks }) = self.bounds {
+            rows.push(Row::alone(&name, ours.each(|_| true), Some(all)));
+            rows.push(Row::alone(&format!("{name}, look-ups"), ours.each(|r| !r.writes()), Some(looks)));
+        }
+        rows.push(counted(&name, &|_| true));
+        let all = ours.requests.iter().chain(&kudo.requests);
+        let verbs: BTreeSet<&str> = all.map(|request| request.verb.as_str()).collect();
+        rows.extend(verbs.into_iter().map(|verb| counted(&format!("{name}, {verb}"), &|r| r.verb == verb)));
         rows
     }
 
@@ -107,8 +112,8 @@ impl Case {
             side.cluster.admin().create_package(ns.name(), &self.package);
             // What is looked up on first use is not measured.
             side.run(ns, self, "first");
-            side.rest();
         }
+        rest(sides);
         let begun = sides.each_ref().map(|side| side.audit.since(0).1);
         let mut milliseconds = [Vec::new(), Vec::new()];
         for round in 0..ROUNDS {
@@ -116,21 +121,19 @@ impl Case {
                 found.push(side.run(ns, self, &format!("demo-{round}")));
             }
         }
-        let [ours, kudo] = milliseconds;
-        let mut found =
-            [ours, kudo].into_iter().zip(sides).zip(begun).map(|((milliseconds, side), begun)| {
-                side.rest();
-                let mut requests = side.audit.since(begun).0;
-                requests.retain(|request| !request.is_about_leases());
-                println!(
-                    "plans: {}, {}: ms {milliseconds:.0?}; of {ROUNDS} Instances {:?}",
-                    self.plan,
-                    side.name,
-                    tally(&requests)
-                );
-                Found { milliseconds, requests }
-            });
-        [(); 2].map(|()| found.next().expect("two sides"))
+        rest(sides);
+        let mut milliseconds = milliseconds.into_iter();
+        [0, 1].map(|i| {
+            let milliseconds = milliseconds.next().unwrap_or_default();
+            let mut requests = sides[i].audit.since(begun[i]).0;
+            requests.retain(|request| !request.is_about_leases());
+            let (who, asked) = (sides[i].name, tally(&requests));
+            println!(
+                "plans: {}, {who}: ms {milliseconds:.0?}; {ROUNDS} Instances asked {asked:?}",
+                self.plan
+            );
+            Found { milliseconds, requests }
+        })
     }
 }
 
@@ -160,18 +163,21 @@ impl Side<'_> {
             panic!("{}, {}: {name} is not COMPLETE after {CAP:?}: {all:#}", self.name, case.plan)
         })
     }
+}
 
-    /// Waits until nothing is asked any more but for leases.
-    fn rest(&self) {
-        let count = || self.audit.requests().iter().filter(|request| !request.is_about_leases()).count();
-        self.audit.settle(self.cluster);
-        let (mut seen, mut since) = (count(), Instant::now());
-        wait_until(&format!("{} asks nothing more", self.name), CAP, || {
-            let found = count();
-            if found != seen {
-                (seen, since) = (found, Instant::now());
+/// Waits until neither asks anything any more but for leases.
+fn rest(sides: &[Side<'_>; 2]) {
+    sides.iter().for_each(|side| side.audit.settle(side.cluster));
+    let mut read = sides.each_ref().map(|side| side.audit.since(0).1);
+    let mut since = Instant::now();
+    wait_until("nothing is asked any more", CAP, || {
+        for (side, read) in sides.iter().zip(&mut read) {
+            let (seen, end) = side.audit.since(*read);
+            *read = end;
+            if seen.iter().any(|request| !request.is_about_leases()) {
+                since = Instant::now();
             }
-            if since.elapsed() >= QUIET { Ok(()) } else { Err(format!("{found} requests")) }
-        });
-    }
+        }
+        if since.elapsed() >= QUIET { Ok(()) } else { Err("something was just asked".to_owned()) }
+    });
 }
