@@ -180,8 +180,7 @@ mod tests {
     #[test]
     fn each_pause_is_ended_by_another_request() {
         let long = "n".repeat(63);
-        let [first, second, of_long] =
-            ["pause-2b", "pause-3c", &format!("{long}1")].map(|pause| resumption(pause));
+        let [first, second, of_long] = ["pause-2b", "pause-3c", &format!("{long}1")].map(resumption);
         assert_ne!(first, second);
         assert_ne!(of_long, resumption(&format!("{long}2")));
         for nonce in [first, second, of_long] {

@@ -267,7 +267,7 @@ impl World {
                     assert!(mounted && certificate.is_none(), "{request:?}");
                     match self.certify(&request) {
                         Ok(answer) => certificate = Some(answer),
-                        Err(write) => return (self.written(vec![write]), steps),
+                        Err(write) => return (self.written(vec![*write]), steps),
                     }
                 }
                 ReconcileStep::ReadIfAllowed(keys) if self.withholds => withheld.extend(keys),
@@ -305,7 +305,7 @@ impl World {
     }
 
     /// What the runtime does about a certificate: its answer, or `Err` with what it writes first.
-    fn certify(&self, request: &CertificateRequest) -> Result<CertificateAnswer, Effect> {
+    fn certify(&self, request: &CertificateRequest) -> Result<CertificateAnswer, Box<Effect>> {
         if !self.has_authority {
             return Ok(self.certificate.clone());
         }
@@ -321,7 +321,7 @@ impl World {
         match certificate::next(request, found, self.now) {
             CertificateStep::Answer(answer) => Ok(answer),
             CertificateStep::Renew | CertificateStep::Restore => {
-                Err(Effect::Create { object: request.secret.clone() })
+                Err(Box::new(Effect::Create { object: request.secret.clone() }))
             }
         }
     }
