@@ -1,4 +1,4 @@
-//! The API server as a process meets it: requests answered from memory, until the process dies or falls asleep.
+//! The API server as a process meets it: requests answered from memory.
 
 use std::sync::Arc;
 
@@ -10,14 +10,12 @@ use super::cluster::Cluster;
 use super::objects::{CONFIG_MAPS, INSTANCE, REVISIONS};
 use super::rules::Without;
 
-/// When a process gets no further answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Halt {
-    Never,
-    /// It dies after so many writes.
-    AfterWrites(usize),
-    /// It falls asleep before the request of that number.
-    BeforeRequest(usize),
+/// What is stored before a request, where a process may have died or fallen asleep.
+#[derive(Clone)]
+pub struct Moment {
+    pub cluster: Cluster,
+    /// Writes of the process so far.
+    pub writes: usize,
 }
 
 /// What a process finds that slept before the request of that number.
@@ -43,11 +41,13 @@ pub type Answer = Result<Value, (u16, &'static str)>;
 pub struct Api {
     pub cluster: Cluster,
     pub without: Option<Without>,
-    pub halt: Halt,
     pub wake: Option<Wake>,
-    /// Requests and writes so far, without Events.
-    pub requests: usize,
-    pub writes: usize,
+    /// One for each request so far, without Events.
+    pub moments: Vec<Moment>,
+    /// Writes so far, without Events.
+    writes: usize,
+    /// Writes that met a newer version.
+    pub conflicts: usize,
     /// What the process saw when it fell asleep.
     asleep: Option<Cluster>,
     /// Writes that are answered and not done.
@@ -61,10 +61,10 @@ impl Api {
         Self {
             cluster,
             without,
-            halt: Halt::Never,
             wake: None,
-            requests: 0,
+            moments: Vec::new(),
             writes: 0,
+            conflicts: 0,
             asleep: None,
             late: Vec::new(),
             log: Vec::new(),
@@ -76,35 +76,27 @@ impl Api {
         without.map_or_else(|| object.clone(), |rule| rule.seen(object))
     }
 
-    /// The answer to a request; `None` once the process is halted.
-    pub fn answer(&mut self, sent: &Sent) -> Option<Answer> {
+    pub fn answer(&mut self, sent: &Sent) -> Answer {
         if sent.path == "/api/v1" {
             let kind = json!({"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": [], "singularName": ""});
-            return Some(Ok(json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [kind]})));
+            return Ok(json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [kind]}));
         }
         if sent.path.ends_with("/events") {
-            return Some(Ok(sent.body.clone()));
+            return Ok(sent.body.clone());
         }
-        if let Some(wake) = self.wake.take_if(|wake| wake.before_request == self.requests) {
+        if let Some(wake) = self.wake.take_if(|wake| wake.before_request == self.moments.len()) {
             self.asleep = Some(std::mem::replace(&mut self.cluster, wake.cluster));
             self.log.push("(sleeps)".to_owned());
         }
-        let halted = match self.halt {
-            Halt::Never => false,
-            Halt::AfterWrites(writes) => self.writes >= writes,
-            Halt::BeforeRequest(number) => self.requests == number,
-        };
-        if halted {
-            return None;
-        }
-        self.requests += 1;
+        self.moments.push(Moment { cluster: self.cluster.clone(), writes: self.writes });
         let answer = self.carry_out(sent);
         let said = answer.as_ref().map_or_else(|(code, _)| *code, |_| 200);
         self.log.push(format!("{} {} {said}", sent.method, sent.path));
         if sent.method != Method::GET && answer.is_ok() {
             self.writes += 1;
         }
-        Some(answer)
+        self.conflicts += usize::from(said == 409);
+        answer
     }
 
     /// The process has ended by itself: what was answered is done.
@@ -123,7 +115,7 @@ impl Api {
                 );
             }
             let stale = self.asleep.as_ref().filter(|_| of_instance && self.without == Some(Without::Proof));
-            let found = stale.unwrap_or(&self.cluster).objects.0.get(&sent.path).ok_or((404, "NotFound"))?;
+            let found = stale.unwrap_or(&self.cluster).objects.get(&sent.path).ok_or((404, "NotFound"))?;
             return Ok(if of_instance { Self::seen(self.without, found) } else { Value::clone(found) });
         }
         if of_instance {
@@ -151,7 +143,7 @@ impl Api {
                 if conditional && differs(&sent.body) {
                     return Err((409, "Conflict"));
                 }
-                object["status"] = self.status(&sent.body["status"]);
+                object["status"] = self.status(&sent.body["status"], &found["status"]);
             }
             (_, "application/json-patch+json") => {
                 let mut patch: json_patch::Patch = serde_json::from_value(sent.body.clone()).unwrap();
@@ -171,13 +163,19 @@ impl Api {
     }
 
     /// The status that is stored.
-    fn status(&self, written: &Value) -> Value {
+    fn status(&self, written: &Value, found: &Value) -> Value {
         let mut status = written.clone();
         match self.without {
             Some(Without::Owed) => {
                 if let Some(basis) = status.get_mut("lastApplied").and_then(Value::as_object_mut) {
                     basis.remove("owed");
                 }
+            }
+            Some(Without::PutBack) => {
+                // What the process has not seen stays.
+                let mut entries = found["planStatus"].clone();
+                json_patch::merge(&mut entries, &written["planStatus"]);
+                status["planStatus"] = entries;
             }
             Some(Without::Report) => {
                 let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
@@ -193,18 +191,9 @@ impl Api {
     /// The merge patch that is applied.
     fn patch(&self, written: &Value) -> Value {
         let mut patch = written.clone();
-        match self.without {
-            Some(Without::PutBack) => {
-                let execution = &patch["spec"]["planExecution"];
-                if execution["uid"].is_string() && execution["status"].is_null() {
-                    return json!({});
-                }
-            }
-            Some(Without::Finalizer) => {
-                let metadata = patch.get_mut("metadata").and_then(Value::as_object_mut);
-                metadata.map(|metadata| metadata.remove("finalizers"));
-            }
-            _ => {}
+        if self.without == Some(Without::Finalizer) {
+            let metadata = patch.get_mut("metadata").and_then(Value::as_object_mut);
+            metadata.map(|metadata| metadata.remove("finalizers"));
         }
         patch
     }
@@ -215,7 +204,7 @@ impl Api {
             _ => sent.path.clone(),
         };
         assert!(path.starts_with(CONFIG_MAPS), "nobody writes {path}");
-        let found: Option<Arc<Value>> = self.cluster.objects.0.get(&path).cloned();
+        let found: Option<Arc<Value>> = self.cluster.objects.get(&path).cloned();
         let surely = surely || self.without == Some(Without::ChildVersions);
         let current = |version: Option<&str>| {
             surely || version == found.as_ref().and_then(|found| meta_str(found, "resourceVersion"))

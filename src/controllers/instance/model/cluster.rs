@@ -15,15 +15,24 @@ static NOW: LazyLock<String> = LazyLock::new(|| {
     Timestamp::from_second(now.as_second()).unwrap().to_string()
 });
 
+/// Which cluster it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Identity(usize, usize);
+
 /// The objects of one state, shared with the states that have them too.
 #[derive(Clone, Default)]
 pub struct Cluster {
     pub objects: Objects,
     version: u64,
-    pub ledger: Ledger,
+    pub ledger: Arc<Ledger>,
 }
 
 impl Cluster {
+    /// Tells clusters apart that are alive: those of one identity are the same down to their versions.
+    pub fn identity(&self) -> Identity {
+        Identity(self.objects.address(), Arc::as_ptr(&self.ledger) as usize)
+    }
+
     fn fresh_uid(&self, path: &str) -> String {
         Uuid::new_v5(&Uuid::NAMESPACE_URL, format!("{path} {}", self.version).as_bytes()).to_string()
     }
@@ -31,7 +40,7 @@ impl Cluster {
     /// Stores an object under a new version, if it has changed; returns it as it is then.
     pub fn store(&mut self, path: &str, mut object: Value) -> Arc<Value> {
         fix_times(&mut object);
-        let before = self.objects.0.get(path).cloned();
+        let before = self.objects.get(path).cloned();
         let metadata = before.as_ref().map(|before| &before["metadata"]);
         object["metadata"]["uid"] = match metadata {
             Some(metadata) => metadata["uid"].clone(),
@@ -52,13 +61,13 @@ impl Cluster {
             object["metadata"]["generation"] = json!(generation + 1);
         }
         let object = Arc::new(object);
-        self.objects.0.insert(path.to_owned(), object.clone());
+        self.objects.insert(path, object.clone());
         self.follow(path, before.as_deref(), &object);
         object
     }
 
     fn follow(&mut self, path: &str, before: Option<&Value>, object: &Arc<Value>) {
-        let mut ledger = std::mem::take(&mut self.ledger);
+        let ledger = Arc::make_mut(&mut self.ledger);
         if path == INSTANCE {
             ledger.instance_written(before, object, &self.objects);
         } else {
@@ -66,20 +75,19 @@ impl Cluster {
             // The garbage collector: its owner is gone.
             let owner = &object["metadata"]["ownerReferences"][0]["uid"];
             if self.objects.instance().is_none_or(|instance| instance["metadata"]["uid"] != *owner) {
-                self.objects.0.remove(path);
+                self.objects.remove(path);
             }
         }
         let held = object["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
         if object["metadata"]["deletionTimestamp"].is_string() && !held {
             ledger.instance_gone(&self.objects);
             // The garbage collector, again.
-            self.objects.0.clear();
+            self.objects.clear();
         }
-        self.ledger = ledger;
     }
 
     pub fn remove(&mut self, path: &str) {
-        self.objects.0.remove(path);
+        self.objects.remove(path);
     }
 
     /// A user deletes the Instance.
@@ -94,7 +102,11 @@ fn fix_times(value: &mut Value) {
     match value {
         Value::Object(members) => members.values_mut().for_each(fix_times),
         Value::Array(items) => items.iter_mut().for_each(fix_times),
-        Value::String(text) if text.parse::<Timestamp>().is_ok() => NOW.clone_into(text),
+        Value::String(text) if is_time(text) => NOW.clone_into(text),
         _ => {}
     }
+}
+
+fn is_time(text: &str) -> bool {
+    text.len() >= NOW.len() && text.as_bytes()[4] == b'-' && text.parse::<Timestamp>().is_ok()
 }

@@ -9,7 +9,7 @@ use super::super::view::InstanceView;
 use super::api::Api;
 use super::cluster::Cluster;
 use super::package::key;
-use super::process::{PassResult, SharedParts};
+use super::process::SharedParts;
 use super::users::Webhooks;
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{
@@ -36,7 +36,7 @@ fn at_rest(parts: &SharedParts) -> Cluster {
     let mut cluster = Webhooks::new(None).create(true);
     loop {
         let (api, ended) = parts.pass(&cluster, Api::new(cluster.clone(), None));
-        if ended == PassResult::By(Action::AwaitChange) && api.cluster.objects == cluster.objects {
+        if ended == Action::AwaitChange && api.cluster.objects == cluster.objects {
             return cluster;
         }
         cluster = api.cluster;

@@ -1,5 +1,8 @@
-//! What decides whether two states are the same: versions, generations and times left out, runs distinguished by
+//! What decides whether two situations are the same: versions, generations and times left out, runs distinguished by
 //! where their uid stands.
+//!
+//! Situations are merged only where they behave the same: what the ledger knows of a uid or a spec counts wherever
+//! an object names it.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,6 +12,8 @@ use interlock_core::kinds::instance::change::uid;
 use serde_json::Value;
 
 use super::cluster::Cluster;
+use super::ledger::Ledger;
+use super::situation::{Situation, Sleeper};
 
 /// Members that tell no states apart.
 const PASSING: [&str; 5] = [
@@ -19,77 +24,129 @@ const PASSING: [&str; 5] = [
     "kudo.dev/last-plan-execution-uid",
 ];
 
-/// Collects what distinguishes a state.
-#[derive(Default)]
-pub struct Fingerprint {
-    hasher: DefaultHasher,
-    /// Uids in the order in which they are met.
-    uids: HashMap<String, usize>,
+/// The key of a situation.
+pub fn fingerprint(situation: &Situation) -> u64 {
+    let mut print = Fingerprint::default();
+    print.cluster(&situation.cluster);
+    if let Some(Sleeper { cached, before_request, left }) = &situation.sleeper {
+        print.add(before_request);
+        print.cluster(cached);
+        print.versions(left, &situation.cluster);
+    }
+    print.hasher.finish()
 }
 
-impl Fingerprint {
-    pub fn add(&mut self, part: impl Hash) {
-        part.hash(&mut self.hasher);
-    }
+/// What distinguishes an object, and what it names.
+pub struct Shape {
+    hash: u64,
+    named: Vec<Named>,
+}
 
-    pub fn cluster(&mut self, cluster: &Cluster) {
-        for (path, object) in &cluster.objects.0 {
-            self.add(path);
-            self.add(object["metadata"]["generation"] == object["status"]["observedGeneration"]);
-            self.value(object);
-        }
-        let ledger = &cluster.ledger;
-        for (plan, run) in &ledger.runs {
-            self.add((plan, &run.params));
-            self.text(&run.uid);
-        }
-        self.add((&ledger.first, &ledger.last));
-        let open = ledger.promised.as_ref().filter(|uid| !ledger.uids.contains(*uid));
-        self.add(open.is_some());
-        open.into_iter().for_each(|uid| self.text(uid));
-    }
+/// A text whose meaning depends on what else is there.
+enum Named {
+    /// Which uid it is tells no states apart, but where else it stands does.
+    Uid(Box<str>),
+    /// The hash of a spec.
+    Spec(Box<str>),
+}
 
-    /// Which objects one cluster has at the version that another has.
-    pub fn versions(&mut self, one: &Cluster, other: &Cluster) {
-        let version = |cluster: &Cluster, path: &String| {
-            cluster.objects.0.get(path).map(|object| object["metadata"]["resourceVersion"].clone())
-        };
-        for path in one.objects.0.keys().chain(other.objects.0.keys()) {
-            self.add((path, version(one, path) == version(other, path)));
-        }
+impl Shape {
+    pub fn of(object: &Value) -> Self {
+        let mut shape = Shaping::default();
+        let observed = object["metadata"]["generation"] == object["status"]["observedGeneration"];
+        observed.hash(&mut shape.hasher);
+        shape.value(object);
+        Self { hash: shape.hasher.finish(), named: shape.named }
     }
+}
 
-    pub fn finish(self) -> u64 {
-        self.hasher.finish()
-    }
+#[derive(Default)]
+struct Shaping {
+    hasher: DefaultHasher,
+    named: Vec<Named>,
+}
 
+impl Shaping {
     fn value(&mut self, value: &Value) {
         match value {
             Value::Object(members) => {
                 for (name, member) in members.iter().filter(|(name, _)| !PASSING.contains(&name.as_str())) {
-                    self.add(name);
+                    name.hash(&mut self.hasher);
                     self.value(member);
                 }
-                self.add(0_u8);
+                0_u8.hash(&mut self.hasher);
             }
             Value::Array(items) => {
-                self.add(items.len());
+                items.len().hash(&mut self.hasher);
                 items.iter().for_each(|item| self.value(item));
             }
             Value::String(text) => self.text(text),
-            scalar => self.add(scalar),
+            scalar => scalar.hash(&mut self.hasher),
         }
     }
 
     fn text(&mut self, text: &str) {
         if uid::is_version_5(text) {
-            let next = self.uids.len();
-            let met = *self.uids.entry(text.to_owned()).or_insert(next);
-            return self.add(met);
+            return self.named.push(Named::Uid(text.into()));
         }
-        match serde_json::from_str::<Value>(text) {
-            Ok(json) if json.is_object() => self.value(&json),
-            _ => self.add(text),
+        if text.starts_with('{')
+            && let Ok(json @ Value::Object(_)) = serde_json::from_str::<Value>(text)
+        {
+            return self.value(&json);
+        }
+        if text.starts_with("sha256:") {
+            self.named.push(Named::Spec(text.into()));
+        }
+        text.hash(&mut self.hasher);
+    }
+}
+
+#[derive(Default)]
+struct Fingerprint<'a> {
+    hasher: DefaultHasher,
+    /// Uids in the order in which they are met.
+    uids: HashMap<&'a str, usize>,
+}
+
+impl<'a> Fingerprint<'a> {
+    fn add(&mut self, part: impl Hash) {
+        part.hash(&mut self.hasher);
+    }
+
+    fn cluster(&mut self, cluster: &'a Cluster) {
+        let ledger = &*cluster.ledger;
+        for (path, stored) in cluster.objects.all() {
+            self.add((path, stored.shape.hash));
+            for named in &stored.shape.named {
+                match named {
+                    Named::Uid(uid) => self.uid(uid, ledger),
+                    Named::Spec(hash) => self.add(ledger.is_known(hash)),
+                }
+            }
+        }
+        for (plan, run) in &ledger.runs {
+            self.add((plan, &run.params));
+            self.uid(&run.uid, ledger);
+        }
+        self.add((&ledger.first, &ledger.last));
+        let open = ledger.promised.as_ref().filter(|uid| !ledger.uids.contains(*uid));
+        self.add(open.is_some());
+        open.into_iter().for_each(|uid| self.uid(uid, ledger));
+    }
+
+    fn uid(&mut self, uid: &'a str, ledger: &Ledger) {
+        let next = self.uids.len();
+        let met = *self.uids.entry(uid).or_insert(next);
+        self.add((met, ledger.uids.contains(uid)));
+    }
+
+    /// Which objects one cluster has at the version that another has.
+    fn versions(&mut self, one: &Cluster, other: &Cluster) {
+        let version = |cluster: &Cluster, path: &String| {
+            cluster.objects.get(path).map(|object| object["metadata"]["resourceVersion"].clone())
+        };
+        for (path, _) in one.objects.all().chain(other.objects.all()) {
+            self.add((path, version(one, path) == version(other, path)));
         }
     }
 }

@@ -62,6 +62,11 @@ impl Ledger {
         self.specs.insert(hash.to_owned(), params);
     }
 
+    /// Whether it may be.
+    pub fn is_known(&self, hash: &str) -> bool {
+        self.specs.contains_key(hash)
+    }
+
     pub fn breaks(&mut self, what: String) {
         self.broken.get_or_insert(what);
     }

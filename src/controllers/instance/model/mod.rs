@@ -11,6 +11,10 @@
 //! - no effect of a step is missing when its plan is COMPLETE;
 //! - it comes to rest, whichever process sleeps.
 //!
+//! A situation is looked at once ([`exploration`]): what is already followed with a budget of further events is not
+//! followed with less again, and what others do while a process sleeps is the same whichever process it is. What
+//! people ask for by requests (abort, retry, pause) is not in it, nor are writes of others to the status.
+//!
 //! Admission is [`interlock_core::admission::answer`], and a process is [`super::reconcile`] with all that it
 //! stands on, down to its requests, which [`api`] answers from memory. [`rules`] takes one rule away at a time, and
 //! each must be missed.
@@ -18,6 +22,7 @@
 mod api;
 mod cluster;
 mod deletions;
+mod exploration;
 mod explored;
 mod fingerprint;
 mod ledger;
@@ -26,4 +31,6 @@ mod package;
 mod process;
 mod rest;
 mod rules;
+mod situation;
 mod users;
+mod world;

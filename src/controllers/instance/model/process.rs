@@ -14,7 +14,7 @@ use interlock_core::topology::Epoch;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::super::context::InstanceContext;
@@ -49,15 +49,6 @@ const RENDER_LIMIT: Duration = Duration::from_secs(60);
 /// How long a process leads.
 const TERM: Duration = Duration::from_secs(3600);
 
-/// How a pass of the reconciler ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PassResult {
-    /// By itself.
-    By(Action),
-    /// The process got no answer any more.
-    Halted,
-}
-
 /// What processes share, as it depends on nothing that they do.
 pub struct SharedParts {
     runtime: tokio::runtime::Runtime,
@@ -79,22 +70,15 @@ impl SharedParts {
         }
     }
 
-    /// Runs the reconciler of a process whose watches have shown `cached`, until it waits or is halted.
-    pub fn pass(&self, cached: &Cluster, api: Api) -> (Api, PassResult) {
+    /// Runs the reconciler of a process whose watches have shown `cached`, until it ends by itself.
+    pub fn pass(&self, cached: &Cluster, api: Api) -> (Api, Action) {
         self.runtime.block_on(async {
-            let (api, halted) = (Arc::new(Mutex::new(api)), Arc::new(Notify::new()));
-            let client = client(api.clone(), halted.clone());
-            let context = self.context(client, cached);
+            let api = Arc::new(Mutex::new(api));
+            let context = self.context(client(api.clone()), cached);
             let (key, epoch) = (key(), context.leader_epoch().unwrap());
-            let ended = tokio::select! {
-                biased;
-                () = halted.notified() => PassResult::Halted,
-                action = reconcile::reconcile(&context, &key, epoch) => PassResult::By(action),
-            };
+            let ended = reconcile::reconcile(&context, &key, epoch).await;
             let mut api = api.lock().unwrap().clone();
-            if ended != PassResult::Halted {
-                api.end();
-            }
+            api.end();
             (api, ended)
         })
     }
@@ -110,7 +94,7 @@ impl SharedParts {
     ) -> (Api, Action) {
         self.runtime.block_on(async {
             let api = Arc::new(Mutex::new(api));
-            let context = self.context(client(api.clone(), Arc::default()), cached);
+            let context = self.context(client(api.clone()), cached);
             let assignment = Assignment { work, epoch: Epoch(1) };
             let context = InstanceContext {
                 work: watch::channel(assignment).1,
@@ -171,20 +155,14 @@ impl SharedParts {
     }
 }
 
-/// A client whose requests are answered from memory, and not at all once the process is halted.
-fn client(api: Arc<Mutex<Api>>, halted: Arc<Notify>) -> Client {
+/// A client whose requests are answered from memory.
+fn client(api: Arc<Mutex<Api>>) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
-        let (api, halted) = (api.clone(), halted.clone());
+        let api = api.clone();
         async move {
             let sent = read(request).await;
             let answer = api.lock().unwrap().answer(&sent);
-            match answer {
-                Some(answer) => Ok::<_, Infallible>(response(answer)),
-                None => {
-                    halted.notify_one();
-                    std::future::pending().await
-                }
-            }
+            Ok::<_, Infallible>(response(answer))
         }
     });
     Client::new(service, NAMESPACE)

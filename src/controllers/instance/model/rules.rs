@@ -30,6 +30,8 @@ pub enum Without {
     EffectsFirst,
     /// A run writes the stamped spec, whatever the spec is meanwhile.
     StampedSpec,
+    /// A run whose stamp is lost starts anew.
+    LostStamp,
     /// The durable basis of drift is in status, where no edit drops it.
     Basis,
     /// The basis stays that of the last run, and the spec is compared with it.
@@ -44,6 +46,8 @@ pub enum Without {
     Judgement,
     /// A locked Instance is frozen.
     Lock,
+    /// Admission puts back a `planExecution` that a write leaves out.
+    Restoration,
     /// The finalizer keeps a deleted Instance until its cleanup has run.
     Finalizer,
 }
@@ -52,18 +56,21 @@ impl Without {
     /// The Instance as the process sees it.
     pub fn seen(self, object: &Value) -> Value {
         let mut seen = object.clone();
-        let running = lock::of(&Instance::deserialize(object).unwrap()).is_some();
+        let instance = Instance::deserialize(object).unwrap();
+        let running = lock::of(&instance).is_some();
         match self {
-            Self::Basis => {
-                let status = seen.get_mut("status").and_then(Value::as_object_mut);
-                status.map(|status| status.remove("lastApplied"));
-            }
             Self::Drift if !running => follow_spec(&mut seen),
             Self::StampedSpec if running => {
                 follow_spec(&mut seen);
                 restamp(&mut seen);
             }
+            Self::LostStamp if running && lost_stamp(object) => {
+                follow_spec(&mut seen);
+                restamp(&mut seen);
+            }
+            Self::PutBack => forget_unnamed(&mut seen, &instance),
             Self::Judgement => vouch(&mut seen),
+            Self::Finalizer => seen["metadata"]["finalizers"] = json!([meta::FINALIZER]),
             _ => {}
         }
         seen
@@ -83,6 +90,29 @@ fn restamp(object: &mut Value) {
     let read = view(object);
     if let Some(stamp) = super::super::patches::stamp(&read, &read.spec) {
         object["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(stamp);
+    }
+}
+
+/// Whether the stamp is not that of the last run.
+fn lost_stamp(object: &Value) -> bool {
+    let read = view(object);
+    let hash = read.stamp.as_ref().map(|stamp| &stamp.hash);
+    read.basis.as_ref().is_some_and(|basis| hash != Some(&basis.hash))
+}
+
+/// Leaves out running entries that `planExecution` does not name.
+fn forget_unnamed(seen: &mut Value, instance: &Instance) {
+    let named = instance.spec.plan_execution.as_ref().map_or("", |execution| execution.uid());
+    let entries = seen.pointer_mut("/status/planStatus").and_then(Value::as_object_mut);
+    let found = |uid: &str| {
+        instance
+            .status
+            .iter()
+            .flat_map(|status| status.plan_status.values())
+            .any(|entry| entry.uid == uid && entry.status.is_running())
+    };
+    if let Some(entries) = entries {
+        entries.retain(|_, entry| entry["uid"].as_str().is_none_or(|uid| uid == named || !found(uid)));
     }
 }
 

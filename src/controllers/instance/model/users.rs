@@ -51,13 +51,18 @@ pub enum Way {
     Forged,
 }
 
+/// Edits that admission refuses, unless one that it has not seen came before: of two plans at once, and of what
+/// never changes.
+pub const DENIED: [(Edit, Way); 2] = [(Edit::Both, Way::Admitted), (Edit::Immutable, Way::Admitted)];
+
 /// Every edit in every way that differs.
-pub const EDITS: [(Edit, Way); 13] = [
+pub const EDITS: [(Edit, Way); 14] = [
     (Edit::A, Way::Admitted),
     (Edit::B, Way::Admitted),
-    (Edit::Both, Way::Admitted),
-    (Edit::Immutable, Way::Admitted),
+    DENIED[0],
+    DENIED[1],
     (Edit::Trigger, Way::Admitted),
+    (Edit::Cancel, Way::Admitted),
     (Edit::A, Way::Unseen),
     (Edit::B, Way::Unseen),
     (Edit::Both, Way::Unseen),
@@ -78,12 +83,6 @@ pub const FEW: [(Edit, Way); 4] = [
 
 /// An edit that admission schedules a plan for.
 pub const ADMITTED: [(Edit, Way); 1] = [(Edit::A, Way::Admitted)];
-
-/// A plan that is taken out while it runs.
-pub const CANCELLED: [(Edit, Way); 1] = [(Edit::Cancel, Way::Unseen)];
-
-/// A plan that a user triggers.
-pub const TRIGGER: [(Edit, Way); 1] = [(Edit::Trigger, Way::Admitted)];
 
 /// The webhooks, and the rules that they go without.
 pub struct Webhooks {
@@ -121,33 +120,42 @@ impl Webhooks {
         match way {
             Way::Admitted => {
                 object = self.admit_update(object, before)?;
-                after.ledger.admitted(before, &object);
+                Arc::make_mut(&mut after.ledger).admitted(before, &object);
             }
             Way::Unseen => {}
             Way::Replaced => {
                 object["spec"].as_object_mut()?.remove("planExecution");
                 object["metadata"].as_object_mut()?.remove("annotations");
+                if self.without == Some(Without::Basis) {
+                    let status = object.get_mut("status").and_then(Value::as_object_mut);
+                    status.map(|status| status.remove("lastApplied"));
+                }
             }
             Way::Forged => forge(before, &mut object, &mut after),
         }
         let object = after.store(INSTANCE, object);
         let execution = &object["spec"]["planExecution"];
         let began = after.ledger.first.is_some();
-        after.ledger.promised = match way {
+        let promised = match way {
             // What was created past admission runs `deploy` first, whatever else is scheduled.
             Way::Admitted if !began => None,
             Way::Admitted if execution["uid"].is_string() => execution["uid"].as_str().map(str::to_owned),
             // Whoever goes past admission may take back what it has promised.
             Way::Replaced | Way::Forged => None,
-            Way::Admitted | Way::Unseen if matches!(edit, Edit::Trigger | Edit::Cancel) => None,
-            Way::Admitted | Way::Unseen => after.ledger.promised,
+            Way::Unseen if matches!(edit, Edit::Trigger | Edit::Cancel) => None,
+            Way::Admitted | Way::Unseen => after.ledger.promised.clone(),
         };
+        Arc::make_mut(&mut after.ledger).promised = promised;
         (object != *before).then_some(after)
     }
 
     fn admit_update(&self, object: Value, before: &Value) -> Option<Value> {
-        if self.without != Some(Without::Lock) {
-            return self.admit("UPDATE", object, before);
+        match self.without {
+            Some(Without::Lock) => {}
+            Some(Without::Restoration) if object["spec"]["planExecution"] == json!({}) => {
+                return Some(object);
+            }
+            _ => return self.admit("UPDATE", object, before),
         }
         let unlocked = |object: &Value| {
             let mut object = object.clone();
@@ -226,7 +234,8 @@ fn forge(before: &Arc<Value>, object: &mut Value, cluster: &mut Cluster) {
     let changed = InstanceView::read(&key(), Arc::new(object.clone())).unwrap();
     let forged = InstanceView::read(&key(), before.clone()).unwrap();
     let stamp = patches::stamp(&forged, &changed.spec).unwrap();
-    cluster.ledger.knows(changed.hash.as_str(), Params::of(&object["spec"]["parameters"]));
+    Arc::make_mut(&mut cluster.ledger)
+        .knows(changed.hash.as_str(), Params::of(&object["spec"]["parameters"]));
     object["spec"] = before["spec"].clone();
     object["spec"]["planExecution"] =
         json!({"planName": "deploy", "uid": "6ba7b810-9dad-41d1-80b4-00c04fd430c8", "status": "NEVER_RUN"});
