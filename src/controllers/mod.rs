@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::discovery::KindDiscovery;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::lease::Leadership;
+use crate::cluster::lease::{Leadership, LeaseHolder};
 use crate::cluster::supervisor::{Assignment, Handle};
 use crate::cluster::tamper::{GuardState, PolicyState};
 use crate::runtime::certificates::CertificateSigner;
@@ -57,6 +57,8 @@ pub struct ControllersContext {
     pub queue: Arc<Queue<NamespacedName>>,
     /// Whether this process may act; checked before each reconcile.
     pub leadership: watch::Receiver<Leadership>,
+    /// The same, asked of the API server.
+    pub lease: LeaseHolder,
     /// The namespace of the process.
     pub namespace: String,
     /// The state of the policy that guards requests.
@@ -152,6 +154,7 @@ fn instances(
         work,
         queue: context.queue,
         leadership: context.leadership,
+        lease: context.lease,
         status_cache: instance::status_cache::StatusCache::default(),
         pipe_helper: context.pipe_helper,
         pool: context.pool,

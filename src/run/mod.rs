@@ -31,7 +31,7 @@ use signals::Signals;
 
 use crate::cluster::binding::BindingState;
 use crate::cluster::client::{self, ClientError, Connection};
-use crate::cluster::lease::{Election, Heartbeat, Leadership, LeaseName};
+use crate::cluster::lease::{Election, Heartbeat, Leadership, LeaseHolder, LeaseName};
 use crate::cluster::supervisor::{Handle, Modes};
 use crate::cluster::tamper::{GuardState, PolicyState};
 use crate::controllers;
@@ -333,6 +333,7 @@ impl Process {
         let heartbeat = Heartbeat::new(options.lease.timing);
         self.runtimes.reconciling.spawn(heartbeat.clone().beat_forever());
         let timing = options.lease.timing;
+        let lease = LeaseHolder::new(process_client.clone(), &name, id.clone());
         let election = Election::new(process_client.clone(), name, id, timing, heartbeat, metrics.clone());
         let context = controllers::ControllersContext {
             client: clients.process_client,
@@ -342,6 +343,7 @@ impl Process {
             store: self.store.clone(),
             queue,
             leadership: election.leadership(),
+            lease,
             namespace: options.namespace.clone(),
             verbs,
             versions,

@@ -7,6 +7,7 @@
 
 mod election;
 mod heartbeat;
+mod holder;
 mod step;
 
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 
 pub use election::{Election, LeaseName};
 pub use heartbeat::Heartbeat;
+pub use holder::LeaseHolder;
 pub use step::{LeaseDecision, LeaseRecord, Peer, Timing, step};
 
 /// The controllers check this before each write. Correctness does not depend on it (writes are

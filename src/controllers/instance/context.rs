@@ -27,7 +27,7 @@ use super::view::InstanceView;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::discovery::{KindDiscovery, KindLookup};
 use crate::cluster::events::EventPublisher;
-use crate::cluster::lease::Leadership;
+use crate::cluster::lease::{Leadership, LeaseHolder};
 use crate::cluster::supervisor::{Assignment, Handle, WatchState, Watching};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::executor::Executor;
@@ -63,6 +63,8 @@ pub struct InstanceContext {
     pub events: EventPublisher,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
+    /// The same, asked of the API server.
+    pub lease: LeaseHolder,
     /// The status cache.
     pub status_cache: StatusCache,
     /// The namespace of the process.

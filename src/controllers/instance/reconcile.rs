@@ -147,6 +147,15 @@ async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiF
 /// Restores the status where others have written it.
 async fn restore(ctx: &InstanceContext, subject: &InstanceView) -> Result<Option<Flow>, ApiFailure> {
     let Some(status) = ctx.status_cache.restoration(subject) else { return Ok(None) };
+    // It may be what another leader wrote, where this process does not know yet that it was suspended.
+    match ctx.lease.is_this_process().await {
+        Ok(true) => {}
+        Ok(false) => return Ok(Some(Flow::End(Action::AwaitChange))),
+        Err(error) => {
+            warn!(instance = %subject.key, %error, "the status was changed by another process, and the lease could not be read");
+            return Ok(Some(Flow::End(Action::Retry)));
+        }
+    }
     warn!(instance = %subject.key, "the status was written by another user and is restored");
     let written = api_calls::write_status(ctx, subject, status).await?;
     // What the API server has is right, and the watch shows it without fields that its definition got since.

@@ -8,7 +8,12 @@ use serde_json::{Value, json};
 
 use super::cluster::Cluster;
 use super::objects::{CONFIG_MAPS, INSTANCE, REVISIONS};
+use super::package::NAMESPACE;
 use super::rules::Without;
+
+/// The name of the lease, and of the process that holds it.
+pub const LEASE: &str = "interlock-leader";
+pub const PROCESS: &str = "process";
 
 /// What is stored before a request, where a process may have died or fallen asleep.
 #[derive(Clone)]
@@ -45,7 +50,7 @@ pub struct Api {
     /// One for each request so far, without Events.
     pub moments: Vec<Moment>,
     /// Writes so far, without Events.
-    writes: usize,
+    pub writes: usize,
     /// Writes that met a newer version.
     pub conflicts: usize,
     /// What the process saw when it fell asleep.
@@ -80,6 +85,13 @@ impl Api {
         if sent.path == "/api/v1" {
             let kind = json!({"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": [], "singularName": ""});
             return Ok(json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [kind]}));
+        }
+        if sent.path.ends_with(LEASE) {
+            // Whoever was suspended is not the holder any more.
+            let is_lost = self.asleep.is_some() && self.without != Some(Without::Holder);
+            let holder = if is_lost { "another" } else { PROCESS };
+            let metadata = json!({"namespace": NAMESPACE, "name": LEASE});
+            return Ok(json!({"metadata": metadata, "spec": {"holderIdentity": holder}}));
         }
         if sent.path.ends_with("/events") {
             return Ok(sent.body.clone());

@@ -36,7 +36,7 @@ fn at_rest(parts: &SharedParts) -> Cluster {
     let mut cluster = Webhooks::new(None).create(true);
     loop {
         let (api, ended) = parts.pass(&cluster, Api::new(cluster.clone(), None));
-        if ended == Action::AwaitChange && api.cluster.objects == cluster.objects {
+        if ended == Action::AwaitChange && api.cluster.objects.address() == cluster.objects.address() {
             return cluster;
         }
         cluster = api.cluster;

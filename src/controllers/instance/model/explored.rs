@@ -50,6 +50,7 @@ const ASLEEP: Budget = Budget { edits: 1, of: &ADMITTED, sleepers: 1, ..NONE };
 #[case::deletions(Budget { deletions: 1, crashes: 1, ..NONE })]
 #[case::sleepers(Budget { conflicts: 1, ..ASLEEP })]
 #[case::triggered_asleep(TRIGGERED)]
+#[case::updated_asleep(UPDATED)]
 #[case::deletions_asleep(Budget { sleepers: 1, deletions: 1, of: &ADMITTED, ..NONE })]
 fn no_order_of_events_loses_an_edit(#[case] budget: Budget) {
     let created = if budget.of == EDITS { &CREATED[..] } else { &CREATED[..1] };
@@ -92,6 +93,9 @@ const CANCELLED: Budget = Budget {
 };
 /// A plan is triggered, while a process sleeps.
 const TRIGGERED: Budget = Budget { of: &[(Edit::Trigger, Way::Admitted)], ..ASLEEP };
+/// Another plan is scheduled, while a process sleeps that has begun the first one: what was written since is no
+/// foreign write that it has to undo.
+const UPDATED: Budget = Budget { of: &[(Edit::B, Way::Admitted)], ..ASLEEP };
 /// A plan is triggered, and left out of a later write.
 const RESYNCED: Budget =
     Budget { edits: 2, of: &[(Edit::Trigger, Way::Admitted), (Edit::Cancel, Way::Admitted)], ..NONE };
@@ -114,6 +118,7 @@ const RESYNCED: Budget =
 #[case::judgement(Without::Judgement, FORGED, REFUSED)]
 #[case::lock(Without::Lock, Budget { of: &ADMITTED, ..ONE }, "an edit of a locked Instance was admitted")]
 #[case::restoration(Without::Restoration, RESYNCED, NEVER)]
+#[case::holder(Without::Holder, UPDATED, NEVER)]
 #[case::finalizer(Without::Finalizer, Budget { deletions: 1, ..NONE }, "its cleanup has not deleted d1")]
 fn each_rule_is_missed(#[case] rule: Without, #[case] budget: Budget, #[case] found: &str) {
     let Err(violation) = Exploration::new(Some(rule), budget).run(&CREATED[..1]) else {

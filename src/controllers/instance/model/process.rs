@@ -23,14 +23,14 @@ use super::super::reconcile;
 use super::super::references::References;
 use super::super::request_guard::Requests;
 use super::super::status_cache::StatusCache;
-use super::api::{Answer, Api, Sent};
+use super::api::{Answer, Api, LEASE, PROCESS, Sent};
 use super::cluster::Cluster;
 use super::package::{NAMESPACE, key, operator_version};
 use super::rules::Without;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::discovery::KindDiscovery;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::lease::Leadership;
+use crate::cluster::lease::{Leadership, LeaseHolder, LeaseName};
 use crate::cluster::supervisor::{
     Assignment, CapabilityStatus, Handle, Sink as _, WatchState, Watches, Watching, Work,
 };
@@ -130,6 +130,8 @@ impl SharedParts {
         let bookkeeping = Bookkeeping::new(client.clone());
         let leads = Leadership::Leader { leader_epoch: 1, until: Instant::now() + TERM };
         let packages = NamespacedName::new(NAMESPACE, "interlock-packages");
+        let lease = LeaseName { namespace: NAMESPACE.to_owned(), name: LEASE.to_owned() };
+        let lease = LeaseHolder::new(client.clone(), &lease, PROCESS.to_owned());
         InstanceContext {
             own_namespace: NAMESPACE.to_owned(),
             requests: Requests::new(watch::channel(PolicyState::default()).1),
@@ -145,6 +147,7 @@ impl SharedParts {
             work: watch::channel(Assignment::default()).1,
             queue,
             leadership: watch::channel(leads).1,
+            lease,
             status_cache: StatusCache::default(),
             pipe_helper: Arc::new(PipeHelper::default()),
             pool: self.pool.clone(),

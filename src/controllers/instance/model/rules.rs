@@ -48,6 +48,8 @@ pub enum Without {
     Lock,
     /// Admission puts back a `planExecution` that a write leaves out.
     Restoration,
+    /// A status that others have written is put back only by the holder of the lease.
+    Holder,
     /// The finalizer keeps a deleted Instance until its cleanup has run.
     Finalizer,
 }
