@@ -200,8 +200,11 @@ async fn run(
     if let Err(failure) = keep_spec(ctx, &subject, &spec, progress.is_none()).await {
         return spec_migration::not_kept(ctx, &subject, failure).await;
     }
+    // A request that this run answers goes once it has begun: no event comes to remove it while the run waits.
+    let answers = plan_intent::asked(ctx, &subject).is_some_and(|asked| asked.new_run == subject.plan_uid());
     Ok(match Pass::new(ctx, (objects, adoption, references), subject, &spec, &package, begin).run().await {
         Ended::Finished | Ended::Superseded => Flow::Again,
+        Ended::Waiting if answers => Flow::Again,
         Ended::Waiting | Ended::Gone => Flow::End(Action::AwaitChange),
         Ended::Retry => Flow::End(Action::Retry),
         Ended::Interrupted => Flow::End(Action::Requeue(SOON)),

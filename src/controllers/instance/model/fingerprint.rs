@@ -7,22 +7,10 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use interlock_core::api::meta;
-use interlock_core::kinds::instance::change::uid;
-use serde_json::Value;
-
 use super::cluster::Cluster;
 use super::ledger::Ledger;
+use super::shape::Named;
 use super::situation::{Situation, Sleeper};
-
-/// Members that tell no states apart.
-const PASSING: [&str; 5] = [
-    "resourceVersion",
-    "generation",
-    "observedGeneration",
-    meta::HISTORY,
-    "kudo.dev/last-plan-execution-uid",
-];
 
 /// The key of a situation.
 pub fn fingerprint(situation: &Situation) -> u64 {
@@ -34,71 +22,6 @@ pub fn fingerprint(situation: &Situation) -> u64 {
         print.versions(left, &situation.cluster);
     }
     print.hasher.finish()
-}
-
-/// What distinguishes an object, and what it names.
-pub struct Shape {
-    hash: u64,
-    named: Vec<Named>,
-}
-
-/// A text whose meaning depends on what else is there.
-enum Named {
-    /// Which uid it is tells no states apart, but where else it stands does.
-    Uid(Box<str>),
-    /// The hash of a spec.
-    Spec(Box<str>),
-}
-
-impl Shape {
-    pub fn of(object: &Value) -> Self {
-        let mut shape = Shaping::default();
-        let observed = object["metadata"]["generation"] == object["status"]["observedGeneration"];
-        observed.hash(&mut shape.hasher);
-        shape.value(object);
-        Self { hash: shape.hasher.finish(), named: shape.named }
-    }
-}
-
-#[derive(Default)]
-struct Shaping {
-    hasher: DefaultHasher,
-    named: Vec<Named>,
-}
-
-impl Shaping {
-    fn value(&mut self, value: &Value) {
-        match value {
-            Value::Object(members) => {
-                for (name, member) in members.iter().filter(|(name, _)| !PASSING.contains(&name.as_str())) {
-                    name.hash(&mut self.hasher);
-                    self.value(member);
-                }
-                0_u8.hash(&mut self.hasher);
-            }
-            Value::Array(items) => {
-                items.len().hash(&mut self.hasher);
-                items.iter().for_each(|item| self.value(item));
-            }
-            Value::String(text) => self.text(text),
-            scalar => scalar.hash(&mut self.hasher),
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        if uid::is_version_5(text) {
-            return self.named.push(Named::Uid(text.into()));
-        }
-        if text.starts_with('{')
-            && let Ok(json @ Value::Object(_)) = serde_json::from_str::<Value>(text)
-        {
-            return self.value(&json);
-        }
-        if text.starts_with("sha256:") {
-            self.named.push(Named::Spec(text.into()));
-        }
-        text.hash(&mut self.hasher);
-    }
 }
 
 #[derive(Default)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::fingerprint::Shape;
+use super::shape::Shape;
 
 /// Path of the Instance.
 pub const INSTANCE: &str = "/apis/kudo.dev/v1beta1/namespaces/ns/instances/db";

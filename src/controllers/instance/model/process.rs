@@ -21,7 +21,7 @@ use super::super::context::InstanceContext;
 use super::super::gate::InstanceTerm;
 use super::super::reconcile;
 use super::super::references::References;
-use super::super::request_guard::Requests;
+use super::super::request_guard::{EnforcementPhase, Requests, RevisionState};
 use super::super::status_cache::StatusCache;
 use super::api::{Answer, Api, LEASE, PROCESS, Sent};
 use super::cluster::Cluster;
@@ -55,6 +55,8 @@ pub struct SharedParts {
     pool: Arc<Pool>,
     kinds: Arc<KindDiscovery>,
     metrics: Arc<Metrics>,
+    /// The OperatorVersion.
+    pub version: Arc<Value>,
     pub without: Option<Without>,
 }
 
@@ -66,6 +68,7 @@ impl SharedParts {
             pool: Pool::start(RENDER_LIMIT, metrics.clone()).unwrap(),
             kinds: Arc::default(),
             metrics,
+            version: operator_version(),
             without,
         }
     }
@@ -124,7 +127,7 @@ impl SharedParts {
                 .for_each(|change| watches.observe(&kind, Epoch(1), change));
         };
         let instance = cached.objects.instance().map(|object| Arc::new(Api::seen(self.without, object)));
-        show(Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion"), vec![operator_version()]);
+        show(Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion"), vec![self.version.clone()]);
         show(Gvk::new(meta::KUDO_API_VERSION, "Instance"), instance.into_iter().collect());
         show(config_maps, cached.objects.config_maps().cloned().collect());
         let bookkeeping = Bookkeeping::new(client.clone());
@@ -134,7 +137,7 @@ impl SharedParts {
         let lease = LeaseHolder::new(client.clone(), &lease, PROCESS.to_owned());
         InstanceContext {
             own_namespace: NAMESPACE.to_owned(),
-            requests: Requests::new(watch::channel(PolicyState::default()).1),
+            requests: guarded(),
             references: References::new(&client, watch::channel(GuardState::Intact).1),
             objects: Executor::new(client.clone(), self.kinds.clone(), packages),
             events: EventPublisher::new(client.clone()).within(&bookkeeping),
@@ -156,6 +159,16 @@ impl SharedParts {
             metrics: self.metrics.clone(),
         }
     }
+}
+
+/// The policy that guards requests is in force since before there were any.
+fn guarded() -> Requests {
+    let revision = "in-force".to_owned();
+    let policy = PolicyState { guard: GuardState::Intact, revision: revision.clone() };
+    let requests = Requests::new(watch::channel(policy).1);
+    let phase = EnforcementPhase::Enforced([].into());
+    *requests.state() = RevisionState { revision, phase, recorded: true };
+    requests
 }
 
 /// A client whose requests are answered from memory.
