@@ -6,8 +6,8 @@ use kube::{Client, Error};
 
 use super::LeaseName;
 
-/// Asks whether this process holds the lease. Its clock tells that too, and for nothing; but the clock of a machine
-/// that was suspended may have stood still meanwhile.
+/// Asks the API server whether this process holds the lease. [`Leadership`](super::Leadership) knows it from the clock
+/// and needs no request, but the clock of a machine that was suspended may have stood still meanwhile.
 #[derive(Clone)]
 pub struct LeaseHolder {
     leases: Api<Lease>,

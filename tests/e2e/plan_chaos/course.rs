@@ -207,7 +207,7 @@ fn goes_on(ledger: &mut Ledger, ground: &Ground<'_>, round: usize, writes: usize
     })
 }
 
-/// The Instances, and what is told of those whose plan of the round has not ended.
+/// The Instances, and the status of those whose plan of the round has not ended.
 fn unended(ground: &Ground<'_>, round: usize) -> Result<(Vec<Value>, Vec<Value>), String> {
     let answer = ground.user.read(&ground.path(""));
     let found = answer.body["items"].as_array().filter(|all| all.len() == INSTANCES);

@@ -30,7 +30,7 @@ fn plans_end_and_do_everything_once_whatever_is_killed_suspended_and_restarted()
 
     course.disturb("kills", count(10, 100), &mut random, |_| {
         first.kill();
-        // Who is dead writes nothing: nobody has to wait for the end of the lease.
+        // A dead process writes nothing: no other has to wait for the end of the lease.
         cluster.admin().delete(LEASE_PATH);
         first.start();
     });

@@ -1,4 +1,4 @@
-//! Everything that is stored in a namespace, as etcd tells it: in its order, and whoever dies.
+//! Everything that is stored in a namespace, from a watch of etcd: in its order, whichever process dies.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;

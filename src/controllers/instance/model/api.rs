@@ -87,7 +87,7 @@ impl Api {
             return Ok(json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [kind]}));
         }
         if sent.path.ends_with(LEASE) {
-            // Whoever was suspended is not the holder any more.
+            // A process that was suspended is not the holder any more.
             let is_lost = self.asleep.is_some() && self.without != Some(Without::Holder);
             let holder = if is_lost { "another" } else { PROCESS };
             let metadata = json!({"namespace": NAMESPACE, "name": LEASE});

@@ -43,8 +43,8 @@ fn at_rest(parts: &SharedParts) -> Cluster {
     }
 }
 
-/// Of an Instance at rest only its row is cached, so what it is told is written on what is read. Where that shows the
-/// deletion, the echo of it by the watch is no change: nobody else comes to carry it out.
+/// Of an Instance at rest only its row is cached, so its conditions are written on what is read. Where that shows the
+/// deletion, the echo of it by the watch is no change: no event wakes a process to carry it out.
 #[test]
 fn a_deletion_that_the_watch_does_not_show_first_is_carried_out() {
     let parts = SharedParts::new(None);
@@ -57,7 +57,7 @@ fn a_deletion_that_the_watch_does_not_show_first_is_carried_out() {
     assert_eq!(api.cluster.objects.config_maps().count(), 0, "its children went with it");
 }
 
-/// What is not deleted is told why nothing happens, and left alone.
+/// One that is not deleted gets a condition that says why nothing happens, and is left alone.
 #[test]
 fn without_a_deletion_an_instance_is_only_told_what_is_missing() {
     let parts = SharedParts::new(None);

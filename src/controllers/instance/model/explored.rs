@@ -62,7 +62,7 @@ const UP_AND_DOWN: [(Edit, Way); 2] = [(Edit::A, Way::Admitted), (Edit::B, Way::
 
 /// Two edits, the webhook up or down, one deletion, one crash after any write, one process that sleeps before any
 /// request and wakes up at any time, one foreign write that it does not see: in every order, from an Instance that
-/// is created through admission and past it. With every edit in every way where nobody sleeps, and with one
+/// is created through admission and past it. With every edit in every way where no process sleeps, and with one
 /// such edit while a process sleeps.
 #[rstest]
 #[case::everything(Budget { edits: 2, of: &UP_AND_DOWN, deletions: 1, crashes: 1, sleepers: 1, conflicts: 1 })]

@@ -14,7 +14,7 @@ use super::process::SharedParts;
 use super::users::Webhooks;
 use crate::runtime::controller::Action;
 
-/// The package, whose first step waits for a condition that nobody sets.
+/// The package, whose first step waits for a condition that no controller sets.
 fn waiting() -> Arc<Value> {
     let mut version = Value::clone(&operator_version());
     let template = &mut version["spec"]["templates"]["d1.yaml"];
