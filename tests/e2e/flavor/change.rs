@@ -1,16 +1,20 @@
 //! `interlock flavor change` step by step, on a DataPlane whose status is written by hand.
 
+use std::time::Duration;
+
 use interlock_core::api::meta;
 use regex::Regex;
 use serde_json::{Value, json};
 
 use super::{TC, data_plane, define_data_planes, env, held, with_env};
+use crate::support::gate::Gate;
 use crate::support::interlock::interlock;
-use crate::support::{Client, Interlock, Namespace, Output, remedy};
+use crate::support::{Client, Interlock, Namespace, Output, remedy, wait_for};
 
 const API: &str = "gateway-operator.konghq.com/v1beta1";
 const BLUE: &str = "11111111-0000-4000-8000-000000000000";
 const GREEN: &str = "22222222-0000-4000-8000-000000000000";
+const CAP: Duration = Duration::from_secs(60);
 
 struct Scene<'s> {
     ns: &'s Namespace<'s>,
@@ -135,6 +139,38 @@ fn what_others_stage_is_named(scene: &mut Scene<'_>) {
     scene.change(&["edge", "--to", TC], 1);
     scene.user.apply(&data_plane("edge", &env("kong:3.9", "expressions"), true).to_string());
     scene.change(&["edge", "--to", "traditional"], 1);
+}
+
+/// What is written between the look and the write is looked at, and the step is taken all the same.
+#[test]
+fn a_step_that_another_write_came_before_is_taken() {
+    let (cluster, _) = Interlock::shared();
+    define_data_planes(cluster);
+    let ns = cluster.namespace("change-late");
+    let mut scene = scene(&ns);
+    scene.user.apply(&data_plane("edge", &env("kong:3.9", "traditional"), true).to_string());
+    scene.report("edge", BLUE, "WaitingForChange", "");
+    let gate = Gate::start(cluster, &ns.admin());
+    gate.close("PATCH /apis/gateway-operator.konghq.com/");
+    let labelled = json!({"metadata": {"labels": {"team": "edge"}}});
+    let (admin, path) = (ns.admin(), ns.path(API, "dataplanes", "edge"));
+    let out = std::thread::scope(|threads| {
+        let namespace = format!("-n={}", ns.name());
+        let flags = [gate.flag(), namespace];
+        let change = threads.spawn(move || {
+            let flags = flags.each_ref().map(String::as_str);
+            interlock(&admin, &[&["flavor", "change"], &TO_EXPRESSIONS[..], &flags].concat(), "")
+        });
+        wait_for("the command is about to write", CAP, || gate.waiting() > 0 || change.is_finished());
+        ns.admin().merge_patch(&path, &labelled).ok();
+        gate.open();
+        change.join().expect("the command")
+    });
+    assert_eq!((out.code, scene.flavor("edge")), (0, json!(TC)), "{out}");
+    let staged = "router flavor traditional -> traditional_compatible is staged";
+    assert!(out.stdout.contains(staged), "{out}");
+    scene.report("edge", BLUE, "Progressing", "Preview Deployment not yet ready");
+    scene.change(&TO_EXPRESSIONS, 0);
 }
 
 /// What an interrupted command has left stopped is named by one that is called without it.

@@ -55,7 +55,6 @@ pub(super) struct CarryProgress {
     requested: Option<FlavorHop>,
     /// The hop for whose preview a producer was asked for.
     explained: Option<FlavorHop>,
-    conflicts: u32,
     shown: Option<String>,
 }
 
@@ -78,11 +77,12 @@ impl FlavorCarrier {
     }
 
     async fn moves(&mut self) -> Result<(), CliError> {
+        let mut conflicts = 0;
         loop {
             let look = self.look().await?;
             self.observe(look.facts.live)?;
             let next = next_move(&look.facts);
-            match next {
+            let made = match next {
                 FlavorMove::Done => return self.done().await,
                 FlavorMove::Refuse(why) => return Err(self.refused(&why)),
                 FlavorMove::Await(what) => {
@@ -94,14 +94,23 @@ impl FlavorCarrier {
                     continue;
                 }
                 FlavorMove::Stage(hop) => self.stage(&look, hop).await?,
-                FlavorMove::Promote(hop) => self.promote(look, hop).await?,
+                FlavorMove::Promote(hop) => {
+                    self.promote(look, hop).await?;
+                    true
+                }
                 FlavorMove::StopProducer => self.stop_producer(&look).await?,
                 FlavorMove::StartProducer | FlavorMove::RestartProducer => {
-                    self.start_producer(&look, next == FlavorMove::StartProducer).await?;
+                    self.start_producer(&look, next == FlavorMove::StartProducer).await?
                 }
+            };
+            match made {
+                true if self.wait => {}
+                true => return self.say_next(),
+                // Another client's write came first: what it has made of the object is looked at.
+                false => conflicts += 1,
             }
-            if !self.wait {
-                return self.say_next();
+            if conflicts >= TRIES {
+                return Err(contended(&self.plane));
             }
         }
     }
@@ -150,7 +159,8 @@ impl FlavorCarrier {
         }
     }
 
-    async fn stage(&mut self, look: &Look, hop: FlavorHop) -> Result<(), CliError> {
+    /// Writes the flavor of a hop; `false` where the DataPlane was changed since it was read.
+    async fn stage(&self, look: &Look, hop: FlavorHop) -> Result<bool, CliError> {
         if let Some(refusal) = self.plan.refusal(false) {
             let show =
                 format!("see the plan: `interlock flavor plan {} --to {}`", self.plane.arguments(), self.to);
@@ -161,13 +171,13 @@ impl FlavorCarrier {
             unchanged(&self.plane).why(why.to_string()).next(remedy)
         })?;
         if self.plane.patch(Patch::Json(json_patch::Patch(patch))).await?.is_none() {
-            return self.conflict();
+            return Ok(false);
         }
         output::line(&format!("dataplane {}: router flavor {hop} is staged", self.plane.key()))?;
         for warning in self.plan.warnings(hop.from, hop.to) {
             output::line(&plain(&format!("  warning {warning}")))?;
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn promote(&mut self, look: Look, hop: FlavorHop) -> Result<(), CliError> {
@@ -179,25 +189,23 @@ impl FlavorCarrier {
         output::line(&plain(&promote::requested_line(&self.plane, &requested, &hash)))
     }
 
-    async fn stop_producer(&mut self, look: &Look) -> Result<(), CliError> {
-        let (Some(producer), Some(deployment)) = (&self.producer, &look.producer) else { return Ok(()) };
-        match producer.stop(deployment, &self.plane.key()).await? {
-            true => Ok(()),
-            false => self.conflict(),
-        }
+    /// `false` where the producer was changed since it was read.
+    async fn stop_producer(&self, look: &Look) -> Result<bool, CliError> {
+        let (Some(producer), Some(deployment)) = (&self.producer, &look.producer) else { return Ok(true) };
+        producer.stop(deployment, &self.plane.key()).await
     }
 
-    async fn start_producer(&mut self, look: &Look, is_stopped: bool) -> Result<(), CliError> {
-        let (Some(producer), Some(deployment)) = (&self.producer, &look.producer) else { return Ok(()) };
+    /// `false` where the producer was changed since it was read.
+    async fn start_producer(&mut self, look: &Look, is_stopped: bool) -> Result<bool, CliError> {
+        let (Some(producer), Some(deployment)) = (&self.producer, &look.producer) else { return Ok(true) };
         let started = match is_stopped {
             true => producer.start(deployment).await?,
             false => producer.restart(deployment).await?,
         };
-        if !started {
-            return self.conflict();
+        if started {
+            self.progress.is_stale = false;
         }
-        self.progress.is_stale = false;
-        Ok(())
+        Ok(started)
     }
 
     /// After a failure: a producer that waits for no promotion is started again. What fails here has failed before.
@@ -294,15 +302,6 @@ impl FlavorCarrier {
         let known = self.known.as_ref().filter(|_| self.producer.is_none())?;
         let state = ProducerState::of(&known.find().await?, &self.plane.key(), false);
         matches!(state, ProducerState::Stopping | ProducerState::Stopped).then_some(&known.name)
-    }
-
-    /// Somebody else's write came first: it is looked at again.
-    fn conflict(&mut self) -> Result<(), CliError> {
-        self.progress.conflicts += 1;
-        match self.progress.conflicts < TRIES {
-            true => Ok(()),
-            false => Err(contended(&self.plane)),
-        }
     }
 
     fn refused(&self, why: &FlavorChangeRefusal) -> CliError {
