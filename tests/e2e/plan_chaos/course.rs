@@ -177,7 +177,11 @@ fn is_healthy(plural: &str, object: &Value) -> bool {
         "deployments" => {
             status["observedGeneration"] == object["metadata"]["generation"] && status["readyReplicas"] == 1
         }
-        "jobs" => status["succeeded"] == 1,
+        // A Job may start a Pod twice: its controller is restarted, too.
+        "jobs" => {
+            let mut conditions = status["conditions"].as_array().into_iter().flatten();
+            conditions.any(|condition| condition["type"] == "Complete" && condition["status"] == "True")
+        }
         _ => true,
     }
 }
