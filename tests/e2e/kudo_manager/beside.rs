@@ -1,7 +1,7 @@
 //! The same packages by KUDO's manager and by Interlock, on one control plane, one after the other.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::differences::{DIFFERENCES, between};
 use super::manager::Manager;
@@ -11,7 +11,8 @@ use crate::support::{Cluster, Interlock, Namespace, service_path};
 
 const DOCS: &str = include_str!("../../../docs/kudo.md");
 
-fn cases() -> Vec<Case> {
+/// All cases; a Pod on a fake node runs what is executed in it on this machine, and its files are in this folder.
+fn cases(files: &Path) -> Vec<Case> {
     let mut cases = vec![
         case(
             "every",
@@ -28,6 +29,7 @@ fn cases() -> Vec<Case> {
             ],
         ),
         case("parent", own("parent"), &[Act::Install, Act::Update("COLOR=green", "deploy")]),
+        case("pipe", piping(files), &[Act::Install, Act::Update("COLOR=green", "deploy")]),
     ];
     let mut add = |operator, acts: &'static [Act]| {
         cases.extend(real(operator).map(|package| case(operator, package, acts)));
@@ -40,6 +42,23 @@ fn cases() -> Vec<Case> {
 
 fn case(operator: &'static str, package: PathBuf, acts: &'static [Act]) -> Case {
     Case { operator, package, acts }
+}
+
+/// A package that reads files out of a Pod, whose volume is this folder.
+fn piping(files: &Path) -> PathBuf {
+    std::fs::write(files.join("page.html"), "<h1>\n</h1>").expect("a file");
+    std::fs::write(files.join("vars"), "A=1\nB=x=y\n").expect("a file");
+    let package = files.join("package");
+    let templates = package.join("templates");
+    std::fs::create_dir_all(&templates).expect("a folder");
+    let from = own("pipe");
+    let copied = ["operator.yaml", "params.yaml", "templates/pod.yaml", "templates/use.yaml"];
+    for file in copied {
+        let text = std::fs::read_to_string(from.join(file)).expect("a file of the package");
+        let text = text.replace("FOLDER", &files.display().to_string());
+        std::fs::write(package.join(file), text).expect("a file of the package");
+    }
+    package
 }
 
 /// How plan deploy of packages ends that have an object of an API that Kubernetes has removed.
@@ -67,7 +86,8 @@ fn they_make_the_same_but_for_what_is_explained() {
     if !cluster.has_workloads() {
         return;
     }
-    let cases = cases();
+    let files = tempfile::tempdir().expect("a folder");
+    let cases = cases(files.path());
     let manager = Manager::install(&cluster);
     let kudo = run_all(&cluster, &cases);
     assert!(of_removed_apis(&cluster).iter().all(|ended| ended == "FATAL_ERROR"));

@@ -119,6 +119,15 @@ fn taken_over(
     }
 }
 
+/// An Instance is deleted, and the plan cleanup of its package ends.
+#[track_caller]
+fn uninstalled(scenario: &Scenario<'_>) {
+    scenario.kudo(&["uninstall", "--instance", &scenario.instance, "--wait", "--wait-time=90"]);
+    wait_for("the Instance is gone", CAP, || {
+        scenario.user.get("instances.kudo.dev", &scenario.instance).is_none()
+    });
+}
+
 #[test]
 fn instances_go_to_interlock_and_back() {
     if !service_path::inside() {
@@ -149,6 +158,10 @@ fn instances_go_to_interlock_and_back() {
         scenario.settle();
     }
 
+    let mut leaving = Scenario::new(&cluster, "every", &own("every"));
+    assert_eq!(leaving.act(Act::Install), "COMPLETE");
+    assert_eq!(leaving.act(Act::Trigger("job")), "COMPLETE");
+
     let before = made(&scenario.ns);
     process.terminate();
     manager.register();
@@ -168,13 +181,11 @@ fn instances_go_to_interlock_and_back() {
     assert_eq!(run, &json!(run_of(&scenario.get(), "update")));
     assert_eq!(scenario.act(Act::Trigger("job")), "COMPLETE");
     scenario.settle();
+    uninstalled(&leaving);
 
     // There again, while KUDO's manager has changed what Interlock remembers.
     taken_over(&cluster, &mut manager, &[&scenario, &old], &process);
     assert_eq!(scenario.act(Act::Update("SIZE=1", "update")), "COMPLETE");
     assert_eq!(scenario.user.get("deployment", &scenario.instance).unwrap()["spec"]["replicas"], 1);
-    scenario.kudo(&["uninstall", "--instance", &scenario.instance, "--wait", "--wait-time=90"]);
-    wait_for("the Instance is gone", CAP, || {
-        scenario.user.get("instances.kudo.dev", &scenario.instance).is_none()
-    });
+    uninstalled(&scenario);
 }

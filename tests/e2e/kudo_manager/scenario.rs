@@ -43,6 +43,11 @@ impl Act {
         }
     }
 
+    /// How its plan ends; the plan `broken` fails on purpose.
+    fn end(self) -> &'static str {
+        if self.plan() == "broken" { "FATAL_ERROR" } else { "COMPLETE" }
+    }
+
     fn plan(self) -> &'static str {
         match self {
             Self::Install => "deploy",
@@ -129,7 +134,7 @@ pub fn run<'a>(cluster: &'a Cluster, case: &Case) -> (Namespace<'a>, Vec<(String
     let mut scenario = Scenario::new(cluster, case.operator, &case.package);
     let mut seen = Vec::new();
     for act in case.acts {
-        scenario.act(*act);
+        assert_eq!(scenario.act(*act), act.end(), "{}, {}", case.operator, act.name());
         scenario.settle();
         seen.push((act.name(), Snapshot::of(&scenario.ns)));
     }
