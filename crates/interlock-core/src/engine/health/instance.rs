@@ -44,13 +44,14 @@ pub(super) fn health(object: &Value) -> Health {
     }
 }
 
-/// The state of the plan that is scheduled or runs.
+/// The state of the plan that is scheduled or runs. What waits for it learns of errors: that it begins, and that its
+/// end is recorded, changes nothing for those, and would be a write of a status each time.
 fn active(object: &Value) -> Option<&str> {
-    let execution = &object["spec"]["planExecution"];
-    let scheduled = execution["planName"].as_str().is_some_and(|plan| !plan.is_empty());
-    let mut states = runs(object).filter_map(|run| run["status"].as_str());
-    let running = states.find(|status| matches!(*status, "PENDING" | "IN_PROGRESS" | "ERROR"));
-    running.or_else(|| scheduled.then(|| execution["status"].as_str().unwrap_or_default()))
+    let scheduled = object["spec"]["planExecution"]["planName"].as_str().is_some_and(|plan| !plan.is_empty());
+    let states = || runs(object).filter_map(|run| run["status"].as_str());
+    let runs = states().any(|status| matches!(status, "PENDING" | "IN_PROGRESS"));
+    let failing = states().find(|status| *status == "ERROR");
+    failing.or_else(|| (runs || scheduled).then_some("IN_PROGRESS"))
 }
 
 fn runs(object: &Value) -> impl Iterator<Item = &Value> {
@@ -90,9 +91,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case::scheduled(json!({"planName": "deploy", "status": "NEVER_RUN"}), json!({}), "instance ns/x active plan is in state NEVER_RUN")]
+    #[case::scheduled(json!({"planName": "deploy", "status": "NEVER_RUN"}), json!({}), "instance ns/x active plan is in state IN_PROGRESS")]
     #[case::running(json!({"planName": "deploy"}), json!({"deploy": {"name": "deploy", "status": "IN_PROGRESS"}}), "instance ns/x active plan is in state IN_PROGRESS")]
-    #[case::not_cleared(json!({"planName": "deploy", "status": "COMPLETE"}), json!({"deploy": {"name": "deploy", "status": "COMPLETE"}}), "instance ns/x active plan is in state COMPLETE")]
+    #[case::not_cleared(json!({"planName": "deploy", "status": "COMPLETE"}), json!({"deploy": {"name": "deploy", "status": "COMPLETE"}}), "instance ns/x active plan is in state IN_PROGRESS")]
+    #[case::failing(json!({"planName": "deploy"}), json!({"deploy": {"name": "deploy", "status": "ERROR"}}), "instance ns/x active plan is in state ERROR")]
     #[case::not_begun(json!({}), json!({}), "instance ns/x has not run a plan yet")]
     #[case::complete(json!({}), json!({"deploy": {"name": "deploy", "status": "COMPLETE"}}), "healthy")]
     #[case::failed(json!({}), json!({"deploy": {"name": "deploy", "status": "FATAL_ERROR"}}), "FAILED instance ns/x plan deploy ended with FATAL_ERROR")]

