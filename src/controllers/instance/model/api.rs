@@ -94,6 +94,7 @@ impl Api {
             return Ok(json!({"metadata": metadata, "spec": {"holderIdentity": holder}}));
         }
         if sent.path.ends_with("/events") {
+            self.cluster.tell(&sent.body);
             return Ok(sent.body.clone());
         }
         if let Some(wake) = self.wake.take_if(|wake| wake.before_request == self.moments.len()) {

@@ -71,18 +71,26 @@ impl Cluster {
         if path == INSTANCE {
             ledger.instance_written(before, object, &self.objects);
         } else {
-            ledger.child_written(object);
-            // The garbage collector: its owner is gone.
-            let owner = &object["metadata"]["ownerReferences"][0]["uid"];
-            if self.objects.instance().is_none_or(|instance| instance["metadata"]["uid"] != *owner) {
+            let uid = &object["metadata"]["ownerReferences"][0]["uid"];
+            let owner = self.objects.instance().filter(|instance| instance["metadata"]["uid"] == *uid);
+            ledger.child_written(object, owner.map(Arc::as_ref));
+            if owner.is_none() {
+                // The garbage collector.
                 self.objects.remove(path);
             }
         }
         let held = object["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
         if object["metadata"]["deletionTimestamp"].is_string() && !held {
-            ledger.instance_gone(&self.objects);
+            ledger.instance_gone(object, &self.objects);
             // The garbage collector, again.
             self.objects.clear();
+        }
+    }
+
+    /// An Event is written.
+    pub fn tell(&mut self, event: &Value) {
+        if event["reason"] == "CleanupSkipped" && !self.ledger.skipped {
+            Arc::make_mut(&mut self.ledger).skipped = true;
         }
     }
 

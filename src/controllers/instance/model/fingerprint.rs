@@ -51,7 +51,7 @@ impl<'a> Fingerprint<'a> {
             self.add((plan, &run.params));
             self.uid(&run.uid, ledger);
         }
-        self.add((&ledger.first, &ledger.last));
+        self.add((&ledger.first, &ledger.last, ledger.cleaned, ledger.skipped));
         let open = ledger.promised.as_ref().filter(|uid| !ledger.uids.contains(*uid));
         self.add(open.is_some());
         open.into_iter().for_each(|uid| self.uid(uid, ledger));

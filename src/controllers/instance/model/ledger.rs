@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use interlock_core::api::kudo::ExecutionStatus;
-use interlock_core::api::meta::plan;
+use interlock_core::api::meta::{LAST_APPLIED_SPEC, plan};
+use interlock_core::api::object::annotation;
 use interlock_core::kinds::instance::change::lock;
 use serde_json::Value;
 
@@ -52,6 +53,10 @@ pub struct Ledger {
     pub last: Option<Params>,
     /// The run that admission has promised to a user.
     pub promised: Option<String>,
+    /// Whether `cleanup` has become COMPLETE.
+    pub cleaned: bool,
+    /// Whether an Event says that it does not run.
+    pub skipped: bool,
     /// What was broken.
     pub broken: Option<String>,
 }
@@ -123,6 +128,7 @@ impl Ledger {
                 if let Some(left) = CLEANED.iter().find(|name| objects.data(name).is_some()) {
                     self.breaks(format!("plan cleanup is COMPLETE, and {left} is there"));
                 }
+                self.cleaned = true;
                 return;
             }
             plan::UPDATE => UPDATED,
@@ -135,20 +141,34 @@ impl Ledger {
         }
     }
 
-    /// A process has written a child.
-    pub fn child_written(&mut self, child: &Value) {
-        if !self.last.as_ref().is_some_and(|params| params.makes(&child["data"])) {
+    /// A process has written a child. What one makes that wakes up while the Instance is being deleted goes with it.
+    pub fn child_written(&mut self, child: &Value, owner: Option<&Value>) {
+        let stays = owner.is_some_and(|owner| owner["metadata"]["deletionTimestamp"].is_null());
+        let is_of_last = self.last.as_ref().is_some_and(|params| params.makes(&child["data"]));
+        if stays && !is_of_last {
             let (name, data) = (&child["metadata"]["name"], &child["data"]);
             self.breaks(format!("{name} becomes {data}, which is not of the last run: {:?}", self.last));
         }
     }
 
-    /// The Instance is gone.
-    pub fn instance_gone(&mut self, objects: &Objects) {
-        if let Some(left) = CLEANED.iter().find(|name| objects.data(name).is_some()) {
+    /// The Instance is gone. What a process makes that wakes up after `cleanup` goes with its owner; and where admission
+    /// refuses every spec that it could run on, an Event says so.
+    pub fn instance_gone(&mut self, instance: &Value, objects: &Objects) {
+        let left = CLEANED.iter().find(|name| objects.data(name).is_some());
+        let may_stay = self.cleaned || self.skipped && self.is_refused(instance);
+        if let Some(left) = left.filter(|_| !may_stay) {
             self.breaks(format!("the Instance is gone, and its cleanup has not deleted {left}"));
         }
         self.promised = None;
+    }
+
+    /// Whether neither the spec nor the stamp is one that admission would have admitted.
+    fn is_refused(&self, instance: &Value) -> bool {
+        let refused = |spec: &Value| {
+            self.first.as_ref().is_some_and(|first| first.c != Params::of(&spec["parameters"]).c)
+        };
+        let stamp = annotation(instance, LAST_APPLIED_SPEC).map(serde_json::from_str::<Value>);
+        refused(&instance["spec"]) && stamp.and_then(Result::ok).is_none_or(|stamp| refused(&stamp["spec"]))
     }
 
     /// Admission has admitted an edit.
