@@ -171,12 +171,16 @@ impl Bookkeeping {
         self.requests.send(None, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
     }
 
-    /// Creates a ControllerRevision; returns whether it is new.
-    pub async fn create_revision(&self, namespace: &str, revision: &Value) -> Result<bool, ApiFailure> {
+    /// Creates a ControllerRevision; returns it as it is stored, `None` where there is one of that name.
+    pub async fn create_revision(
+        &self,
+        namespace: &str,
+        revision: &Value,
+    ) -> Result<Option<Value>, ApiFailure> {
         let path = path::of(revision::API_VERSION, Some(namespace), REVISIONS, &[])?;
         match self.requests.send(None, Method::POST, &path, JSON, Some(revision)).await {
-            Ok(_) => Ok(true),
-            Err(failure) if failure.reason == "AlreadyExists" => Ok(false),
+            Ok(stored) => Ok(Some(stored)),
+            Err(failure) if failure.reason == "AlreadyExists" => Ok(None),
             Err(failure) => Err(failure),
         }
     }

@@ -23,7 +23,7 @@ pub async fn write(
         .map_err(|error| local(format!("the spec of {} cannot be packed: {error}", owner.key)))?;
     let mut foreign = false;
     for part in &parts {
-        foreign |= !bookkeeping.create_revision(&owner.key.namespace, part).await?;
+        foreign |= bookkeeping.create_revision(&owner.key.namespace, part).await?.is_none();
     }
     // Another client may have made one of that name.
     if foreign && read(bookkeeping, owner, hash).await?.as_deref() != Some(spec) {

@@ -69,10 +69,12 @@ pub async fn write(
     let namespace = subject.key.namespace.as_str();
     let mut kept = KeptInventory { inventory, parts: BTreeMap::new() };
     for part in &parts {
-        ctx.bookkeeping.create_revision(namespace, part).await?;
         let name = meta_str(part, "name").unwrap_or_default();
-        let made = ctx.bookkeeping.revision(&NamespacedName::new(namespace, name)).await?;
-        if let Some(uid) = made.as_ref().and_then(|made| meta_str(made, "uid")) {
+        let stored = match ctx.bookkeeping.create_revision(namespace, part).await? {
+            Some(made) => Some(made),
+            None => ctx.bookkeeping.revision(&NamespacedName::new(namespace, name)).await?,
+        };
+        if let Some(uid) = stored.as_ref().and_then(|stored| meta_str(stored, "uid")) {
             kept.parts.insert(name.to_owned(), uid.to_owned());
         }
     }
