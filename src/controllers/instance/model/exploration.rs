@@ -13,6 +13,9 @@ use crate::runtime::controller::Action;
 /// Passes within which a situation comes to rest.
 const PASSES: usize = 8;
 
+/// After how many situations it is told how far the exploration is.
+const TOLD_EVERY: usize = 20_000;
+
 /// What was found wrong, and the events that led to it.
 #[derive(Debug)]
 pub struct Violation {
@@ -68,8 +71,15 @@ impl Exploration {
             let key = self.meet(self.world.created(admitted), (None, Event::Created { admitted }))?;
             self.visit(key, self.all);
         }
+        let mut followed = 0_usize;
         while let Some((key, budget)) = self.pop() {
             self.follow(key, budget)?;
+            followed += 1;
+            if followed.is_multiple_of(TOLD_EVERY) {
+                let waiting: Vec<(usize, usize)> =
+                    self.queue.iter().map(|(spent, queue)| (*spent, queue.len())).collect();
+                println!("followed {followed}: {} states, waiting by events: {waiting:?}", self.nodes.len());
+            }
         }
         let (states, passes, conflicts) = (self.nodes.len(), self.world.passes, self.world.conflicts);
         println!(
