@@ -27,7 +27,7 @@ fn plane() -> Option<Cluster> {
 }
 
 #[test]
-fn plans_end_and_do_everything_once_whoever_is_killed_and_suspended() {
+fn plans_end_and_do_everything_once_while_processes_are_killed_and_suspended() {
     let Some(cluster) = plane() else { return };
     let mut random = Random::announced();
     let first = Interlock::install(&cluster, &[]);
