@@ -71,7 +71,7 @@ pub fn run(folder: &Path, core: &str, load: &Load) -> Measured {
     let me = std::env::current_exe().expect("this program");
     let load = serde_json::to_string(load).expect("JSON");
     let (me, folder) = (me.to_string_lossy(), folder.to_string_lossy());
-    // What the load runs says nothing about a server, so its counts are for nobody (`hack/profile`).
+    // What the load runs says nothing about a server, so its counts are dropped (`hack/profile`).
     let command = ["LLVM_PROFILE_FILE=/dev/null", &me, "load", &folder, &load];
     let mut child = Child::pinned(core, Path::new("env"), &command);
     let line = child.first_line();

@@ -5,7 +5,7 @@
 //! Each server runs pinned to one core, the load to another one. Servers take turns in every
 //! round, and ratios are of numbers of one round, so that a machine that is busy with other
 //! things hurts all alike. Beside requests per second stand requests per second of the server's
-//! CPU time, which say the same where nobody disturbs.
+//! CPU time, which say the same on a quiet machine.
 //!
 //! With the word `train` the first two servers work for a profile instead (`hack/profile`).
 

@@ -132,7 +132,7 @@ fn interlock(guarded: &Cluster, count: usize) -> Rates {
     admin.create_package(made, PACKAGE);
     admin.create_package(there, PACKAGE);
     let rate = block_on(through(&admin, made, count, instance));
-    // While somebody else leads, the process answers admission reviews and carries nothing out.
+    // While another process leads, the process answers admission reviews and carries nothing out.
     lead(&admin, "somebody", 3600);
     block_on(make(&admin.kube(), there, count, instance));
     lead(&admin, "", 1);

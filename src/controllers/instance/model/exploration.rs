@@ -13,8 +13,8 @@ use crate::runtime::controller::Action;
 /// Passes within which a situation comes to rest.
 const PASSES: usize = 8;
 
-/// After how many situations it is told how far the exploration is.
-const TOLD_EVERY: usize = 20_000;
+/// After how many situations a line says how far the exploration is.
+const LINE_EVERY: usize = 20_000;
 
 /// What was found wrong, and the events that led to it.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Exploration {
         while let Some((key, budget)) = self.pop() {
             self.follow(key, budget)?;
             followed += 1;
-            if followed.is_multiple_of(TOLD_EVERY) {
+            if followed.is_multiple_of(LINE_EVERY) {
                 let waiting: Vec<(usize, usize)> =
                     self.queue.iter().map(|(spent, queue)| (*spent, queue.len())).collect();
                 println!("followed {followed}: {} states, waiting by events: {waiting:?}", self.nodes.len());

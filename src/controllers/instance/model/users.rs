@@ -140,7 +140,7 @@ impl Webhooks {
             // What was created past admission runs `deploy` first, whatever else is scheduled.
             Way::Admitted if !began => None,
             Way::Admitted if execution["uid"].is_string() => execution["uid"].as_str().map(str::to_owned),
-            // Whoever goes past admission may take back what it has promised.
+            // A write that goes past admission may take back what it has promised.
             Way::Replaced | Way::Forged => None,
             Way::Unseen if matches!(edit, Edit::Trigger | Edit::Cancel) => None,
             Way::Admitted | Way::Unseen => after.ledger.promised.clone(),

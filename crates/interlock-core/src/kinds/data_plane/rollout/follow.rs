@@ -31,7 +31,7 @@ pub enum RolloutProgress {
     Replaced,
     /// The request was taken back.
     Withdrawn,
-    /// Somebody else has written another spec.
+    /// Another client has written another spec.
     Overwritten,
 }
 

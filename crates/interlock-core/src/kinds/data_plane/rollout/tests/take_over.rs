@@ -408,7 +408,7 @@ fn what_is_handed_back_is_as_kongs_operator_finds_it(#[case] promoted: bool) {
     assert!(!record(&world));
     let conditions = world.get()["status"]["conditions"].to_string();
     assert!(!conditions.contains(condition::LIVE_SPEC_RECORDED), "{conditions}");
-    // Nobody heals it any more, and it is taken over again when it is asked for.
+    // No controller heals it any more, and it is taken over again when it is asked for.
     world.delete("Service", INGRESS);
     settle(&mut world);
     assert!(world.child("Service", INGRESS).is_none());
