@@ -5,8 +5,8 @@ SHELL := /bin/bash
 .PHONY: help
 help:
 	@echo "make run    a control plane on this machine, Interlock guarding it, and an operator to try it on"
-	@echo "make test   everything that CI runs (about 15 minutes on two cores once built)"
-	@echo "make check  formatting, clippy, and the tests of what decides: under a minute once built"
+	@echo "make test   everything that CI runs (about half an hour on two cores once built)"
+	@echo "make check  formatting, clippy, and the tests of what decides: about a minute and a half once built"
 	@echo "make soak   the long counts"
 	@echo "make fuzz   twenty minutes of libFuzzer: reviews, router flavors, templates, YAML"
 	@echo "make bench  measures, as ratios; writes target/bench/results.json"
@@ -52,7 +52,7 @@ test: peers
 	[ $$failed = 0 ] || hack/failures target/test-logs/*; \
 	exit $$failed
 
-# What an edit of a decision needs: seconds once built, under a minute with everything.
+# What an edit of a decision needs: seconds for one crate once built, about a minute and a half with everything.
 .PHONY: check
 check:
 	cargo fmt --all --check
