@@ -61,7 +61,7 @@ pub const CONVERTED_FROM: &str = "interlock.dev/converted-from";
 /// Annotation on a cluster-scoped object that an Instance made: uids of the other Instances that
 /// apply it, between commas.
 pub const SHARED_BY: &str = "interlock.dev/shared-by";
-/// Annotation on an object that a package applies, of a kind whose health is told by its conditions: the type of the
+/// Annotation on an object that a package applies, of a kind whose health its conditions report: the type of the
 /// condition that is `True` once it is ready. Packages write it.
 pub const READY_CONDITION: &str = "interlock.dev/ready-condition";
 

@@ -136,7 +136,7 @@ impl FieldType {
         self.0.is_some_and(|rules| rules.retains_keys)
     }
 
-    /// The keys by which elements can be told apart, that of a merge first.
+    /// The keys that identify an element, that of a merge first.
     pub fn keys(self) -> impl Iterator<Item = ListKey> {
         let keys = self.0.into_iter().flat_map(|rules| [&rules.key, &rules.keys]);
         keys.filter(|key| !key.is_empty()).map(|key| ListKey::new(key))

@@ -53,7 +53,7 @@ impl RolloutTotals {
 }
 
 /// Since when a DataPlane is in its phase, in Unix seconds: from the condition of its rollout, else from its
-/// creation; 0 where that cannot be told.
+/// creation; 0 where neither is a time.
 fn since(object: &Value) -> u64 {
     let reported = ReportedRollout::of(object).and_then(|rollout| rollout.since);
     let since = reported.or_else(|| meta_str(object, "creationTimestamp"));

@@ -183,8 +183,8 @@ fn once_each<'p>(
     }
 }
 
-/// The variables that the container has: of a name that is listed twice the last one. It cannot be told apart from the
-/// first where something between them refers to it, as the API server takes each name once.
+/// The variables that the container has: of a name that is listed twice the last one. An error where a variable between
+/// them refers to the first one, as the API server takes each name once.
 fn last_of_each<'p>(
     listed: Vec<(String, &'p Object)>,
     place: &FieldPlace<'_>,
