@@ -165,6 +165,15 @@ impl ApiFailure {
         self.code == 404 && self.reason != "NotFound"
     }
 
+    /// Code and reason, for people.
+    pub fn status(&self) -> String {
+        match (self.code, self.reason.as_str()) {
+            (0, _) => "nothing".to_owned(),
+            (code, "") => code.to_string(),
+            (code, reason) => format!("{code} {reason}"),
+        }
+    }
+
     /// Whether the write may have happened nevertheless.
     pub fn may_have_happened(&self) -> bool {
         self.code == 0 || self.code >= 500

@@ -15,5 +15,6 @@ pub mod engine;
 pub mod kinds;
 pub mod package;
 pub mod reconcile;
+pub mod rejection;
 pub mod strategic_merge;
 pub mod topology;

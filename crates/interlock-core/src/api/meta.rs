@@ -253,6 +253,30 @@ pub mod condition {
     pub const NO_SERVICE_ACCOUNT: &str = "NoServiceAccount";
     /// Reason of [`STALLED`]: the process lacks a right that an overlay grants.
     pub const MISSING_RIGHT: &str = "MissingRight";
+    /// Reason of [`STALLED`]: a ResourceQuota denies an object.
+    pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
+    /// Reason of [`STALLED`]: a policy, a webhook or an admission plugin denies an object.
+    pub const DENIED_BY_ADMISSION: &str = "DeniedByAdmission";
+    /// Reason of [`STALLED`]: a webhook of others does not answer.
+    pub const WEBHOOK_UNAVAILABLE: &str = "WebhookUnavailable";
+    /// Reason of [`STALLED`]: the namespace is being terminated.
+    pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+    /// Reason of [`STALLED`]: the API server does not accept an object that follows from the spec.
+    pub const INVALID_SPEC: &str = "InvalidSpec";
+    /// Reason of [`STALLED`]: another object has the name.
+    pub const NAME_TAKEN: &str = "NameTaken";
+    /// Reason of [`STALLED`]: another object has the port or address.
+    pub const ALREADY_ALLOCATED: &str = "AlreadyAllocated";
+    /// Reason of [`STALLED`]: an object is too large for the API server.
+    pub const OBJECT_TOO_LARGE: &str = "ObjectTooLarge";
+    /// Reason of [`STALLED`]: others change the object, or own its fields.
+    pub const CONFLICT: &str = "Conflict";
+    /// Reason of [`STALLED`]: the API server limits the rate of requests.
+    pub const TOO_MANY_REQUESTS: &str = "TooManyRequests";
+    /// Reason of [`STALLED`]: the API server does not answer, or answers an error of its own.
+    pub const API_SERVER_UNAVAILABLE: &str = "ApiServerUnavailable";
+    /// Reason of [`STALLED`]: the API server denies the pods of a workload.
+    pub const PODS_REFUSED: &str = "PodsRefused";
     /// Reason of [`STALLED`]: a spec could not be stored, so that its plan does not begin.
     pub const SPEC_NOT_KEPT: &str = "SpecNotKept";
     /// Plan requests are not executed: the policy that guards them is not as installed.

@@ -132,7 +132,7 @@ impl FailedRequest {
     /// KUDO names the object of a failed patch; it repeats the server's message for other failures.
     fn text(self, key: &ObjectKey, failure: &ApiFailure) -> String {
         let message = match failure.message.as_str() {
-            "" => format!("{} {key}: the API server answered {}", self.verb(), status_text(failure)),
+            "" => format!("{} {key}: the API server answered {}", self.verb(), failure.status()),
             message => message.to_owned(),
         };
         match self {
@@ -154,14 +154,6 @@ impl FailedRequest {
             Self::Patch => "patch",
             Self::Delete => "delete",
         }
-    }
-}
-
-fn status_text(failure: &ApiFailure) -> String {
-    match (failure.code, failure.reason.as_str()) {
-        (0, _) => "nothing".to_owned(),
-        (code, "") => code.to_string(),
-        (code, reason) => format!("{code} {reason}"),
     }
 }
 
