@@ -232,6 +232,7 @@ mod tests {
             common_name: "edge".to_owned(),
             names,
             keeps_found: false,
+            is_awaited: false,
         };
         let tls = Some("pod.admin.kong.svc".to_owned());
         (PodRequest { address: "10.0.0.1".to_owned(), port: 8444, tls, path: "/", all_pages: false }, asked)

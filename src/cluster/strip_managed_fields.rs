@@ -1,4 +1,4 @@
-//! Strips `managedFields` from objects while they are decoded. This process never uses them, and they are a
+//! Strips `managedFields` from objects while they are decoded. Few kinds are watched with them, and they are a
 //! quarter of an object's text and more than that of its members.
 
 use std::fmt;
@@ -14,6 +14,23 @@ pub struct Stripped(pub Value);
 impl<'de> Deserialize<'de> for Stripped {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Level::Object.deserialize(deserializer).map(Self)
+    }
+}
+
+/// An object with all its members.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub struct Whole(pub Value);
+
+impl From<Stripped> for Value {
+    fn from(Stripped(object): Stripped) -> Self {
+        object
+    }
+}
+
+impl From<Whole> for Value {
+    fn from(Whole(object): Whole) -> Self {
+        object
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::strip_managed_fields::Stripped;
+use super::strip_managed_fields::{Stripped, Whole};
 use crate::cluster::crds::DecodedDefinition;
 use crate::cluster::list::{self, ListedResource, Portion};
 
@@ -64,6 +64,12 @@ pub trait Watchable: Clone + DeserializeOwned + Debug + Send + 'static {
 }
 
 impl Watchable for Stripped {
+    fn version(&self) -> &str {
+        meta_str(&self.0, "resourceVersion").unwrap_or_default()
+    }
+}
+
+impl Watchable for Whole {
     fn version(&self) -> &str {
         meta_str(&self.0, "resourceVersion").unwrap_or_default()
     }

@@ -34,7 +34,8 @@ pub fn of(kinds: Kinds) -> Vec<CapabilityKinds> {
             let of = kinds_of(&mut all, watch.capability);
             let of = if watch.required { &mut of.required } else { &mut of.optional };
             let (resource, labelled, status_fields) = (kind.resource, watch.labelled, watch.status_fields);
-            of.push(CapabilityKind { resource, labelled, status_fields });
+            let managed_fields = watch.kept.is_some_and(|kept| kept.managed_fields);
+            of.push(CapabilityKind { resource, labelled, status_fields, managed_fields });
         }
     }
     all

@@ -25,6 +25,7 @@ use crate::runtime::executor::Executor;
 use crate::runtime::gate::{self, LeaderGate};
 use crate::runtime::queue::Queue;
 use crate::runtime::reconciler::DescribedKind;
+use crate::runtime::refused::RefusedWrites;
 use crate::telemetry::metrics::Metrics;
 
 pub mod capabilities;
@@ -121,8 +122,10 @@ fn described(
             executor: executor.clone(),
             signer: signer.clone(),
             store: context.store.clone(),
+            observer: context.watches.clone(),
             leadership: context.leadership.clone(),
             metrics: context.metrics.clone(),
+            refused: RefusedWrites::default(),
             reported: Mutex::default(),
         };
         let gate = LeaderGate::new(context.leadership.clone());

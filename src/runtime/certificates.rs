@@ -1,7 +1,7 @@
 //! Has the certificates that reconcilers ask for in their Secrets: reads what is there, lets `certificate::next`
 //! decide, and signs with the CA of the installation. No key is in a log, an Event or a condition.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +30,18 @@ const FRESH: Duration = Duration::from_secs(60);
 /// How long a refusal is taken to hold for a namespace: rights are not watched.
 const REFUSED: Duration = Duration::from_secs(30);
 
+/// How long a certificate is taken to be in its Secret: no right to watch Secrets is asked for.
+const PLACED: Duration = Duration::from_secs(60);
+/// The same where pods wait that mount it.
+const PLACED_AND_AWAITED: Duration = Duration::from_secs(10);
+
+/// An answer that still holds.
+struct Placed {
+    request: CertificateRequest,
+    answer: CertificateAnswer,
+    since: Instant,
+}
+
 /// Signs certificates, as the user of the process.
 pub struct CertificateSigner {
     executor: Executor<OfProcess>,
@@ -38,6 +50,8 @@ pub struct CertificateSigner {
     authority: AsyncMutex<Option<(Arc<SigningAuthority>, Instant)>>,
     /// The namespaces in which the API server has refused, with its text.
     refused: Mutex<HashMap<String, (String, Instant)>>,
+    /// The certificates that are in their Secrets.
+    placed: Mutex<HashMap<ObjectKey, Placed>>,
 }
 
 /// Why there is no certificate.
@@ -59,7 +73,8 @@ impl From<ApiFailure> for Missing {
 impl CertificateSigner {
     /// With a CA in a Secret of `namespace`, which is made when it is first needed.
     pub fn new(executor: Executor<OfProcess>, namespace: String) -> Self {
-        Self { executor, namespace, authority: AsyncMutex::default(), refused: Mutex::default() }
+        let (authority, refused, placed) = Default::default();
+        Self { executor, namespace, authority, refused, placed }
     }
 
     /// Has a certificate in its Secret; the caller has proved that this process leads.
@@ -68,8 +83,14 @@ impl CertificateSigner {
         if let Some(why) = self.refusal(namespace) {
             return Ok(CertificateAnswer::Denied(why));
         }
+        if let Some(answer) = self.placed(request) {
+            return Ok(answer);
+        }
         match self.in_place(request).await {
-            Ok(answer) => Ok(answer),
+            Ok(answer) => {
+                self.remember(request, &answer);
+                Ok(answer)
+            }
             Err(Missing::Denied(why)) => {
                 lock(&self.refused).insert(namespace.to_owned(), (why.clone(), Instant::now()));
                 Ok(CertificateAnswer::Denied(why))
@@ -80,7 +101,7 @@ impl CertificateSigner {
     }
 
     /// What requests to pods over TLS are made with; `None` where none is, or there is no CA.
-    pub async fn client(&self, requests: &[PodRequest]) -> Option<Arc<ClientConfig>> {
+    pub async fn client(&self, requests: &BTreeSet<PodRequest>) -> Option<Arc<ClientConfig>> {
         if requests.iter().all(|request| request.tls.is_none()) {
             return None;
         }
@@ -98,6 +119,26 @@ impl CertificateSigner {
         let mut refused = lock(&self.refused);
         refused.retain(|_, (_, since)| since.elapsed() < REFUSED);
         refused.get(namespace).map(|(why, _)| why.clone())
+    }
+
+    fn placed(&self, request: &CertificateRequest) -> Option<CertificateAnswer> {
+        let most = if request.is_awaited { PLACED_AND_AWAITED } else { PLACED };
+        let placed = lock(&self.placed);
+        let found = placed.get(&ObjectKey::of(&request.secret)?)?;
+        let same = CertificateRequest { is_awaited: request.is_awaited, ..found.request.clone() } == *request;
+        (same && found.since.elapsed() < most).then(|| found.answer.clone())
+    }
+
+    fn remember(&self, request: &CertificateRequest, answer: &CertificateAnswer) {
+        let Some(key) = ObjectKey::of(&request.secret) else { return };
+        let mut placed = lock(&self.placed);
+        placed.retain(|_, found| found.since.elapsed() < PLACED);
+        if matches!(answer, CertificateAnswer::InPlace(_)) {
+            let (request, answer) = (request.clone(), answer.clone());
+            placed.insert(key, Placed { request, answer, since: Instant::now() });
+        } else {
+            placed.remove(&key);
+        }
     }
 
     async fn in_place(&self, request: &CertificateRequest) -> Result<CertificateAnswer, Missing> {

@@ -1,16 +1,16 @@
-//! Runs the reconciler of a described kind ([`interlock_core::reconcile`]): reads what it names, lets it decide,
-//! proves before each write that this process still leads, and writes what it wants on the versions that were
-//! read.
+//! Runs the reconciler of a described kind ([`interlock_core::reconcile`]): gives it a view, gets what a pass lacks,
+//! proves before each write that this process still leads, and writes what it wants on the versions that were seen.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use interlock_core::api::meta;
+use interlock_core::api::meta::condition::MISSING_RIGHT;
 use interlock_core::api::object::{NamespacedName, ObjectKey, meta_str};
 use interlock_core::api::resource::Resource;
 use interlock_core::effect::{ApiFailure, Effect, Note, Severity};
-use interlock_core::reconcile::{ReconcileStep, Reconciler};
+use interlock_core::reconcile::{Lookup, Needs, ReconcileStep, Reconciler, RefusedWrite, View};
+use interlock_core::rejection::Rejection;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -18,11 +18,12 @@ use tracing::{debug, warn};
 
 use super::certificates::CertificateSigner;
 use super::controller::{Action, Controller, WorkerLimits};
-use super::executor::{Executor, OfProcess};
+use super::executor::{Executor, OfProcess, Written};
 use super::gate::LeaderEpoch;
-use super::index::Store;
+use super::gathered::{GatherError, Gathered, Sources};
+use super::index::{Observer, Store};
 use super::queue::FairnessGroup;
-use super::reconcile_reads::{ReadError, ReconcileReads};
+use super::refused::RefusedWrites;
 use crate::cluster::lease::Leadership;
 use crate::telemetry::metrics::Metrics;
 
@@ -30,10 +31,10 @@ use crate::telemetry::metrics::Metrics;
 const WORKERS: usize = 4;
 /// Of these, those of one namespace.
 const NAMESPACE_SHARE: usize = 3;
-/// Steps of one reconcile; each ends in reads or writes, or ends the reconcile. The longest one, which takes a DataPlane
-/// over, has 24, and each conflict adds three.
-const STEPS: usize = 24 + 3 * CONFLICTS;
-/// Writes of one reconcile that meet another version than that which was read, or an object of that name.
+/// Passes of one reconcile; each ends in what it lacks or in writes, or ends the reconcile. The longest one, which takes a
+/// DataPlane over, has 24, and each conflict adds three.
+const PASSES: usize = 24 + 3 * CONFLICTS;
+/// Writes of one reconcile that meet another version than that which was seen, or an object of that name.
 const CONFLICTS: usize = 4;
 /// How long running reconciles may take to end.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -48,14 +49,18 @@ pub struct DescribedKind {
     pub executor: Executor<OfProcess>,
     /// Has certificates in their Secrets.
     pub signer: Arc<CertificateSigner>,
-    /// Its objects, as last seen.
+    /// The watched objects.
     pub store: Arc<Store>,
+    /// Wakes what an answer of the API server affects.
+    pub observer: Arc<Observer>,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
     /// Counts what was put right.
     pub metrics: Arc<Metrics>,
-    /// Objects with a published Event about a missing right; removed when a reconcile succeeds.
-    pub reported: Mutex<HashSet<NamespacedName>>,
+    /// Writes that the API server refused.
+    pub refused: RefusedWrites,
+    /// The text of the last Event about a failed request, by object; removed when a reconcile succeeds.
+    pub reported: Mutex<HashMap<NamespacedName, String>>,
 }
 
 /// How a reconcile ended without an action of its own.
@@ -76,13 +81,22 @@ impl From<ApiFailure> for Interrupted {
     }
 }
 
-impl From<ReadError> for Interrupted {
-    fn from(error: ReadError) -> Self {
+impl From<GatherError> for Interrupted {
+    fn from(error: GatherError) -> Self {
         match error {
-            ReadError::Failed(failure) => Self::Failed(failure),
-            ReadError::TooMuch(what) => Self::TooMuch(what),
+            GatherError::Failed(failure) => Self::Failed(failure),
+            GatherError::TooMuch(what) => Self::TooMuch(what),
         }
     }
+}
+
+/// What became of the writes of one decision.
+#[derive(Default)]
+struct WriteResults {
+    /// Effects that were carried out or refused: without one, the same decision would follow.
+    tried: usize,
+    /// A write that met another version.
+    conflict: Option<(ObjectKey, Effect, ApiFailure)>,
 }
 
 impl Controller for DescribedKind {
@@ -102,24 +116,37 @@ impl Controller for DescribedKind {
         vec![FairnessGroup { name: key.namespace.clone(), share: NAMESPACE_SHARE }]
     }
 
+    fn begin(&self, _term: LeaderEpoch) {
+        self.refused.clear();
+    }
+
     fn keys(&self) -> Vec<(NamespacedName, Duration)> {
         let Resource { group, kind, .. } = self.resource;
         self.store.objects_of(group, kind).into_iter().map(|key| (key, Duration::ZERO)).collect()
     }
 
     async fn reconcile(&self, key: &NamespacedName, epoch: LeaderEpoch) -> Action {
-        match self.steps(&self.key_of(key), epoch).await {
-            Err(Interrupted::NotLeading | Interrupted::Gone) => Action::AwaitChange,
+        match self.passes(key, epoch).await {
+            Err(Interrupted::NotLeading) => Action::AwaitChange,
+            Err(Interrupted::Gone) => {
+                self.refused.forget(key);
+                self.reported().remove(key);
+                Action::AwaitChange
+            }
             Ok(after) => {
                 self.reported().remove(key);
                 after.map_or(Action::AwaitChange, Action::Requeue)
             }
             Err(Interrupted::TooMuch(what)) => {
-                warn!(object = %key, what, "a reconcile wants more than it may; trying again later");
+                warn!(object = %key, what, "reconcile exceeded a limit; retrying");
+                let message = format!(
+                    "its reconcile needs {what}: delete what has the labels of its children and is none of them"
+                );
+                self.report(key, "LimitExceeded", message).await;
                 Action::Retry
             }
             Err(Interrupted::Failed(failure)) => {
-                self.report(key, failure).await;
+                self.report_failure(key, &failure).await;
                 Action::Retry
             }
         }
@@ -132,72 +159,145 @@ impl DescribedKind {
         ObjectKey { gvk: self.resource.gvk(), namespace, name: key.name.clone() }
     }
 
-    fn reported(&self) -> MutexGuard<'_, HashSet<NamespacedName>> {
-        // Changes of the set do not panic half-way.
+    fn sources(&self) -> Sources<'_> {
+        Sources { executor: &self.executor, store: &self.store, observer: &self.observer }
+    }
+
+    fn reported(&self) -> MutexGuard<'_, HashMap<NamespacedName, String>> {
+        // Changes of the map do not panic half-way.
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reports a failed request: in the log, and once on the object where a right is missing.
-    async fn report(&self, key: &NamespacedName, failure: ApiFailure) {
-        let ApiFailure { code, message, .. } = failure;
-        if !(400..500).contains(&code) {
-            debug!(object = %key, code, message, "a reconcile failed; trying again later");
+    /// Reports a failed request: in the log, and on the object where people can do something about it.
+    async fn report_failure(&self, key: &NamespacedName, failure: &ApiFailure) {
+        let rejection = Rejection::of(failure);
+        let (code, message) = (failure.code, &rejection.message);
+        warn!(object = %key, code, message, "reconcile failed; retrying");
+        // Where the API server does not answer, it takes no Event either.
+        if failure.code == 0 {
             return;
         }
-        warn!(object = %key, code, message, "a reconcile was refused; trying again later");
-        if code != 403 || !self.reported().insert(key.clone()) {
+        let reason = rejection.kind.reason();
+        let message = match reason {
+            MISSING_RIGHT => {
+                format!("{message}; grant it: interlock render rbac, with the flags of this installation")
+            }
+            _ => message.clone(),
+        };
+        self.report(key, reason, message).await;
+    }
+
+    /// Publishes an Event on the object, once for each text.
+    async fn report(&self, key: &NamespacedName, reason: &str, message: String) {
+        let before = self.reported().insert(key.clone(), message.clone());
+        if before.is_some_and(|before| before == message) {
             return;
         }
         let key = self.key_of(key);
-        let Ok(Some(object)) = self.executor.get(&key).await else { return };
+        let Ok((Lookup::Found(object), _)) = self.sources().look_up(&key).await else { return };
         let uid = meta_str(&object, "uid").unwrap_or_default().to_owned();
-        let reason = meta::condition::MISSING_RIGHT.to_owned();
-        let message =
-            format!("{message}; grant it: interlock render rbac, with the flags of this installation");
-        let note = Note { severity: Severity::Warning, reason, message };
+        let note = Note { severity: Severity::Warning, reason: reason.to_owned(), message };
         self.executor.run(vec![vec![Effect::Event { key, uid, note }]]).await;
     }
 
-    /// Steps until the reconciler waits; returns after which time it wants to see the object again.
-    async fn steps(&self, key: &ObjectKey, epoch: LeaderEpoch) -> Result<Option<Duration>, Interrupted> {
-        let mut object = self.read(key).await?;
-        let (mut reads, mut conflicts) = (ReconcileReads::default(), 0);
-        for _ in 0..STEPS {
-            match (self.reconciler.reconcile)(&reads.input(&object, Timestamp::now())) {
-                ReconcileStep::Await(after) => return Ok(after),
-                ReconcileStep::Read(keys) => reads.read(&self.executor, keys).await?,
-                ReconcileStep::ReadIfAllowed(keys) => reads.read_if_allowed(&self.executor, keys).await?,
-                ReconcileStep::List(lists) => reads.list(&self.executor, lists).await?,
-                ReconcileStep::Ask(requests) => {
-                    let tls = self.signer.client(&requests).await;
-                    reads.ask(requests, tls).await?;
+    /// Passes until the reconciler waits; returns after which time it wants to see the object again.
+    async fn passes(
+        &self,
+        owner: &NamespacedName,
+        epoch: LeaderEpoch,
+    ) -> Result<Option<Duration>, Interrupted> {
+        let key = self.key_of(owner);
+        let mut object = self.look_up(&key).await?;
+        let (mut gathered, mut conflicts) = (Gathered::default(), 0);
+        for _ in 0..PASSES {
+            gathered.facts.refused = self.refused.of(owner);
+            let step = (self.reconciler.reconcile)(&View::new(&object, &gathered.facts, Timestamp::now()));
+            let effects = match step {
+                Err(needs) => {
+                    self.gather(&mut gathered, needs, epoch).await?;
+                    continue;
                 }
-                ReconcileStep::Certify(request) => {
-                    self.prove(epoch)?;
-                    reads.certificate = Some(self.signer.certify(&request).await?);
-                }
-                ReconcileStep::Write(effects) => {
-                    if let Some(conflict) = self.write(effects, epoch).await? {
-                        conflicts += 1;
-                        if conflicts == CONFLICTS {
-                            return Err(conflict.into());
-                        }
+                Ok(ReconcileStep::Await(after)) => return Ok(self.sooner(&gathered, after)),
+                Ok(ReconcileStep::Write(effects)) => effects,
+            };
+            let results = self.write(owner, effects, epoch, &mut gathered).await?;
+            if let Some((at, effect, failure)) = results.conflict {
+                debug!(object = %at, message = failure.message, "a write was decided on an older version");
+                conflicts += 1;
+                if conflicts >= CONFLICTS {
+                    if at == key {
+                        return Err(failure.into());
                     }
-                    // What was read may have changed with it.
-                    reads = reads.after_write();
-                    object = self.read(key).await?;
+                    // The others are written all the same.
+                    self.refused.refuse(owner, &at, effect, failure, Timestamp::now());
                 }
+                gathered.doubt(&at);
+                if at == key {
+                    self.sources().read(&key).await?;
+                }
+            } else if results.tried == 0 {
+                // The same decision would follow until the writes are tried again.
+                return self.default_report(owner, &gathered).await;
             }
+            gathered.refresh(Timestamp::now());
+            object = self.look_up(&key).await?;
         }
-        Err(Interrupted::TooMuch("more than 36 steps"))
+        Err(Interrupted::TooMuch("more passes than a reconcile has"))
     }
 
-    async fn read(&self, key: &ObjectKey) -> Result<Arc<Value>, Interrupted> {
-        let object = self.executor.get(key).await?.ok_or(Interrupted::Gone)?;
+    /// The sooner of a time and that of the next try of a refused write.
+    fn sooner(&self, gathered: &Gathered, after: Option<Duration>) -> Option<Duration> {
+        let retries = gathered.facts.refused.values().map(|refused| refused.retry);
+        let left = retries
+            .min()
+            .map(|retry| Duration::try_from(retry.duration_since(Timestamp::now())).unwrap_or_default());
+        [after, left].into_iter().flatten().min()
+    }
+
+    /// What a kind does about refused writes whose reconciler does nothing: an Event says so.
+    async fn default_report(
+        &self,
+        owner: &NamespacedName,
+        gathered: &Gathered,
+    ) -> Result<Option<Duration>, Interrupted> {
+        if let Some((key, refused)) = gathered.facts.refused.iter().next() {
+            let rejection = Rejection::of(&refused.failure);
+            let message = format!("{} {}: {}", key.gvk.kind, key.name, rejection.message);
+            self.report(owner, rejection.kind.reason(), message).await;
+        }
+        Ok(self.sooner(gathered, None))
+    }
+
+    /// The object that is reconciled.
+    async fn look_up(&self, key: &ObjectKey) -> Result<Arc<Value>, Interrupted> {
+        let (Lookup::Found(object), _) = self.sources().look_up(key).await? else {
+            return Err(Interrupted::Gone);
+        };
         match meta_str(&object, "deletionTimestamp") {
             None => Ok(object),
             Some(_) => Err(Interrupted::Gone),
         }
+    }
+
+    /// Gets what a pass lacks.
+    async fn gather(
+        &self,
+        gathered: &mut Gathered,
+        needs: Needs,
+        epoch: LeaderEpoch,
+    ) -> Result<(), Interrupted> {
+        gathered.objects(self.sources(), &needs).await?;
+        gathered.lists(self.sources(), needs.lists).await?;
+        if needs.again {
+            gathered.forget_answers();
+        }
+        let tls = self.signer.client(&needs.answers).await;
+        gathered.ask(needs.answers, tls, Timestamp::now()).await?;
+        if let Some(request) = needs.certificate {
+            self.prove(epoch)?;
+            gathered.facts.certificate = Some(self.signer.certify(&request).await?);
+        }
+        Ok(())
     }
 
     /// Work that was begun in one leader epoch never writes in another.
@@ -208,30 +308,70 @@ impl DescribedKind {
         }
     }
 
-    /// Writes one effect after the other, while this process leads. A write that was decided on an older
-    /// version ends the list, as everything is read again then; returns that conflict.
+    /// Writes one effect after the other, while this process leads. A write that was decided on an older version ends the
+    /// list. One that the API server refuses ends it only where it is of the reconciled object itself.
     async fn write(
         &self,
+        owner: &NamespacedName,
         effects: Vec<Effect>,
         epoch: LeaderEpoch,
-    ) -> Result<Option<ApiFailure>, Interrupted> {
+        gathered: &mut Gathered,
+    ) -> Result<WriteResults, Interrupted> {
+        let (own, mut results, mut succeeded) = (self.key_of(owner), WriteResults::default(), true);
         for effect in effects {
-            if let Effect::Healed { kind, cause } = &effect {
-                self.metrics.healed(kind, *cause);
+            match &effect {
+                Effect::Healed { kind, cause } => {
+                    if succeeded {
+                        self.metrics.healed(kind, *cause);
+                    }
+                    continue;
+                }
+                Effect::Event { .. } if !succeeded => continue,
+                _ => {}
+            }
+            let Some(key) = effect.key() else { continue };
+            let is_event = matches!(effect, Effect::Event { .. });
+            let due = |refused: &&RefusedWrite| {
+                refused.retry > Timestamp::now() && refused.effect.is_same_write(&effect)
+            };
+            if !is_event && gathered.facts.refused.get(&key).filter(due).is_some() {
+                succeeded = false;
                 continue;
             }
             self.prove(epoch)?;
-            for (key, answer) in self.executor.run(vec![vec![effect]]).await {
-                match answer {
-                    Ok(_) => {}
-                    Err(failure) if failure.code == 409 => {
-                        debug!(object = %key, message = failure.message, "a write was decided on an older version");
-                        return Ok(Some(failure));
+            results.tried += 1;
+            let answer = self.executor.run(vec![vec![effect.clone()]]).await.pop();
+            match answer.map(|(_, answer)| answer) {
+                None | Some(Ok(Written::Published)) => {}
+                Some(Ok(Written::Now(object, _))) => {
+                    self.sources().saw(&object);
+                    gathered.wrote(&key, Some(&object));
+                    self.refused.succeeded(owner, &key);
+                    succeeded = true;
+                }
+                Some(Ok(Written::Gone)) => {
+                    if let Effect::Delete { uid, .. } = &effect {
+                        self.sources().saw_gone(&key, uid);
                     }
-                    Err(failure) => return Err(failure.into()),
+                    gathered.wrote(&key, None);
+                    self.refused.succeeded(owner, &key);
+                    succeeded = true;
+                }
+                Some(Err(failure)) if failure.code == 409 || failure.code == 404 && !failure.is_of_kind() => {
+                    if failure.code == 404 && key == own {
+                        return Err(Interrupted::Gone);
+                    }
+                    results.conflict = Some((key, effect, failure));
+                    return Ok(results);
+                }
+                Some(Err(failure)) if key == own || failure.code == 0 => return Err(failure.into()),
+                Some(Err(failure)) => {
+                    warn!(object = %key, code = failure.code, message = Rejection::of(&failure).message, "write refused; retrying");
+                    self.refused.refuse(owner, &key, effect, failure, Timestamp::now());
+                    succeeded = false;
                 }
             }
         }
-        Ok(None)
+        Ok(results)
     }
 }

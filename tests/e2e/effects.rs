@@ -18,7 +18,7 @@ use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::api::resource::Resource;
 use interlock_core::effect::{ApiFailure, Effect, Propagation};
 use interlock_core::kinds::capabilities::DATA_PLANES;
-use interlock_core::reconcile::{ObjectList, PodRequest, ReconcileInput, ReconcileStep, Reconciler};
+use interlock_core::reconcile::{Needs, ObjectList, PodRequest, ReconcileStep, Reconciler, View};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -240,13 +240,13 @@ fn a_list_has_the_labelled_objects_with_their_kind() {
 static WRITES: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the Service of a ConfigMap where it lists none, once the pod of the ConfigMap has been asked.
-fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
-    let Some(parent) = ObjectKey::of(input.object) else { return ReconcileStep::Await(None) };
+fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
+    let Some(parent) = ObjectKey::of(view.object()) else { return Ok(ReconcileStep::Await(None)) };
     let namespace = parent.namespace.unwrap_or_default();
     let labels = BTreeMap::from([("parent".to_owned(), parent.name.clone())]);
     let list =
         ObjectList { gvk: Gvk::new("v1", "Service"), namespace: namespace.clone(), labels: labels.clone() };
-    let Some(services) = input.listed.get(&list) else { return ReconcileStep::List(vec![list]) };
+    let services = view.list(&list)?;
     let pod = PodRequest {
         address: "127.0.0.1".to_owned(),
         port: 1,
@@ -254,10 +254,10 @@ fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
         path: "/status/ready",
         all_pages: false,
     };
-    let Some(answer) = input.answered.get(&pod) else { return ReconcileStep::Ask(vec![pod]) };
+    let answer = view.ask(&pod)?;
     // No pod has the address, and the answer says so.
     if answer.is_ok() || !services.is_empty() {
-        return ReconcileStep::Await(Some(Duration::from_secs(services.len() as u64)));
+        return Ok(ReconcileStep::Await(Some(Duration::from_secs(services.len() as u64))));
     }
     let object = json!({
         "apiVersion": "v1", "kind": "Service",
@@ -265,7 +265,7 @@ fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
         "spec": {"ports": [{"port": 80}]},
     });
     WRITES.fetch_add(1, Ordering::SeqCst);
-    ReconcileStep::Write(vec![Effect::Apply { object, force: true }])
+    Ok(ReconcileStep::Write(vec![Effect::Apply { object, force: true }]))
 }
 
 #[test]

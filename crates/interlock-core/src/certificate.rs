@@ -28,6 +28,8 @@ pub struct CertificateRequest {
     /// Whether a Secret of that name that this process did not write is used as it is, also where it belongs to the
     /// same owner: another operator made it.
     pub keeps_found: bool,
+    /// Whether pods wait that mount it: it may be why they do not start.
+    pub is_awaited: bool,
 }
 
 /// What became of a request.
@@ -159,6 +161,7 @@ mod tests {
             common_name: "edge".to_owned(),
             names: vec!["a".to_owned()],
             keeps_found: false,
+            is_awaited: false,
         }
     }
 

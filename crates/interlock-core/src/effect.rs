@@ -112,6 +112,28 @@ impl Effect {
         }
     }
 
+    /// Whether another effect writes the same, whatever versions the two were decided on.
+    pub fn is_same_write(&self, other: &Self) -> bool {
+        self.unversioned() == other.unversioned()
+    }
+
+    fn unversioned(&self) -> Self {
+        let mut effect = self.clone();
+        match &mut effect {
+            Self::Create { object } | Self::Apply { object, .. } => {
+                if let Some(metadata) = object["metadata"].as_object_mut() {
+                    metadata.remove("resourceVersion");
+                    metadata.remove("uid");
+                }
+            }
+            Self::Patch { resource_version, .. }
+            | Self::Delete { resource_version, .. }
+            | Self::Status { resource_version, .. } => resource_version.clear(),
+            Self::Event { .. } | Self::Healed { .. } => {}
+        }
+        effect
+    }
+
     /// The object that is written, or that an Event is about; `None` for what is only counted.
     pub fn key(&self) -> Option<ObjectKey> {
         match self {

@@ -1,5 +1,5 @@
-//! A reconciler as a pure function of what was read: it names what it must see, then the effects that it
-//! wants, until it waits.
+//! A reconciler as a pure function of a [`View`]: it returns the effects that it wants, or waits. What the view lacks
+//! ends the pass with [`Needs`]; the runtime gets that and calls the reconciler again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::api::capability::Capability;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::certificate::{CertificateAnswer, CertificateRequest};
-use crate::effect::Effect;
+use crate::effect::{ApiFailure, Effect};
 
 /// The reconciler of a kind.
 #[derive(Debug)]
@@ -20,50 +20,217 @@ pub struct Reconciler {
     pub name: &'static str,
     /// The capability that switches it on and off. It needs the kind, whatever else the kind is watched for.
     pub capability: &'static Capability,
-    /// Decides the next step. It is called again with what it asked to see, and after its effects.
-    pub reconcile: fn(&ReconcileInput<'_>) -> ReconcileStep,
-}
-
-/// What a reconciler decides on.
-#[derive(Debug)]
-pub struct ReconcileInput<'a> {
-    /// The object, as just read.
-    pub object: &'a Value,
-    /// The other objects that it asked to see in this reconcile; `None` for one that does not exist.
-    pub found: &'a BTreeMap<ObjectKey, Option<Arc<Value>>>,
-    /// Those that it asked to see if that is allowed, and may not.
-    pub withheld: &'a BTreeSet<ObjectKey>,
-    /// The objects of the lists that it asked for.
-    pub listed: &'a BTreeMap<ObjectList, Vec<Arc<Value>>>,
-    /// What the pods answered that it asked.
-    pub answered: &'a BTreeMap<PodRequest, PodAnswer>,
-    /// What became of the certificate that it asked for in this reconcile.
-    pub certificate: Option<&'a CertificateAnswer>,
-    /// The time.
-    pub now: Timestamp,
+    /// Decides the next step. It is called again with what it lacked, and after its effects.
+    pub reconcile: fn(&View<'_>) -> Result<ReconcileStep, Needs>,
 }
 
 /// What a reconciler wants.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReconcileStep {
-    /// To see these objects.
-    Read(Vec<ObjectKey>),
-    /// To see these objects, as far as this process may.
-    ReadIfAllowed(Vec<ObjectKey>),
-    /// To see these lists.
-    List(Vec<ObjectList>),
-    /// To have these pods asked.
-    Ask(Vec<PodRequest>),
-    /// To have this certificate in its Secret; one in a reconcile.
-    Certify(Box<CertificateRequest>),
-    /// To have these effects, one after the other.
+    /// These effects, one after the other. An Event, or what is only counted, is carried out only where the write
+    /// before it succeeded. What the API server refuses of a child ends nothing: [`View::refused`] tells of it.
     Write(Vec<Effect>),
     /// Nothing until an event of the object, or until this time has passed.
     Await(Option<Duration>),
 }
 
-/// The objects of a kind in one namespace that have these labels; none where the kind is not defined. Between two
-/// writes a reconciler sees at most 16 lists, each of at most 500 objects and 16 MiB.
+/// An object as it was looked up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lookup {
+    /// It exists.
+    Found(Arc<Value>),
+    /// It does not exist.
+    Absent,
+    /// The API server does not let this process read it.
+    Forbidden,
+}
+
+/// What the runtime has for a reconcile.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Objects.
+    pub objects: BTreeMap<ObjectKey, Lookup>,
+    /// Lists.
+    pub lists: BTreeMap<ObjectList, Vec<Arc<Value>>>,
+    /// Answers of pods.
+    pub answers: BTreeMap<PodRequest, PodAnswer>,
+    /// The certificate of the object.
+    pub certificate: Option<CertificateAnswer>,
+    /// Writes that the API server refused.
+    pub refused: BTreeMap<ObjectKey, RefusedWrite>,
+    /// When the first of the pods was asked.
+    pub asked: Option<Timestamp>,
+}
+
+/// A write that the API server refused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RefusedWrite {
+    /// What was refused.
+    pub effect: Effect,
+    /// The answer.
+    pub failure: ApiFailure,
+    /// When the same write was refused first.
+    pub since: Timestamp,
+    /// When the same write is tried again.
+    pub retry: Timestamp,
+}
+
+/// What a pass lacks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// Objects.
+    pub objects: BTreeSet<ObjectKey>,
+    /// Objects that this process may not be allowed to read.
+    pub if_allowed: BTreeSet<ObjectKey>,
+    /// Lists.
+    pub lists: BTreeSet<ObjectList>,
+    /// Answers of pods.
+    pub answers: BTreeSet<PodRequest>,
+    /// A certificate in its Secret; one in a reconcile.
+    pub certificate: Option<Box<CertificateRequest>>,
+    /// The pods that were asked before have to be asked again: their answers are too old.
+    pub again: bool,
+}
+
+impl Needs {
+    /// One object.
+    pub fn object(key: ObjectKey) -> Self {
+        Self { objects: [key].into(), ..Self::default() }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.objects.extend(other.objects);
+        self.if_allowed.extend(other.if_allowed);
+        self.lists.extend(other.lists);
+        self.answers.extend(other.answers);
+        self.certificate = self.certificate.take().or(other.certificate);
+        self.again |= other.again;
+    }
+}
+
+/// Both values, or all that either lacks.
+pub fn both<A, B>(one: Result<A, Needs>, other: Result<B, Needs>) -> Result<(A, B), Needs> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(mut needs), Err(others)) => {
+            needs.add(others);
+            Err(needs)
+        }
+        (Err(needs), Ok(_)) | (Ok(_), Err(needs)) => Err(needs),
+    }
+}
+
+/// How old the answers of pods may be that a promotion is decided on, in seconds.
+pub const FRESH_ANSWERS: i64 = 5;
+
+/// What a reconciler decides on: the object, and whatever else it looks up.
+///
+/// A view is never older than the writes of this process, and never proof: other processes may have written since. What
+/// must not be lost is a conditional write.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    object: &'a Value,
+    facts: &'a Facts,
+    now: Timestamp,
+}
+
+impl<'a> View<'a> {
+    /// A view of an object.
+    pub fn new(object: &'a Value, facts: &'a Facts, now: Timestamp) -> Self {
+        Self { object, facts, now }
+    }
+
+    /// The object that is reconciled.
+    pub fn object(&self) -> &'a Value {
+        self.object
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// An object; `None` where there is none.
+    pub fn get(&self, key: &ObjectKey) -> Result<Option<&'a Arc<Value>>, Needs> {
+        match self.facts.objects.get(key) {
+            Some(Lookup::Found(object)) => Ok(Some(object)),
+            Some(Lookup::Absent | Lookup::Forbidden) => Ok(None),
+            None => Err(Needs::object(key.clone())),
+        }
+    }
+
+    /// Makes sure that these objects can be looked up, all at once.
+    pub fn have(&self, keys: impl IntoIterator<Item = ObjectKey>) -> Result<(), Needs> {
+        let objects: BTreeSet<_> =
+            keys.into_iter().filter(|key| !self.facts.objects.contains_key(key)).collect();
+        if objects.is_empty() { Ok(()) } else { Err(Needs { objects, ..Needs::default() }) }
+    }
+
+    /// The same for objects that this process may not be allowed to read.
+    pub fn have_if_allowed(&self, keys: impl IntoIterator<Item = ObjectKey>) -> Result<(), Needs> {
+        self.have(keys).map_err(|needs| Needs { if_allowed: needs.objects, ..Needs::default() })
+    }
+
+    /// An object as far as it was looked up.
+    pub fn known(&self, key: &ObjectKey) -> Option<&'a Lookup> {
+        self.facts.objects.get(key)
+    }
+
+    /// The objects of a kind in one namespace with these labels; none where the kind is not defined.
+    pub fn list(&self, list: &ObjectList) -> Result<&'a [Arc<Value>], Needs> {
+        let lacks = || Needs { lists: [list.clone()].into(), ..Needs::default() };
+        self.facts.lists.get(list).map(Vec::as_slice).ok_or_else(lacks)
+    }
+
+    /// What a pod answers. One that does not answer is an answer.
+    pub fn ask(&self, request: &PodRequest) -> Result<&'a PodAnswer, Needs> {
+        let lacks = || Needs { answers: [request.clone()].into(), ..Needs::default() };
+        self.facts.answers.get(request).ok_or_else(lacks)
+    }
+
+    /// Makes sure that these pods have been asked, all at once.
+    pub fn ask_all(&self, requests: impl IntoIterator<Item = PodRequest>) -> Result<(), Needs> {
+        let answers: BTreeSet<_> =
+            requests.into_iter().filter(|request| !self.facts.answers.contains_key(request)).collect();
+        if answers.is_empty() { Ok(()) } else { Err(Needs { answers, ..Needs::default() }) }
+    }
+
+    /// The answers of the pods that were asked.
+    pub fn answers(&self) -> &'a BTreeMap<PodRequest, PodAnswer> {
+        &self.facts.answers
+    }
+
+    /// Makes sure that the pods were asked less than [`FRESH_ANSWERS`] seconds ago.
+    pub fn fresh_answers(&self) -> Result<(), Needs> {
+        let is_old = |asked: Timestamp| self.now.duration_since(asked).as_secs() >= FRESH_ANSWERS;
+        match self.facts.asked.is_some_and(is_old) {
+            true => Err(Needs { again: true, ..Needs::default() }),
+            false => Ok(()),
+        }
+    }
+
+    /// What became of a certificate; it is in its Secret, or why it is not.
+    pub fn certificate(
+        &self,
+        request: impl FnOnce() -> CertificateRequest,
+    ) -> Result<&'a CertificateAnswer, Needs> {
+        let lacks = || Needs { certificate: Some(Box::new(request())), ..Needs::default() };
+        self.facts.certificate.as_ref().ok_or_else(lacks)
+    }
+
+    /// The last write of an object that the API server refused, and which no other write of it has followed.
+    pub fn refused(&self, key: &ObjectKey) -> Option<&'a RefusedWrite> {
+        self.facts.refused.get(key)
+    }
+
+    /// All of them.
+    pub fn all_refused(&self) -> impl Iterator<Item = (&'a ObjectKey, &'a RefusedWrite)> {
+        self.facts.refused.iter()
+    }
+}
+
+/// The objects of a kind in one namespace that have these labels. A view has at most 16 lists, each of at most 500
+/// objects and 16 MiB.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectList {
     /// The kind.
@@ -74,9 +241,9 @@ pub struct ObjectList {
     pub labels: BTreeMap<String, String>,
 }
 
-/// A GET to a pod at its own address: it follows no redirect, and ends after 2 s or 1 MiB. Between two writes a
-/// reconciler has the answers of at most 512, of which eight are sent at once, with 32 MiB together; those of one step that
-/// take longer than 30 s are not awaited.
+/// A GET to a pod at its own address: it follows no redirect, and ends after 2 s or 1 MiB. A view has the answers of at
+/// most 512, of which 64 are sent at once, with 32 MiB together; those of one step that take longer than 30 s are not
+/// awaited.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRequest {
     /// IP address of the pod; never that of its node. A loopback or link-local one is not dialled.

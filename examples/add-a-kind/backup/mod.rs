@@ -19,7 +19,7 @@ use interlock_core::kinds::INSTANCE;
 use interlock_core::kinds::descriptor::{
     Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
 };
-use interlock_core::reconcile::{ReconcileInput, ReconcileStep, Reconciler};
+use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use interlock_core::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
     Side, When,
@@ -131,17 +131,17 @@ fn decide(request: &Request<'_>, _: &RuleContext<'_>) -> Decision {
 }
 
 /// Reports whether the Instance of a Backup exists.
-fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
-    let object = input.object;
-    let Some(key) = ObjectKey::of(object) else { return ReconcileStep::Await(None) };
+fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
+    let object = view.object();
+    let Some(key) = ObjectKey::of(object) else { return Ok(ReconcileStep::Await(None)) };
     let name = object["spec"]["instance"].as_str().unwrap_or_default().to_owned();
     let gvk = Gvk::new(KUDO_API_VERSION, "Instance");
     let instance = ObjectKey { gvk, namespace: key.namespace.clone(), name };
-    let Some(found) = input.found.get(&instance) else { return ReconcileStep::Read(vec![instance]) };
-    let phase = if found.is_some() { "Ready" } else { "InstanceMissing" };
+    let phase = if view.get(&instance)?.is_some() { "Ready" } else { "InstanceMissing" };
     if object["status"]["phase"] == phase {
-        return ReconcileStep::Await(None);
+        return Ok(ReconcileStep::Await(None));
     }
     let resource_version = meta_str(object, "resourceVersion").unwrap_or_default().to_owned();
-    ReconcileStep::Write(vec![Effect::Status { key, resource_version, status: json!({"phase": phase}) }])
+    let status = json!({"phase": phase});
+    Ok(ReconcileStep::Write(vec![Effect::Status { key, resource_version, status }]))
 }

@@ -154,6 +154,7 @@ mod tests {
             common_name: "*.admin.kong.svc".to_owned(),
             names,
             keeps_found: false,
+            is_awaited: false,
         }
     }
 

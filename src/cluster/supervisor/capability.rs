@@ -35,6 +35,8 @@ pub struct CapabilityKind {
     pub labelled: Option<&'static Labelled>,
     /// The fields of `status` that its controller writes: its definition must have them.
     pub status_fields: &'static [&'static str],
+    /// Whether `metadata.managedFields` is read.
+    pub managed_fields: bool,
 }
 
 impl Deref for CapabilityKind {

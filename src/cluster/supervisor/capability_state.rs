@@ -106,7 +106,7 @@ pub(super) fn watch_request(kind: &CapabilityKind) -> WatchRequest {
     WatchRequest {
         versions: kind.versions.iter().map(|version| (*version).to_owned()).collect(),
         names: Some(ResourceNames { plural: kind.plural, namespaced: kind.namespaced }),
-        scope: WatchScope { all: true, whole: true },
+        scope: WatchScope { all: true, whole: true, managed_fields: kind.managed_fields },
     }
 }
 

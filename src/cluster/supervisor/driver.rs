@@ -192,7 +192,8 @@ impl Supervisor {
         }
         for (requested, versions) in wanted {
             let whole = self.built_in(&requested, &versions).is_some();
-            let request = WatchRequest { versions, names: None, scope: WatchScope { all: false, whole } };
+            let request =
+                WatchRequest { versions, names: None, scope: WatchScope { whole, ..WatchScope::default() } };
             self.watched_kind(requested, now).request(requester.clone(), request);
         }
     }

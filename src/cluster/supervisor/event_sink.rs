@@ -13,8 +13,8 @@ use super::kind::KindReport;
 use super::state::{ApiVerb, Epoch};
 use super::watch_request::WatchScope;
 use crate::cluster::list::ListedResource;
-use crate::cluster::strip_managed_fields::Stripped;
-use crate::cluster::watch::{self, KindEvent, WatchChange, WatchEnd};
+use crate::cluster::strip_managed_fields::{Stripped, Whole};
+use crate::cluster::watch::{self, KindEvent, WatchChange, WatchEnd, Watchable};
 use crate::telemetry::panics::caught;
 
 /// Receives watched objects.
@@ -94,7 +94,7 @@ impl EpochFeed {
 
     /// Delivers an event of the current epoch; drops others. Holds the lock during delivery, so that no
     /// event of an epoch follows its end.
-    fn take(&self, epoch: Epoch, event: KindEvent<Stripped>, source: &WatchSource, sink: &dyn Sink) {
+    fn take(&self, epoch: Epoch, event: KindEvent<impl Into<Value>>, source: &WatchSource, sink: &dyn Sink) {
         let inner = self.inner();
         let Inner { epoch: current, kind: Some(kind) } = &*inner else { return };
         if *current != epoch {
@@ -124,7 +124,8 @@ impl WatchSource {
 
     /// The object with its apiVersion and kind, which list items of built-in kinds and
     /// PartialObjectMetadata lack.
-    fn with_type_meta(&self, Stripped(mut object): Stripped) -> Arc<Value> {
+    fn with_type_meta(&self, object: impl Into<Value>) -> Arc<Value> {
+        let mut object: Value = object.into();
         if let Some(object) = object.as_object_mut() {
             object.insert("apiVersion".to_owned(), self.resource.api_version.clone().into());
             object.insert("kind".to_owned(), self.resource.kind.clone().into());
@@ -143,16 +144,11 @@ pub fn open(
     report: impl Fn(KindReport) + Send + Sync + 'static,
 ) -> RunningWatch {
     let task = async move {
-        let followed =
-            watch::follow(client, source.listed_resource(), |event: KindEvent<Stripped>| match event {
-                KindEvent::Opened => report(KindReport::Opened),
-                KindEvent::Trouble(why) => {
-                    warn!(kind = %source.resource.kind, why, "a kind cannot be watched; retrying");
-                    report(KindReport::Trouble(why));
-                }
-                with_type_meta => feed.take(epoch, with_type_meta, &source, sink.as_ref()),
-            });
-        report(match caught(followed).await {
+        let ended = match source.scope.managed_fields {
+            true => caught(follow::<Whole>(client, &source, &feed, epoch, sink.as_ref(), &report)).await,
+            false => caught(follow::<Stripped>(client, &source, &feed, epoch, sink.as_ref(), &report)).await,
+        };
+        report(match ended {
             Ok(WatchEnd::ListRefused) => KindReport::Refused(ApiVerb::List),
             Ok(WatchEnd::WatchRefused) => KindReport::Refused(ApiVerb::Watch),
             Ok(WatchEnd::NotFound) => KindReport::NotFound,
@@ -163,6 +159,25 @@ pub fn open(
         });
     };
     RunningWatch(tokio::spawn(task).abort_handle())
+}
+
+async fn follow<K: Watchable + Into<Value>>(
+    client: Client,
+    source: &WatchSource,
+    feed: &EpochFeed,
+    epoch: Epoch,
+    sink: &dyn Sink,
+    report: &(impl Fn(KindReport) + Send + Sync),
+) -> WatchEnd {
+    let emit = |event: KindEvent<K>| match event {
+        KindEvent::Opened => report(KindReport::Opened),
+        KindEvent::Trouble(why) => {
+            warn!(kind = %source.resource.kind, why, "a kind cannot be watched; retrying");
+            report(KindReport::Trouble(why));
+        }
+        with_type_meta => feed.take(epoch, with_type_meta, source, sink),
+    };
+    watch::follow(client, source.listed_resource(), emit).await
 }
 
 /// A watch that is stopped when this is dropped.

@@ -55,11 +55,17 @@ pub struct WatchScope {
     pub all: bool,
     /// Whole objects, not only their metadata.
     pub whole: bool,
+    /// Also `metadata.managedFields` of whole objects.
+    pub managed_fields: bool,
 }
 
 impl WatchScope {
     pub(super) fn union(self, other: Self) -> Self {
-        Self { all: self.all || other.all, whole: self.whole || other.whole }
+        Self {
+            all: self.all || other.all,
+            whole: self.whole || other.whole,
+            managed_fields: self.managed_fields || other.managed_fields,
+        }
     }
 
     pub(super) fn covers(self, other: Self) -> bool {

@@ -4,6 +4,7 @@ mod affected;
 pub mod graph_page;
 mod instances;
 pub mod interlocks;
+mod kept_objects;
 mod lister;
 mod object_bytes;
 mod packages;

@@ -13,11 +13,13 @@ use interlock_core::kinds::instance::change::baseline::Baseline;
 use interlock_core::kinds::instance::summary::Totals;
 use interlock_core::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, INSTANCE, fact, link};
 use interlock_core::package::Package;
+use interlock_core::reconcile::ObjectList;
 use interlock_core::topology::schema::Side;
 use serde_json::Value;
 
 use super::affected::gateways;
 use super::instances::KeptInstance;
+use super::kept_objects;
 use super::object_bytes::{Child, ObjectBody};
 use super::row::{is, name};
 use super::store::Store;
@@ -158,6 +160,28 @@ impl Store {
     /// Whether an Instance needs reconciling, or is marked dirty.
     pub fn needs_reconcile(&self, key: &NamespacedName) -> bool {
         !matches!(self.instance(key), KeptInstance::AtRest { well: true })
+    }
+
+    /// An object that reconcilers read; `None` where the kind is not kept, or not listed yet.
+    pub fn kept_object(&self, key: &ObjectKey) -> Option<Child> {
+        let tables = self.read();
+        let found = tables.kept_objects.get(&tables.graph, key)?;
+        drop(tables);
+        // Decodes without the lock, as others wait for it.
+        Some(found.open())
+    }
+
+    /// A list that reconcilers read; `None` where it has to be read by request.
+    pub fn kept_list(&self, list: &ObjectList) -> Option<Vec<Arc<Value>>> {
+        let tables = self.read();
+        let found = tables.kept_objects.list(&tables.graph, list)?;
+        drop(tables);
+        kept_objects::open(&found)
+    }
+
+    /// How many objects that reconcilers read exceed the budget of their namespace, and the bytes of all others.
+    pub fn kept_totals(&self) -> (usize, usize) {
+        self.read().kept_objects.totals()
     }
 
     /// An object of a package, as last seen.

@@ -14,6 +14,10 @@ pub(super) const BODIES: usize = 32 << 20;
 /// Bytes of the unsettled Instances of one namespace, in memory. Each step reads the others.
 pub(super) const INSTANCES: usize = 32 << 20;
 
+/// Bytes of the objects of one namespace that reconcilers read, as text: a hundred DataPlanes with their children and
+/// pods take 4 MiB.
+pub(super) const KEPT: usize = 16 << 20;
+
 /// Values by key, each charged to a namespace.
 #[derive(Debug)]
 pub(super) struct Shares<K, V> {
@@ -68,6 +72,16 @@ impl<K: Eq + Hash, V> Shares<K, V> {
     /// Bytes that are charged to a namespace.
     pub(super) fn used(&self, namespace: &str) -> usize {
         self.used.get(namespace).copied().unwrap_or_default()
+    }
+
+    /// Number of values.
+    pub(super) fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Bytes of all values.
+    pub(super) fn bytes(&self) -> usize {
+        self.used.values().sum()
     }
 
     /// All keys.

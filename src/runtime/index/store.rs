@@ -6,10 +6,11 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use interlock_core::api::interlock::{Accounts, Adoptions, DependenciesHashes, Rules};
 use interlock_core::api::meta;
-use interlock_core::api::object::{Gvk, NamespacedName};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::kinds::data_plane::flavor::deferred::DeferredChecks;
+use interlock_core::kinds::descriptor::Kept;
 use interlock_core::kinds::{INSTANCE, Kinds};
-use interlock_core::topology::Epoch;
+use interlock_core::topology::{Epoch, KindId};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -86,6 +87,14 @@ impl Store {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is kept of the objects of a kind of the topology, where controllers run.
+    fn kept(&self, group: &str, kind: &str) -> Option<&'static Kept> {
+        let of = self.all.iter().filter(|_| self.keep_objects).find(|of| {
+            of.schema.is_some_and(|schema| schema.name.group == group && schema.name.kind == kind)
+        });
+        of?.watch?.kept
+    }
+
     fn tick(&self) {
         self.changes.send_modify(|n| *n = n.wrapping_add(1));
     }
@@ -114,6 +123,7 @@ impl Store {
                 tables.instances.drop(&name(&id));
             }
             tables.bodies.remove(&id);
+            tables.kept_objects.drop(forgotten, &id.namespace, &id.name);
         }
     }
 
@@ -134,7 +144,7 @@ impl Store {
     /// Takes in an event of a watch. The first event of an epoch makes the kind available, as an ended
     /// epoch delivers none.
     pub fn observe(&self, kind: &Gvk, epoch: Epoch, change: &WatchChange) -> Affected {
-        let decoded = Decoded::of(kind, change, self.keep_objects);
+        let decoded = Decoded::of(kind, change, self.keep_objects, self.kept(&kind.group, &kind.kind));
         let mut tables = self.write();
         let id = tables.graph.kind(&kind.group, &kind.kind);
         let begins = tables.graph.epoch(id) != Some(epoch);
@@ -175,9 +185,19 @@ impl Store {
     pub fn answered(&self, change: &WatchChange) -> Option<Affected> {
         let (WatchChange::Applied(object) | WatchChange::Deleted(object)) = change else { return None };
         let gvk = Gvk::of(object)?;
-        let decoded = Decoded::of(&gvk, change, self.keep_objects);
-        let mut tables = self.write();
+        let decoded = Decoded::of(&gvk, change, self.keep_objects, self.kept(&gvk.group, &gvk.kind));
+        let tables = self.write();
         let kind = tables.graph.find_kind(&gvk.group, &gvk.kind)?;
+        self.take_in(tables, kind, change, decoded)
+    }
+
+    fn take_in(
+        &self,
+        mut tables: RwLockWriteGuard<'_, Tables>,
+        kind: KindId,
+        change: &WatchChange,
+        decoded: Decoded,
+    ) -> Option<Affected> {
         let epoch = tables.graph.epoch(kind)?;
         let dirty =
             tables.apply(kind, epoch, change, self.keep_objects.then_some(ChangeSource::Elsewhere), decoded);
@@ -194,6 +214,35 @@ impl Store {
         }
         self.notify(of_namespaces, of_flavors);
         Some(Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone })
+    }
+
+    /// Takes in an object that the API server answered to a reconciler's write, or to a read of it; returns what that
+    /// affects. Where only labelled objects of a kind are watched, one without the label counts as gone.
+    pub fn saw(&self, object: &Arc<Value>) -> Vec<Affected> {
+        self.saw_as(object, |has_label| match has_label {
+            true => WatchChange::Applied(object.clone()),
+            false => WatchChange::Deleted(object.clone()),
+        })
+    }
+
+    /// Takes in that an object of this uid does not exist any more: this process has deleted it, or did not find it.
+    pub fn saw_gone(&self, key: &ObjectKey, uid: &str) -> Vec<Affected> {
+        let object = Arc::new(json!({
+            "apiVersion": key.gvk.api_version(), "kind": key.gvk.kind,
+            "metadata": {"namespace": key.namespace, "name": key.name, "uid": uid},
+        }));
+        self.saw_as(&object, |_| WatchChange::Deleted(object.clone()))
+    }
+
+    fn saw_as(&self, object: &Arc<Value>, change: impl Fn(bool) -> WatchChange) -> Vec<Affected> {
+        let Some(gvk) = Gvk::of(object) else { return Vec::new() };
+        let kinds = self.read().kept_objects.kinds_of(&gvk.group, &gvk.kind, object);
+        let take_in = |(kind, kept, has_label): (KindId, &'static Kept, bool)| {
+            let change = change(has_label);
+            let decoded = Decoded::of(&gvk, &change, false, Some(kept));
+            self.take_in(self.write(), kind, &change, decoded)
+        };
+        kinds.into_iter().filter_map(take_in).collect()
     }
 
     /// Pins an Instance, as it was read, until [`Self::unpin`]; returns its newest known state, as a watch may

@@ -7,7 +7,7 @@ use interlock_core::api::interlock::{Accounts, Adoptions, DependenciesHashes, La
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::kinds::data_plane::flavor::inventory::GatewayInventory;
-use interlock_core::kinds::descriptor::Watch;
+use interlock_core::kinds::descriptor::{Kept, Watch};
 use interlock_core::kinds::{self, Kinds, capabilities};
 use interlock_core::kinds::{INSTANCE, NAMESPACE, OPERATOR_VERSION, fact, link};
 use interlock_core::package::Package;
@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::affected::Concerned;
 use super::instances::{Instances, KeptInstance};
+use super::kept_objects::KeptObjects;
 use super::object_bytes;
 use super::object_bytes::{Bodies, ObjectBody};
 use super::packages::{self, Packages};
@@ -28,10 +29,12 @@ use crate::cluster::watch::WatchChange;
 pub(super) struct Decoded {
     package: Option<Package>,
     body: Option<ObjectBody>,
+    kept: Option<ObjectBody>,
 }
 
 impl Decoded {
-    pub(super) fn of(kind: &Gvk, change: &WatchChange, keep_objects: bool) -> Self {
+    /// `kept` = what reconcilers read of the kind.
+    pub(super) fn of(kind: &Gvk, change: &WatchChange, keep_objects: bool, kept: Option<&Kept>) -> Self {
         let (WatchChange::Listed(object) | WatchChange::Applied(object)) = change else {
             return Self::default();
         };
@@ -40,6 +43,7 @@ impl Decoded {
         Self {
             package: is_package.then(|| packages::read(object)).flatten(),
             body: (labelled && keep_objects && !is_package).then(|| ObjectBody::of(object)),
+            kept: kept.map(|kept| ObjectBody::of(&kept.project(object))),
         }
     }
 }
@@ -61,6 +65,8 @@ pub(super) struct Tables {
     pub instances: Instances,
     /// Objects of packages.
     pub bodies: Bodies,
+    /// Objects that reconcilers read.
+    pub kept_objects: KeptObjects,
     pub labels: HashMap<String, Labels>,
     pub rules: Rules,
     pub accounts: Accounts,
@@ -118,12 +124,14 @@ impl Tables {
             flavored: flavored(all).map(&mut id).collect(),
             labelled: labelled(all).map(&mut id).collect(),
         };
+        let kept_objects = KeptObjects::new(all, &mut graph);
         Self {
             graph,
             kinds,
             packages: Packages::default(),
             instances: Instances::default(),
             bodies: object_bytes::none(),
+            kept_objects,
             labels: HashMap::new(),
             rules: Rules::default(),
             accounts: Accounts::default(),
@@ -188,6 +196,9 @@ impl Tables {
     }
 
     fn keep(&mut self, kind: KindId, object: &Arc<Value>, decoded: Decoded, whole: bool, look: bool) {
+        if let Some(kept) = decoded.kept {
+            self.kept_objects.keep(kind, object, kept);
+        }
         let namespace = meta_str(object, "namespace").unwrap_or_default();
         let name = meta_str(object, "name").unwrap_or_default();
         if kind == self.kinds.operator_version {
@@ -219,6 +230,7 @@ impl Tables {
 
     pub(super) fn drop_objects(&mut self, kind: KindId, gone: &[NodeId]) {
         for id in gone {
+            self.kept_objects.drop(kind, &id.namespace, &id.name);
             if self.kinds.flavored.contains(&kind) {
                 self.flavors.drop(&id.kind.kind, &name(id));
             }

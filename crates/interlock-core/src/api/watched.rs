@@ -103,8 +103,15 @@ pub const DATA_PLANE_AUTOSCALERS: Labelled =
 pub const DATA_PLANE_DISRUPTION_BUDGETS: Labelled =
     of_data_planes("policy", "PodDisruptionBudget", "DataPlaneDisruptionBudget");
 
+/// Pods of DataPlanes.
+pub const DATA_PLANE_PODS: Labelled =
+    Labelled { group: "", kind: "Pod", label: labels::SELECTOR, value: None, name: "DataPlanePod" };
+/// EndpointSlices of the Services of DataPlanes: Kubernetes copies the labels of a Service to its endpoints.
+pub const DATA_PLANE_ENDPOINTS: Labelled =
+    of_data_planes("discovery.k8s.io", "EndpointSlice", "DataPlaneEndpointSlice");
+
 /// All of them.
-pub const LABELLED: [Labelled; 7] = [
+pub const LABELLED: [Labelled; 9] = [
     GUARDED_DEPLOYMENTS,
     GUARDED_SERVICES,
     FLAVOR_SOURCES,
@@ -112,6 +119,8 @@ pub const LABELLED: [Labelled; 7] = [
     DATA_PLANE_SERVICES,
     DATA_PLANE_AUTOSCALERS,
     DATA_PLANE_DISRUPTION_BUDGETS,
+    DATA_PLANE_PODS,
+    DATA_PLANE_ENDPOINTS,
 ];
 
 const fn guarded(group: &'static str, kind: &'static str, name: &'static str) -> Labelled {

@@ -77,6 +77,11 @@ impl Graph {
         self.schema.get(kind).watch.epoch
     }
 
+    /// Whether an object of a namespace that is not in the graph does not exist, or has no label that is watched.
+    pub fn knows(&self, kind: KindId, namespace: &str) -> bool {
+        self.schema.get(kind).watch.knows(namespace)
+    }
+
     /// Starts a watch of the kind. Known objects stay until the first list is complete.
     /// [`Self::concerned_by`] returns the affected roots.
     pub fn kind_available(&mut self, kind: KindId, epoch: Epoch) {

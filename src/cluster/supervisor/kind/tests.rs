@@ -46,8 +46,8 @@ fn absent(wanted: &[&str], served: &[&str]) -> WatchState {
 }
 
 const CAPABILITY: KindRequester = KindRequester::Capability("test");
-const WHOLE: WatchScope = WatchScope { all: true, whole: true };
-const PART: WatchScope = WatchScope { all: false, whole: false };
+const WHOLE: WatchScope = WatchScope { all: true, whole: true, managed_fields: false };
+const PART: WatchScope = WatchScope { all: false, whole: false, managed_fields: false };
 
 impl Course {
     fn new() -> Self {

@@ -33,6 +33,9 @@ pub struct LiveStamp<'a> {
     spec: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "flavorSpec")]
     flavor_spec: Option<&'a RawValue>,
+    /// The last spec that the API server accepted in every child, while it has not accepted `spec`.
+    #[serde(borrow, default)]
+    pub previous: Option<PreviousSpec<'a>>,
     /// Uid of the DataPlane, where it was known.
     #[serde(borrow, default)]
     pub uid: Option<Cow<'a, str>>,
@@ -42,6 +45,22 @@ pub struct LiveStamp<'a> {
     /// The router flavor of the live pods.
     #[serde(borrow, default)]
     pub flavor: Option<Cow<'a, str>>,
+}
+
+/// The spec that was live before an edit in place.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PreviousSpec<'a> {
+    /// Hash of the spec.
+    pub hash: SpecHash,
+    #[serde(borrow, default)]
+    spec: Option<&'a RawValue>,
+}
+
+impl<'a> PreviousSpec<'a> {
+    /// The spec as canonical JSON, where the envelope holds it and its hash is that of it.
+    pub fn spec(&self) -> Option<&'a str> {
+        self.spec.map(RawValue::get).filter(|spec| SpecHash::of(spec) == self.hash)
+    }
 }
 
 /// The selectors that the status of a DataPlane names.

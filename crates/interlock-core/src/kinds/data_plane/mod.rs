@@ -13,7 +13,7 @@ pub use lister::{GatewayLister, gateways};
 
 use super::capabilities::FLAVORS;
 use super::descriptor::{
-    Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
+    Kept, Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
 };
 use crate::admission::kind::{GuardedKind, allow};
 use crate::api::kong::{GROUP, VERSION};
@@ -29,7 +29,7 @@ const SERVICES: Resource = Resource::built_in("", &["v1"], "Service", "services"
 
 /// Everything that is known of DataPlanes.
 pub static DATA_PLANE: Kind = Kind {
-    watch: Some(Watch::optional(&FLAVORS)),
+    watch: Some(Watch::optional(&FLAVORS).kept(&Kept::WHOLE)),
     schema: Some(&links::DATA_PLANE_KIND),
     admission: Some(&GuardedKind {
         resource: DATA_PLANES,

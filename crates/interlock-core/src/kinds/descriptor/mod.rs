@@ -2,10 +2,12 @@
 //! topology and the rules are derived from the list of descriptors ([`super::ALL`]).
 
 pub mod cel;
+mod kept;
 mod policy;
 mod right;
 mod webhook;
 
+pub use kept::Kept;
 pub use policy::{IS_NOT, NOT_THE_CONTROLLER, Policy, PolicyOptions, PolicyScope, not_the_controller};
 pub(crate) use policy::{only_where, policy, policy_over};
 pub use right::{READ, Right, Role, WRITE};
@@ -71,23 +73,31 @@ pub struct Watch {
     /// The fields of `status` that Interlock writes: while its definition lacks one, the capability carries
     /// nothing out.
     pub status_fields: &'static [&'static str],
+    /// What is kept of the objects for reconcilers; `None` = only rows of the topology.
+    pub kept: Option<&'static Kept>,
 }
 
 impl Watch {
     /// A kind without which the capability does not run.
     pub const fn required(capability: &'static Capability) -> Self {
-        Self { capability, required: true, labelled: None, status_fields: &[] }
+        Self { capability, required: true, labelled: None, status_fields: &[], kept: None }
     }
 
     /// A kind that the capability reads where it exists.
     pub const fn optional(capability: &'static Capability) -> Self {
-        Self { capability, required: false, labelled: None, status_fields: &[] }
+        Self { capability, required: false, labelled: None, status_fields: &[], kept: None }
     }
 
     /// Only these labelled objects.
     #[must_use]
     pub const fn labelled(self, labelled: &'static Labelled) -> Self {
         Self { labelled: Some(labelled), ..self }
+    }
+
+    /// What is kept of its objects for reconcilers.
+    #[must_use]
+    pub const fn kept(self, kept: &'static Kept) -> Self {
+        Self { kept: Some(kept), ..self }
     }
 
     /// The fields of `status` that Interlock writes.

@@ -8,18 +8,18 @@ use crate::api::object::{ObjectKey, meta_str};
 use crate::api::override_object::Override;
 use crate::effect::{Effect, Propagation};
 use crate::kinds::capabilities::SETTINGS;
-use crate::reconcile::{ReconcileInput, ReconcileStep, Reconciler};
+use crate::reconcile::{Needs, ReconcileStep, Reconciler, View};
 
 pub(super) static RECONCILER: Reconciler = Reconciler { name: "override", capability: &SETTINGS, reconcile };
 
 /// Removes an Override that has expired, or waits until it does.
-fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
-    let object = input.object;
+fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
+    let object = view.object();
     let expires = Override::deserialize(object).ok().and_then(|object| object.expires());
     let (Some(expires), Some(key)) = (expires, ObjectKey::of(object)) else {
-        return ReconcileStep::Await(None);
+        return Ok(ReconcileStep::Await(None));
     };
-    match Duration::try_from(expires.duration_since(input.now)) {
+    Ok(match Duration::try_from(expires.duration_since(view.now())) {
         Ok(left) if !left.is_zero() => ReconcileStep::Await(Some(left)),
         _ => ReconcileStep::Write(vec![Effect::Delete {
             key,
@@ -27,17 +27,16 @@ fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
             resource_version: meta_str(object, "resourceVersion").unwrap_or_default().to_owned(),
             propagation: Propagation::Background,
         }]),
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
     use rstest::rstest;
     use serde_json::json;
 
     use super::*;
+    use crate::reconcile::Facts;
 
     #[rstest]
     #[case::holds("2026-01-01T00:09:59Z", Some(1))]
@@ -49,16 +48,9 @@ mod tests {
             "metadata": {"name": "o", "uid": "u", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"},
             "spec": {"objectUID": "i", "rule": "r", "user": "a", "reason": "why", "expirationSeconds": 600},
         });
-        let step = reconcile(&ReconcileInput {
-            object: &object,
-            found: &BTreeMap::new(),
-            withheld: &BTreeSet::new(),
-            listed: &BTreeMap::new(),
-            answered: &BTreeMap::new(),
-            certificate: None,
-            now: now.parse().unwrap(),
-        });
-        match (step, left) {
+        let facts = Facts::default();
+        let step = reconcile(&View::new(&object, &facts, now.parse().unwrap()));
+        match (step.unwrap(), left) {
             (ReconcileStep::Await(after), Some(left)) => assert_eq!(after, Some(Duration::from_secs(left))),
             (ReconcileStep::Write(effects), None) => {
                 assert!(matches!(&effects[..], [Effect::Delete { uid, .. }] if uid == "u"), "{effects:?}");

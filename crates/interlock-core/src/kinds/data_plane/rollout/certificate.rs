@@ -105,7 +105,8 @@ fn missing(secret: &str, why: &str) -> String {
 pub fn again(answer: Option<&CertificateAnswer>, waiting: bool, now: Timestamp) -> Option<Duration> {
     match answer? {
         CertificateAnswer::InPlace(at) | CertificateAnswer::OfAnother(at) => {
-            Some(Duration::try_from(at.duration_since(now)).unwrap_or_default())
+            let left = Duration::try_from(at.duration_since(now)).unwrap_or_default();
+            Some(if waiting { left.min(LOOK) } else { left })
         }
         CertificateAnswer::Denied(_) => waiting.then_some(LOOK),
         CertificateAnswer::NoAuthority(_) => Some(LOOK),

@@ -1,20 +1,22 @@
 //! The commit of a promotion, and every other write of the last-applied annotation: one patch of the DataPlane on
 //! the version that it was decided on. All that follows is derived from it.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::live::LiveSide;
 use super::view::DataPlaneView;
-use crate::admission::size_budget::SizeBudget;
+use crate::admission::size_budget::{SPEC_LIMIT, SizeBudget};
 use crate::api::kong::stamp::{FLAVOR, FLAVOR_SPEC, SELECTOR};
 use crate::api::meta;
 use crate::api::object::annotation;
-use crate::api::stamp::SpecHash;
+use crate::api::stamp::{SpecHash, SpecReference};
 use crate::effect::Effect;
 use crate::kinds::data_plane::flavor::gateway::Gateway;
 use crate::kinds::data_plane::flavor::projection::excerpt;
 use crate::kinds::data_plane::flavor::sources::Nothing;
-use crate::kinds::instance::last_applied::{LastAppliedDraft, write};
+use crate::kinds::instance::last_applied::{LastAppliedDraft, WholeSpec, write};
 
 /// Records a live side. A promotion also removes the annotation that asked for it.
 pub fn commit(of: &DataPlaneView<'_>, side: &LiveSide, promotes: bool) -> Effect {
@@ -41,10 +43,19 @@ fn stamp(of: &DataPlaneView<'_>, side: &LiveSide) -> Option<String> {
     let excerpt = excerpt(&side.spec);
     let mut more = vec![(SELECTOR, side.selector.as_str())];
     more.extend(flavor.as_deref().map(|flavor| (FLAVOR, flavor)));
+    let previous = side.previous.as_ref().map(|spec| {
+        let spec = spec.to_string();
+        let hash = SpecHash::of(&spec);
+        WholeSpec {
+            hash: Cow::Owned(hash.as_str().to_owned()),
+            spec: (spec.len() <= SPEC_LIMIT).then_some(Cow::Owned(spec)),
+            reference: SpecReference::default(),
+        }
+    });
     let draft = LastAppliedDraft {
         hash: &SpecHash::of(&spec),
         spec: Some(&spec),
-        previous: None,
+        previous,
         uid: Some(of.uid),
         more: &more,
         excerpt: excerpt.as_deref().map(|excerpt| (FLAVOR_SPEC, excerpt)),

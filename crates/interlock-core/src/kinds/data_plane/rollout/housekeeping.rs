@@ -13,7 +13,7 @@ use crate::api::kong::labels;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::api::ownership::is_applied;
 use crate::effect::Effect;
-use crate::reconcile::{ObjectList, ReconcileInput, ReconcileStep};
+use crate::reconcile::{Needs, ObjectList, View, both};
 
 /// The DataPlane, and what is live.
 #[derive(Debug)]
@@ -27,25 +27,20 @@ pub struct Housekeeping<'h> {
 }
 
 impl Housekeeping<'_> {
-    /// The next step; `None` where nothing is left to do.
-    pub fn step(&self, input: &ReconcileInput<'_>) -> Option<ReconcileStep> {
+    /// The writes; none where nothing is left to do.
+    pub fn writes(&self, view: &View<'_>) -> Result<Vec<Effect>, Needs> {
         let record = Record::of(self.of, self.live);
         if record.is_done(self.of) {
-            return None;
+            return Ok(Vec::new());
         }
-        let lists = [record::list(self.of), self.services()];
-        let (Some(revisions), Some(services)) = (input.listed.get(&lists[0]), input.listed.get(&lists[1]))
-        else {
-            return Some(ReconcileStep::List(lists.into()));
-        };
-        let Some(found) = input.found.get(&record.key) else {
-            return Some(ReconcileStep::Read(vec![record.key]));
-        };
+        let lists = both(view.list(&record::list(self.of)), view.list(&self.services()));
+        let ((revisions, services), found) = both(lists, view.get(&record.key))?;
         let history = History::of(revisions.iter().map(|revision| &**revision), self.of.uid);
         let mut effects = self.former(services);
         // Where an object of another has the name of the revision, the history goes without it.
-        effects.extend(record.write(self.of, &history, found.as_deref(), input.now).into_iter().flatten());
-        (!effects.is_empty()).then_some(ReconcileStep::Write(effects))
+        let found = found.map(|found| &**found);
+        effects.extend(record.write(self.of, &history, found, view.now()).into_iter().flatten());
+        Ok(effects)
     }
 
     /// The list of the ingress Services.

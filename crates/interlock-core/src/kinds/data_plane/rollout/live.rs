@@ -3,9 +3,6 @@
 //! An annotation is text that anybody may have written while the guards were away. It is believed where the
 //! condition [`RECORDED`] vouches for the staged fields of its spec, or where the spec of the object says the same.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::children::DataPlaneOwner;
@@ -15,12 +12,14 @@ use super::side::Colour;
 use super::unguarded;
 use super::view::DataPlaneView;
 use crate::api::condition::Condition;
+use crate::api::kong::stamp::LiveStamp;
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::api::revision;
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::live_spec;
+use crate::reconcile::{Needs, View};
 
 /// Type of the condition whose message is the hash of the staged fields of the live spec. It is true once the live
 /// side was ready.
@@ -35,6 +34,8 @@ pub struct LiveSide {
     pub colour: Colour,
     /// The spec that it is made from, without `deployment.rollout`.
     pub spec: Value,
+    /// The last spec that the API server accepted in every child, while `spec` is not: where changes are not staged.
+    pub previous: Option<Value>,
     /// Its router flavor, where that comes from a ConfigMap or Secret: its pods have it as a literal.
     pub sourced: Option<Flavor>,
     /// Whether the annotation says all of this.
@@ -46,8 +47,6 @@ pub struct LiveSide {
 /// What is known of the live side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LiveRecord {
-    /// These parts of its spec must be read.
-    Need(Vec<ObjectKey>),
     /// All of it.
     Known(LiveSide),
     /// Which pods are live, not what they are made from.
@@ -86,54 +85,59 @@ impl LostSpec {
 }
 
 /// The live side, from the object and what was read.
-pub fn record(
-    of: &DataPlaneView<'_>,
-    owner: &DataPlaneOwner,
-    found: &BTreeMap<ObjectKey, Option<Arc<Value>>>,
-) -> LiveRecord {
+pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -> Result<LiveRecord, Needs> {
     let stamp = of.stamp();
     let stamped = stamp.as_ref().and_then(|stamp| stamp.selector.as_deref());
-    let Some(selector) = stamped.or(of.reported_selector()) else { return first(of, owner) };
+    let Some(selector) = stamped.or(of.reported_selector()) else {
+        return Ok(first(of, owner));
+    };
     let Some(colour) = owner.colour_of(selector) else {
-        return LiveRecord::OfAnother { selector: selector.to_owned() };
+        return Ok(LiveRecord::OfAnother { selector: selector.to_owned() });
     };
     let lost = |why| LiveRecord::Lost { selector: selector.to_owned(), colour, why };
     let spec = match &stamp {
-        None if is_open(of) => return lost(LostSpec::Missing),
+        None if is_open(of) => return Ok(lost(LostSpec::Missing)),
         None => of.wanted_spec(),
         Some(stamp) => match stamp.spec() {
             Some(text) => serde_json::from_str(text).unwrap_or_default(),
-            None => match referenced(of, &stamp.hash, found) {
-                Referenced::Need(keys) => return LiveRecord::Need(keys),
-                Referenced::Gone => return lost(LostSpec::Missing),
-                Referenced::Spec(spec) => spec,
+            None => match referenced(of, &stamp.hash, view)? {
+                None => return Ok(lost(LostSpec::Missing)),
+                Some(spec) => spec,
             },
         },
     };
-    if !is_trusted(of, &spec) {
+    let kept = stamp.as_ref().map(|stamp| previous(of, stamp, view)).transpose()?.flatten();
+    if kept.is_none() && !is_trusted(of, &spec) {
         // Nor is its selector: it may be an earlier annotation, of the side that is the preview now.
         let selector = of.reported_selector().unwrap_or(selector).to_owned();
         let colour = owner.colour_of(&selector).unwrap_or(colour);
-        return LiveRecord::Lost { selector, colour, why: LostSpec::Mismatch };
+        return Ok(LiveRecord::Lost { selector, colour, why: LostSpec::Mismatch });
     }
+    let base = kept.unwrap_or_else(|| spec.clone());
     // A live side that was never ready has no traffic: a correction is made in place, not staged.
     let now = match of.is_blue_green() && has_served(of) {
-        true => live_spec::after(Some(spec.clone()), of.spec()),
+        true => live_spec::after(Some(base.clone()), of.spec()),
         false => of.wanted_spec(),
     };
-    let in_place = !of.is_blue_green() && has_served(of) && now != spec;
-    let refused = if in_place { unguarded::refusal(of, &spec) } else { None };
-    let now = if refused.is_some() { spec.clone() } else { now };
-    let is_stamped =
-        stamped.is_some() && now == spec && stamp.as_ref().is_some_and(|stamp| stamp.uid.is_some());
-    LiveRecord::Known(LiveSide {
+    let in_place = !of.is_blue_green() && has_served(of) && now != base;
+    let refused = if in_place { unguarded::refusal(of, &base) } else { None };
+    let (now, previous) = match (in_place, refused.is_some()) {
+        (true, false) => (now, Some(base)),
+        (true, true) => (base, None),
+        (false, _) => (now, None),
+    };
+    let states =
+        |stamp: &LiveStamp<'_>| stamp.uid.is_some() && stamp.previous.is_some() == previous.is_some();
+    let is_stamped = stamped.is_some() && now == spec && stamp.as_ref().is_some_and(states);
+    Ok(LiveRecord::Known(LiveSide {
         selector: selector.to_owned(),
         colour,
         spec: now,
+        previous,
         sourced: None,
         is_stamped,
         refused,
-    })
+    }))
 }
 
 /// The live side of a DataPlane that has none yet.
@@ -143,6 +147,7 @@ fn first(of: &DataPlaneView<'_>, owner: &DataPlaneOwner) -> LiveRecord {
         selector: owner.selector(colour),
         colour,
         spec: of.wanted_spec(),
+        previous: None,
         sourced: None,
         is_stamped: false,
         refused: None,
@@ -199,21 +204,25 @@ pub fn recorded_flavor(of: &DataPlaneView<'_>, spec: &Value) -> Option<Flavor> {
     (is_committed || hashes.iter().any(|hash| recorded.message == hash.as_str())).then_some(flavor)
 }
 
-enum Referenced {
-    Need(Vec<ObjectKey>),
-    Gone,
-    Spec(Value),
+/// The spec that was live before an edit in place, where the annotation names one that [`RECORDED`] vouches for.
+fn previous(of: &DataPlaneView<'_>, stamp: &LiveStamp<'_>, view: &View<'_>) -> Result<Option<Value>, Needs> {
+    let Some(previous) = &stamp.previous else { return Ok(None) };
+    let spec = match previous.spec() {
+        Some(text) => serde_json::from_str(text).ok(),
+        None => referenced(of, &previous.hash, view)?,
+    };
+    let Some(recorded) = recorded(of) else { return Ok(None) };
+    let flavor = stamped_flavor(of);
+    Ok(spec.filter(|spec| {
+        [None, flavor].iter().any(|flavor| recorded.message == recorded_hash(spec, *flavor).as_str())
+    }))
 }
 
-/// The spec that the annotation refers to: that of the object, or one in ControllerRevisions.
-fn referenced(
-    of: &DataPlaneView<'_>,
-    hash: &SpecHash,
-    found: &BTreeMap<ObjectKey, Option<Arc<Value>>>,
-) -> Referenced {
+/// The spec that the annotation refers to: that of the object, or one in ControllerRevisions; `None` where it is gone.
+fn referenced(of: &DataPlaneView<'_>, hash: &SpecHash, view: &View<'_>) -> Result<Option<Value>, Needs> {
     let stored = of.wanted_spec();
     if SpecHash::of(&stored.to_string()) == *hash {
-        return Referenced::Spec(stored);
+        return Ok(Some(stored));
     }
     let mut parts = Vec::new();
     let mut count = 1;
@@ -223,18 +232,11 @@ fn referenced(
             namespace: Some(of.namespace.to_owned()),
             name: revision::name(of.name, of.uid, hash, parts.len()),
         };
-        let part = match found.get(&key) {
-            None => return Referenced::Need(vec![key]),
-            Some(None) => return Referenced::Gone,
-            Some(Some(part)) => part,
-        };
+        let Some(part) = view.get(&key)? else { return Ok(None) };
         count = revision::count(part);
-        let Some(data) = revision::data(part) else { return Referenced::Gone };
+        let Some(data) = revision::data(part) else { return Ok(None) };
         parts.push(data);
     }
     let text = revision::unpack(&parts).filter(|text| SpecHash::of(text) == *hash);
-    match text.and_then(|text| serde_json::from_str(&text).ok()) {
-        Some(spec) => Referenced::Spec(spec),
-        None => Referenced::Gone,
-    }
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }

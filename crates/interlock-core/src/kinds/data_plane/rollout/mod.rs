@@ -37,6 +37,7 @@ pub mod verbs;
 pub mod view;
 pub mod wanted;
 pub mod watched;
+pub mod watched_pods;
 
 pub use promotion::staged_hash;
 

@@ -5,9 +5,8 @@
 //! promoted as any other change is.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -23,12 +22,12 @@ use crate::kinds::data_plane::flavor::reading::{Effective, VARIABLE};
 use crate::kinds::data_plane::flavor::sources::{
     FlavorSource, GivenSources, KeyLookup, Nothing, SourceKind, Sources,
 };
-use crate::reconcile::{ReconcileInput, ReconcileStep};
+use crate::reconcile::{Lookup, Needs, View};
 
 /// What gives the specs of a DataPlane their flavors, as it was read.
 #[derive(Debug)]
 pub struct SourcedFlavors<'r> {
-    found: &'r BTreeMap<ObjectKey, Option<Arc<Value>>>,
+    view: View<'r>,
     given: GivenSources,
     /// Whether the flavor of any of the specs comes from a source: mostly none does.
     any: bool,
@@ -52,26 +51,21 @@ impl fmt::Display for SourcedFlavorChange {
 }
 
 impl<'r> SourcedFlavors<'r> {
-    /// The sources of these specs; `Err` with those that have to be seen first.
-    pub fn read(
-        of: &DataPlaneView<'_>,
-        specs: [&Value; 2],
-        input: &ReconcileInput<'r>,
-    ) -> Result<Self, ReconcileStep> {
+    /// The sources of these specs.
+    pub fn read(of: &DataPlaneView<'_>, specs: [&Value; 2], view: View<'r>) -> Result<Self, Needs> {
         let any = specs.into_iter().any(|spec| is_sourced(of, spec));
         if !any {
-            return Ok(Self { found: input.found, given: GivenSources::default(), any });
+            return Ok(Self { view, given: GivenSources::default(), any });
         }
         let wanted = specs.into_iter().flat_map(|spec| sources_of(&object(of, spec)));
-        let mut unread: Vec<ObjectKey> = wanted.map(|source| key_of(&source)).collect();
-        unread.retain(|key| !input.found.contains_key(key) && !input.withheld.contains(key));
-        unread.sort();
-        unread.dedup();
-        if !unread.is_empty() {
-            return Err(ReconcileStep::ReadIfAllowed(unread));
-        }
-        let given = GivenSources::of(input.found.values().flatten().map(|object| &**object), of.namespace);
-        Ok(Self { found: input.found, given, any })
+        let keys: BTreeSet<ObjectKey> = wanted.map(|source| key_of(&source)).collect();
+        view.have_if_allowed(keys.iter().cloned())?;
+        let found = keys.iter().filter_map(|key| match view.known(key)? {
+            Lookup::Found(object) => Some(&**object),
+            Lookup::Absent | Lookup::Forbidden => None,
+        });
+        let given = GivenSources::of(found, of.namespace);
+        Ok(Self { view, given, any })
     }
 
     /// The flavor of a spec now, where it comes from a source and is known.
@@ -130,10 +124,10 @@ impl<'r> SourcedFlavors<'r> {
 
 impl Sources for SourcedFlavors<'_> {
     fn ask(&self, source: &FlavorSource, key: &str) -> KeyLookup {
-        match self.found.get(&key_of(source)) {
-            None => KeyLookup::Unseen,
-            Some(None) => KeyLookup::NoObject,
-            Some(Some(_)) => self.given.ask(source, key),
+        match self.view.known(&key_of(source)) {
+            None | Some(Lookup::Forbidden) => KeyLookup::Unseen,
+            Some(Lookup::Absent) => KeyLookup::NoObject,
+            Some(Lookup::Found(_)) => self.given.ask(source, key),
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct DataPlaneStatusInput<'a> {
     pub rollout: Option<RolloutInput<'a>>,
     /// What else its pods may wait for, for people.
     pub certificate: &'a str,
+    /// Reason and message of `Ready` where the API server refused a child of the live side.
+    pub refused: Option<(&'static str, String)>,
     /// Reason and message of `Stalled`: where only a person can help.
     pub stalled: Option<(&'static str, String)>,
     /// What `Managed` says of one that was taken over.
@@ -66,6 +68,14 @@ pub fn write(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Time
     let said = condition::find(&before, meta::condition::MANAGED).map(|said| said.reason.as_str());
     if let Some(message) = input.taken_over.as_ref().filter(|_| said != Some(meta::condition::TAKEN_OVER)) {
         effects.push(event(of, meta::event::TAKEN_OVER, message.clone()));
+    }
+    let said = condition::find(&before, meta::condition::STALLED);
+    if let Some((reason, message)) = &input.stalled
+        && said.is_none_or(|said| said.reason != *reason || said.message != *message)
+    {
+        let note =
+            Note { severity: Severity::Warning, reason: (*reason).to_owned(), message: message.clone() };
+        effects.push(Effect::Event { key: of.key.clone(), uid: of.uid.to_owned(), note });
     }
     effects
 }
@@ -228,6 +238,14 @@ fn ready(input: &DataPlaneStatusInput<'_>) -> WantedCondition {
         message: format!("Waiting for the resource to become ready{more}"),
     };
     let name = |object: &Value| meta_str(object, "name").unwrap_or_default().to_owned();
+    if let Some((reason, message)) = &input.refused {
+        return WantedCondition {
+            type_: meta::condition::READY,
+            status: ConditionStatus::False,
+            reason: (*reason).to_owned(),
+            message: message.clone(),
+        };
+    }
     let Some(deployment) = input.deployment else { return waiting(String::new()) };
     if !is_available(deployment) {
         return waiting(format!(": Deployment {} is not ready yet{}", name(deployment), input.certificate));

@@ -182,7 +182,7 @@ pub enum ChildState {
     Outdated,
     /// Another field manager changed this field.
     Edited(String),
-    /// Another field manager added this variable of Kong.
+    /// Another field manager added this variable of Kong, or this port.
     Extended(String),
 }
 
@@ -194,6 +194,9 @@ pub fn state(of: &DataPlaneView<'_>, body: &Value, found: Option<&Value>) -> Chi
     }
     if meta_str(found, "deletionTimestamp").is_some() {
         return ChildState::Terminating;
+    }
+    if let Some(added) = added::port(body, found) {
+        return ChildState::Extended(added);
     }
     if annotation(found, meta::APPLIED_HASH) != Some(hash(body).short()) || !is_applied(found) {
         return ChildState::Outdated;

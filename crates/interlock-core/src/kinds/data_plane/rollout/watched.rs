@@ -1,8 +1,5 @@
 //! What belongs to a DataPlane: Deployments, Services, HorizontalPodAutoscalers and PodDisruptionBudgets with our
 //! label. An event of one that changes what a rollout reads wakes its DataPlane.
-//!
-//! EndpointSlices are not watched: no label of theirs tells those of DataPlanes, and a rollout reads them only
-//! while it waits for a promotion to arrive.
 
 use serde_json::Value;
 
@@ -16,7 +13,7 @@ use crate::api::watched::{
     Labelled,
 };
 use crate::kinds::capabilities::DATA_PLANES;
-use crate::kinds::descriptor::{Kind, Right, Role, Watch};
+use crate::kinds::descriptor::{Kept, Kind, Right, Role, Watch};
 use crate::kinds::{DATA_PLANE, link};
 use crate::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
@@ -39,7 +36,6 @@ pub static DEPLOYMENT: Kind = Kind {
         // set its finalizers.
         Right::new(Role::DataPlanes, GROUP, "dataplanes/finalizers", &["update"]),
         Right::new(Role::DataPlanes, GROUP, "dataplanes/status", &["patch"]),
-        Right::new(Role::DataPlanes, "", "pods", &["list"]),
         // The history: a spec that is live again gets a new number.
         Right::new(
             Role::DataPlanes,
@@ -47,8 +43,6 @@ pub static DEPLOYMENT: Kind = Kind {
             "controllerrevisions",
             &["get", "list", "create", "patch", "delete"],
         ),
-        // Whether the live Service leads to the promoted pods.
-        Right::new(Role::DataPlanes, "discovery.k8s.io", "endpointslices", &["list"]),
     ],
     ..Kind::new(Resource::built_in("apps", &["v1"], "Deployment", "deployments"))
 };
@@ -82,8 +76,11 @@ pub static DISRUPTION_BUDGET: Kind = Kind {
     ..Kind::new(Resource::built_in("policy", &["v1"], "PodDisruptionBudget", "poddisruptionbudgets"))
 };
 
+/// Whether a child is as it was applied is seen by whose its fields are.
+static KEPT: Kept = Kept { fields: &[], managed_fields: true };
+
 const fn watch(labelled: &'static Labelled) -> Watch {
-    Watch::required(&DATA_PLANES).labelled(labelled)
+    Watch::required(&DATA_PLANES).labelled(labelled).kept(&KEPT)
 }
 
 static DEPLOYMENT_KIND: DeclaredKind = DeclaredKind {
@@ -127,7 +124,8 @@ const CONTENT: Fact = Fact { name: "content", read: ReadDepth::Mark(fingerprint:
 const MARKS: Fact = Fact { name: "marks", read: ReadDepth::Mark(marks) };
 const STATUS: Fact = Fact { name: "status", read: ReadDepth::Mark(status) };
 
-/// By name: a DataPlane that was made anew hears of what the garbage collector takes from the earlier one.
+/// Matched by name, so that a recreated DataPlane is requeued when the garbage collector deletes the children of its
+/// predecessor.
 const OWNER: Link = Link {
     name: link::DATA_PLANE,
     family: Family::Owns,

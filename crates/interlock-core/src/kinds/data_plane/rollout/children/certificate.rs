@@ -25,6 +25,7 @@ pub fn certificate(owner: &DataPlaneOwner) -> CertificateRequest {
         common_name: names.first().filter(|name| name.len() <= LONGEST).unwrap_or(&owner.name).clone(),
         names,
         keeps_found: owner.kept.is_some(),
+        is_awaited: false,
     }
 }
 

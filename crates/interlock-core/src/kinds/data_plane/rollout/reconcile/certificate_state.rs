@@ -1,31 +1,28 @@
 //! The certificate that the pods of a DataPlane mount: what became of it, and who waits for it.
 
 use super::{Pass, Stall};
-use crate::certificate::CertificateAnswer;
+use crate::certificate::{CertificateAnswer, CertificateRequest};
 use crate::kinds::data_plane::rollout::wanted::ChildRole;
 use crate::kinds::data_plane::rollout::{certificate, children, gates};
-use crate::reconcile::ReconcileStep;
+use crate::reconcile::Needs;
 
 impl Pass<'_> {
     /// What became of the certificate of the admin API, `None` where no pods mount the one that is made, and what
-    /// only a person can mend about it. `Err` with what must be seen first.
-    pub(super) fn certificate(&self) -> Result<(Option<&CertificateAnswer>, Option<Stall>), ReconcileStep> {
+    /// only a person can mend about it.
+    pub(super) fn certificate(&self) -> Result<(Option<&CertificateAnswer>, Option<Stall>), Needs> {
         let live = self.lost.is_none() && certificate::is_mounted(&self.side.spec);
         if !live && !certificate::is_mounted(self.of.spec()) {
             return Ok((None, None));
         }
-        let Some(answer) = self.input.certificate else {
-            return Err(ReconcileStep::Certify(Box::new(children::certificate(&self.owner))));
-        };
+        let is_awaited = !self.waiting().is_empty();
+        let request = || CertificateRequest { is_awaited, ..children::certificate(&self.owner) };
+        let answer = self.view.certificate(request)?;
         let mut lacks_a_volume = false;
         if matches!(answer, CertificateAnswer::Denied(_)) {
-            let lists: Vec<_> =
-                self.waiting().iter().map(|selector| gates::pods(&self.of, selector)).collect();
-            if lists.iter().any(|list| !self.input.listed.contains_key(list)) {
-                return Err(ReconcileStep::List(lists));
+            for selector in self.waiting() {
+                let pods = self.view.list(&gates::pods(&self.of, &selector))?;
+                lacks_a_volume |= certificate::lacks_a_volume(pods, self.view.now());
             }
-            let pods = lists.iter().filter_map(|list| self.input.listed.get(list));
-            lacks_a_volume = pods.into_iter().any(|pods| certificate::lacks_a_volume(pods, self.input.now));
         }
         Ok((Some(answer), certificate::stalled(&self.owner.certificate_name(), answer, lacks_a_volume)))
     }

@@ -3,14 +3,16 @@
 
 mod certificate_state;
 mod phase_facts;
+mod refused_child;
 mod route_gate;
 mod taken_over;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use self::refused_child::RefusedChild;
 use super::certificate;
 use super::children::DataPlaneOwner;
 use super::commit::commit;
@@ -30,7 +32,7 @@ use crate::certificate::CertificateAnswer;
 use crate::effect::{Effect, Note, Severity};
 use crate::kinds::capabilities::DATA_PLANES;
 use crate::kinds::data_plane::live_spec;
-use crate::reconcile::{ReconcileInput, ReconcileStep, Reconciler};
+use crate::reconcile::{Needs, ReconcileStep, Reconciler, View};
 
 /// Reconciles DataPlanes.
 pub static RECONCILER: Reconciler = Reconciler { name: "dataplane", capability: &DATA_PLANES, reconcile };
@@ -40,37 +42,48 @@ const TRAFFIC: Duration = Duration::from_secs(1);
 /// Pause before pods are asked again that have no configuration yet: nothing tells when they get one.
 const CONFIGURATION: Duration = Duration::from_secs(5);
 
-fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
-    let Some(of) = DataPlaneView::of(input.object) else { return ReconcileStep::Await(None) };
+fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
+    let Some(of) = DataPlaneView::of(view.object()) else { return Ok(ReconcileStep::Await(None)) };
     if let Some(owner) = of.other_owner() {
         let message = format!("its owner is a {owner}: Kong's operator reconciles it");
-        return left_alone(&of, LeftAlone::new("OwnedByAnother", message), input.now);
+        return Ok(left_alone(&of, LeftAlone::new("OwnedByAnother", message), view.now()));
     }
-    let taken = match take_over::decide(&of, input) {
+    let taken = match take_over::decide(&of, view)? {
         TakeOver::NotAsked => None,
         TakeOver::Done(taken) => Some(*taken),
-        TakeOver::LeftAlone(why) => return left_alone(&of, why, input.now),
-        TakeOver::Step(step) => return step,
+        TakeOver::LeftAlone(why) => return Ok(left_alone(&of, why, view.now())),
+        TakeOver::Write(effects) => return Ok(ReconcileStep::Write(effects)),
     };
-    let owner = match DataPlaneOwner::of(input.object, taken.as_ref().map(|taken| taken.kept.clone())) {
+    let owner = match DataPlaneOwner::of(view.object(), taken.as_ref().map(|taken| taken.kept.clone())) {
         Ok(owner) => owner,
-        Err(error) => return left_alone(&of, LeftAlone::new("InvalidSpec", error.to_string()), input.now),
+        Err(error) => {
+            let why = LeftAlone::new("InvalidSpec", error.to_string());
+            return Ok(left_alone(&of, why, view.now()));
+        }
     };
-    match live::record(&of, &owner, input.found) {
-        LiveRecord::Need(keys) => ReconcileStep::Read(keys),
+    match live::record(&of, &owner, view)? {
         LiveRecord::OfAnother { selector } => {
             let message = format!(
                 "another operator made its live pods, those with selector {selector}: to have Interlock take it over, scale \
                  Kong's operator to 0, and set annotation {}",
                 meta::TAKE_OVER
             );
-            left_alone(&of, LeftAlone::new("AnotherOperator", message), input.now)
+            Ok(left_alone(&of, LeftAlone::new("AnotherOperator", message), view.now()))
         }
-        LiveRecord::Known(side) => Pass::begin(of, owner, input, side, None, taken),
+        LiveRecord::Known(side) => Pass::begin(of, owner, *view, side, None, taken),
         LiveRecord::Lost { selector, colour, why } => {
             let spec = Value::Null;
-            let side = LiveSide { selector, colour, spec, sourced: None, is_stamped: false, refused: None };
-            Pass::begin(of, owner, input, side, Some(why), taken)
+            let previous = None;
+            let side = LiveSide {
+                selector,
+                colour,
+                spec,
+                previous,
+                sourced: None,
+                is_stamped: false,
+                refused: None,
+            };
+            Pass::begin(of, owner, *view, side, Some(why), taken)
         }
     }
 }
@@ -89,7 +102,7 @@ fn left_alone(of: &DataPlaneView<'_>, why: LeftAlone, now: Timestamp) -> Reconci
 struct Pass<'p> {
     of: DataPlaneView<'p>,
     owner: DataPlaneOwner,
-    input: &'p ReconcileInput<'p>,
+    view: View<'p>,
     side: LiveSide,
     flavors: SourcedFlavors<'p>,
     /// Why the spec of the live side is not known.
@@ -106,6 +119,10 @@ type Stall = (&'static str, String);
 struct Wants {
     effects: Vec<Effect>,
     stalled: Option<Stall>,
+    /// Children that the API server refused.
+    refused: Vec<RefusedChild>,
+    /// Whether a child of the live side is not as its spec asks for.
+    untaken: bool,
 }
 
 impl Wants {
@@ -119,35 +136,27 @@ impl<'p> Pass<'p> {
     fn begin(
         of: DataPlaneView<'p>,
         owner: DataPlaneOwner,
-        input: &'p ReconcileInput<'p>,
+        view: View<'p>,
         side: LiveSide,
         lost: Option<LostSpec>,
         taken: Option<TakenOver>,
-    ) -> ReconcileStep {
-        let flavors = match SourcedFlavors::read(&of, [&side.spec, of.spec()], input) {
-            Ok(flavors) => flavors,
-            Err(step) => return step,
-        };
+    ) -> Result<ReconcileStep, Needs> {
+        let flavors = SourcedFlavors::read(&of, [&side.spec, of.spec()], view)?;
         let side = if lost.is_none() { flavors.of_live(&of, side) } else { side };
         match lost.is_none() && !side.is_stamped {
-            true => ReconcileStep::Write(vec![commit(&of, &side, false)]),
-            false => Pass { of, owner, input, side, flavors, lost, taken }.step(),
+            true => Ok(ReconcileStep::Write(vec![commit(&of, &side, false)])),
+            false => Pass { of, owner, view, side, flavors, lost, taken }.step(),
         }
     }
 }
 
 impl Pass<'_> {
-    fn step(&self) -> ReconcileStep {
-        let unread: Vec<ObjectKey> = ChildRole::ALL
-            .iter()
-            .map(|child| self.key(*child))
-            .filter(|key| !self.input.found.contains_key(key))
-            .collect();
-        if !unread.is_empty() {
-            return ReconcileStep::Read(unread);
-        }
-        if let Some(step) = self.taken.as_ref().and_then(|taken| self.own(taken)) {
-            return step;
+    fn step(&self) -> Result<ReconcileStep, Needs> {
+        self.view.have(ChildRole::ALL.iter().map(|child| self.key(*child)))?;
+        if let Some(taken) = &self.taken
+            && let Some(step) = self.own(taken)?
+        {
+            return Ok(step);
         }
         let mut wants = Wants::default();
         if self.lost.is_none() {
@@ -155,16 +164,10 @@ impl Pass<'_> {
         }
         // The live side waits for no answer of a preview.
         if !wants.effects.is_empty() {
-            return ReconcileStep::Write(wants.effects);
+            return Ok(ReconcileStep::Write(wants.effects));
         }
-        let (certificate, certificate_stalls) = match self.certificate() {
-            Ok(certificate) => certificate,
-            Err(step) => return step,
-        };
-        let phase = match self.phase(certificate) {
-            Ok(phase) => phase,
-            Err(step) => return step,
-        };
+        let (certificate, certificate_stalls) = self.certificate()?;
+        let phase = self.phase(certificate)?;
         self.preview(phase.as_ref(), &mut wants);
         if let Some(why) = self.lost {
             wants.stall(why.reason(), self.lost_message(why));
@@ -172,38 +175,42 @@ impl Pass<'_> {
         if let Some(why) = &self.side.refused {
             wants.stall(meta::condition::SPEC_DRIFT, why.clone());
         }
+        if let Some((reason, message)) = refused_child::stall(&wants.refused, self.view.now()) {
+            wants.stall(reason, message);
+        }
+        if let Some((reason, message)) = self.pods_refused() {
+            wants.stall(reason, message);
+        }
         if let Some((reason, message)) = certificate_stalls {
             wants.stall(reason, message);
         }
-        let (managed, of_secrets) = match self.managed(certificate) {
-            Ok(managed) => managed,
-            Err(step) => return step,
-        };
+        let (managed, of_secrets) = self.managed(certificate)?;
         wants.effects.extend(of_secrets);
-        wants.effects.extend(self.status(phase.as_ref(), certificate, wants.stalled.take(), managed));
-        if wants.effects.is_empty() {
-            match &phase {
-                Some(RolloutPhase::Committing) => return self.promote(),
-                phase => {
-                    if let Some(step) = self.housekeeping(phase.as_ref()) {
-                        return step;
-                    }
-                    let look = certificate::again(certificate, !self.waiting().is_empty(), self.input.now);
-                    return ReconcileStep::Await(certificate::sooner(self.again(phase.as_ref()), look));
-                }
-            }
+        let status = self.status(phase.as_ref(), certificate, &mut wants, managed);
+        wants.effects.extend(status);
+        if !wants.effects.is_empty() {
+            return Ok(ReconcileStep::Write(wants.effects));
         }
-        ReconcileStep::Write(wants.effects)
+        if phase == Some(RolloutPhase::Committing) {
+            self.view.fresh_answers()?;
+            return Ok(self.promote());
+        }
+        let effects = self.housekeeping(phase.as_ref())?;
+        if !effects.is_empty() {
+            return Ok(ReconcileStep::Write(effects));
+        }
+        let look = certificate::again(certificate, !self.waiting().is_empty(), self.view.now());
+        Ok(ReconcileStep::Await(certificate::sooner(self.again(phase.as_ref()), look)))
     }
 
     /// What follows a change of what is live, once it has the traffic.
-    fn housekeeping(&self, phase: Option<&RolloutPhase>) -> Option<ReconcileStep> {
+    fn housekeeping(&self, phase: Option<&RolloutPhase>) -> Result<Vec<Effect>, Needs> {
         let follows = matches!(phase, Some(RolloutPhase::Following(_)));
         if self.lost.is_some() || follows || !live::has_served(&self.of) {
-            return None;
+            return Ok(Vec::new());
         }
         let ingress = [ChildRole::LiveIngress, ChildRole::PreviewIngress].map(|child| self.key(child).name);
-        Housekeeping { of: &self.of, live: &self.side.spec, ingress }.step(self.input)
+        Housekeeping { of: &self.of, live: &self.side.spec, ingress }.writes(&self.view)
     }
 
     fn key(&self, child: ChildRole) -> ObjectKey {
@@ -220,20 +227,32 @@ impl Pass<'_> {
     }
 
     fn found(&self, child: ChildRole) -> Option<&Value> {
-        self.input.found.get(&self.key(child))?.as_deref()
+        self.view.get(&self.key(child)).ok()?.map(|found| &**found)
     }
 
-    /// The children of the live side.
+    /// The children of the live side. While not all of them are as the spec asks for, a missing one is made as the
+    /// previous spec asked for.
     fn live(&self, wants: &mut Wants) {
-        let side = LiveSide { spec: self.live_spec(), ..self.side.clone() };
+        let side = LiveSide { spec: self.live_spec(&self.side.spec), ..self.side.clone() };
+        let previous = self.side.previous.as_ref().map(|spec| self.live_spec(spec));
+        let previous = previous.map(|spec| LiveSide { spec, ..self.side.clone() });
         for child in ChildRole::ALL.into_iter().filter(|child| child.is_live()) {
             let (key, found) = (self.key(child), self.found(child));
             let kept = self.kept_selector(child);
             let selector = kept.as_deref().unwrap_or(&self.side.selector);
-            match wanted::live(&self.owner, child, &side, selector, found, self.reported()) {
-                Err(error) => wants.stall("InvalidTemplate", error.to_string()),
-                Ok(None) => wants.effects.extend(wanted::delete(&self.of, key.clone(), found)),
-                Ok(Some(body)) => self.child(&key, &body, found, true, wants),
+            let body = |side| wanted::live(&self.owner, child, side, selector, found, self.reported());
+            let earlier =
+                previous.as_ref().filter(|_| found.is_none()).and_then(|side| body(side).ok().flatten());
+            // Under another name it is another child.
+            let earlier = earlier.filter(|body| ObjectKey::of(body).as_ref() == Some(&key));
+            match (body(&side), earlier) {
+                (_, Some(earlier)) => {
+                    wants.untaken = true;
+                    self.child(&key, &earlier, found, true, wants);
+                }
+                (Err(error), None) => wants.stall("InvalidTemplate", error.to_string()),
+                (Ok(None), None) => wants.effects.extend(wanted::delete(&self.of, key.clone(), found)),
+                (Ok(Some(body)), None) => self.child(&key, &body, found, true, wants),
             }
             if kept.is_some() && self.found(ChildRole::LiveDeployment).is_none() {
                 wants.effects.extend(found.and_then(|found| wanted::keep_with_former_side(key, found)));
@@ -243,11 +262,11 @@ impl Pass<'_> {
 
     /// The spec that the pods of the live side are made from. Those that were taken over keep their template, with
     /// the reference to a source of the flavor, until something else is staged.
-    fn live_spec(&self) -> Value {
-        if self.taken.as_ref().is_some_and(|taken| taken.kept.is_made_from(&self.side.spec)) {
-            return self.side.spec.clone();
+    fn live_spec(&self, spec: &Value) -> Value {
+        if self.taken.as_ref().is_some_and(|taken| taken.kept.is_made_from(spec)) {
+            return spec.clone();
         }
-        self.flavors.pinned(&self.of, &self.side.spec, self.side.sourced).into_owned()
+        self.flavors.pinned(&self.of, spec, self.side.sourced).into_owned()
     }
 
     /// The spec that the pods of a preview with something staged are made from.
@@ -283,9 +302,11 @@ impl Pass<'_> {
             .then_some(former)
     }
 
-    /// Writes a child where it is not as it shall be.
+    /// Writes a child where it is not as it shall be. A write that the API server refused is reported until it is tried
+    /// again.
     fn child(&self, key: &ObjectKey, body: &Value, found: Option<&Value>, is_live: bool, wants: &mut Wants) {
         let state = wanted::state(&self.of, body, found);
+        wants.untaken |= is_live && state != ChildState::AsWanted;
         if state == ChildState::Foreign {
             let message = format!(
                 "{} {} is not one of this DataPlane and is in the way: rename or delete it",
@@ -293,13 +314,17 @@ impl Pass<'_> {
             );
             wants.stall("NameTaken", message);
         }
-        let heals = is_live && live::has_served(&self.of);
-        if heals {
-            wants.effects.extend(wanted::healed(&self.of, key, &state, found));
+        let Some(write) = wanted::apply(body, &state, found) else { return };
+        if let Some(refused) = self.view.refused(key).filter(|refused| refused.effect.is_same_write(&write)) {
+            wants.refused.push(RefusedChild::of(key, refused, is_live));
+            if refused.retry > self.view.now() {
+                return;
+            }
         }
-        if let Some(write) = wanted::apply(body, &state, found) {
-            wants.effects.push(write);
-            wants.effects.extend(heals.then(|| healing::counted(key, &state)).flatten());
+        wants.effects.push(write);
+        if is_live && live::has_served(&self.of) {
+            wants.effects.extend(wanted::healed(&self.of, key, &state, found));
+            wants.effects.extend(healing::counted(key, &state));
         }
     }
 
@@ -317,7 +342,9 @@ impl Pass<'_> {
             return;
         }
         let (spec, replicas) = match phase {
-            RolloutPhase::Idle | RolloutPhase::Following(_) | RolloutPhase::Grace(_) => (self.live_spec(), 0),
+            RolloutPhase::Idle | RolloutPhase::Following(_) | RolloutPhase::Grace(_) => {
+                (self.live_spec(&self.side.spec), 0)
+            }
             _ => {
                 let spec = self.preview_spec();
                 let replicas = self.preview_replicas(&spec);
@@ -341,14 +368,17 @@ impl Pass<'_> {
         &self,
         phase: Option<&RolloutPhase>,
         certificate: Option<&CertificateAnswer>,
-        stalled: Option<Stall>,
+        wants: &mut Wants,
         managed: Option<String>,
     ) -> Vec<Effect> {
         let certificate = certificate::note(&self.owner.certificate_name(), certificate);
+        let previous = self.side.previous.as_ref().filter(|_| wants.untaken);
+        let live_spec = previous.unwrap_or(&self.side.spec);
         let input = DataPlaneStatusInput {
             certificate: &certificate,
             selector: &self.side.selector,
-            live_spec: self.lost.is_none().then_some(&self.side.spec),
+            live_spec: self.lost.is_none().then_some(live_spec),
+            refused: refused_child::of_live(&wants.refused),
             sourced: self.side.sourced,
             staged_flavor: phase.and_then(|_| self.staged_flavor()),
             staged: phase.is_some() && live_spec::is_changed(&self.side.spec, self.of.spec()),
@@ -360,10 +390,10 @@ impl Pass<'_> {
                 ingress: self.found(ChildRole::PreviewIngress),
                 admin: self.found(ChildRole::PreviewAdmin),
             }),
-            stalled,
+            stalled: wants.stalled.take(),
             taken_over: managed,
         };
-        status::write(&self.of, &input, self.input.now)
+        status::write(&self.of, &input, self.view.now())
     }
 
     /// The promotion itself: one write.
@@ -375,6 +405,7 @@ impl Pass<'_> {
             colour,
             sourced: self.flavors.now(&self.of, &spec),
             spec,
+            previous: None,
             is_stamped: false,
             refused: None,
         };
@@ -384,15 +415,26 @@ impl Pass<'_> {
         );
         let note = Note { severity: Severity::Normal, reason: meta::event::PROMOTED.to_owned(), message };
         ReconcileStep::Write(vec![
+            // A patch of nothing, on the version that was seen: the preview is as it was when its pods answered.
+            self.proof(ChildRole::PreviewDeployment),
             commit(&self.of, &side, true),
             Effect::Event { key: self.of.key.clone(), uid: self.of.uid.to_owned(), note },
         ])
     }
 
+    fn proof(&self, child: ChildRole) -> Effect {
+        let found = self.found(child).and_then(|found| meta_str(found, "resourceVersion"));
+        Effect::Patch {
+            key: self.key(child),
+            resource_version: found.unwrap_or_default().to_owned(),
+            patch: json!({}),
+        }
+    }
+
     fn again(&self, phase: Option<&RolloutPhase>) -> Option<Duration> {
         match phase? {
             RolloutPhase::Following(_) => Some(TRAFFIC),
-            RolloutPhase::Grace(until) => Some(left(*until, self.input.now)),
+            RolloutPhase::Grace(until) => Some(left(*until, self.view.now())),
             RolloutPhase::Staging(_) if self.pods_are_ready() => Some(CONFIGURATION),
             _ => None,
         }

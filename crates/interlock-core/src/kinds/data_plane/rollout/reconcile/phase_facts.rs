@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Pass;
+use super::refused_child::replica_failure;
 use crate::api::meta;
 use crate::api::object::annotation;
 use crate::certificate::CertificateAnswer;
@@ -17,14 +18,14 @@ use crate::kinds::data_plane::rollout::reports::ExpectedReport;
 use crate::kinds::data_plane::rollout::view::since;
 use crate::kinds::data_plane::rollout::wanted::{self, ChildRole, ChildState};
 use crate::kinds::data_plane::rollout::{certificate, gates};
-use crate::reconcile::{PodRequest, ReconcileStep};
+use crate::reconcile::{Needs, both};
 
 impl Pass<'_> {
-    /// Where the rollout stands; `None` without one. `Err` with what must be seen first.
+    /// Where the rollout stands; `None` without one.
     pub(super) fn phase(
         &self,
         certificate: Option<&CertificateAnswer>,
-    ) -> Result<Option<RolloutPhase>, ReconcileStep> {
+    ) -> Result<Option<RolloutPhase>, Needs> {
         if !self.of.is_blue_green() {
             return Ok(None);
         }
@@ -54,7 +55,7 @@ impl Pass<'_> {
             recorded,
             traffic,
             grace_period: self.of.grace_period(),
-            now: self.input.now,
+            now: self.view.now(),
         })))
     }
 
@@ -82,9 +83,15 @@ impl Pass<'_> {
             Err(error) => return (PromotionGate::Closed(error.to_string()), PromotionGate::Open),
             Ok(body) => body.unwrap_or_default(),
         };
+        if let Some(why) = self.preview_refused() {
+            return (PromotionGate::Closed(why), PromotionGate::Open);
+        }
         let found = self.found(ChildRole::PreviewDeployment);
         let preview = match (wanted::state(&self.of, &body, found), found) {
-            (ChildState::AsWanted, Some(found)) => has_all_pods(found, replicas),
+            (ChildState::AsWanted, Some(found)) => match replica_failure(found) {
+                Some(why) => PromotionGate::Closed(format!("Preview Deployment not yet ready: {why}")),
+                None => has_all_pods(found, replicas),
+            },
             _ => PromotionGate::Closed("Preview Deployment not yet ready".to_owned()),
         };
         (PromotionGate::Open, preview)
@@ -96,16 +103,13 @@ impl Pass<'_> {
 
     /// Whether the pods of the preview answer that they have a configuration, and are what is staged; and what they were
     /// not asked, for people.
-    fn answers(
-        &self,
-        certificate: Option<&CertificateAnswer>,
-    ) -> Result<(PromotionGate, String), ReconcileStep> {
+    fn answers(&self, certificate: Option<&CertificateAnswer>) -> Result<(PromotionGate, String), Needs> {
         let list = gates::pods(&self.of, &self.owner.selector(self.side.colour.other()));
-        let Some(pods) = self.input.listed.get(&list) else { return Err(ReconcileStep::List(vec![list])) };
+        let pods = self.view.list(&list)?;
         let deployment = self.key(ChildRole::PreviewDeployment).name;
         let pods: Vec<&Value> = gates::of_deployment(pods, &deployment).collect();
-        let answered = self.input.answered;
-        self.ask(pods.iter().filter_map(|pod| gates::request(pod).ok()))?;
+        let answered = self.view.answers();
+        self.view.ask_all(pods.iter().filter_map(|pod| gates::request(pod).ok()))?;
         let expected = ExpectedReport::of(self.found(ChildRole::PreviewDeployment).unwrap_or(&Value::Null));
         let told = [gates::answers(&pods, answered), expected.versions(&pods, answered)];
         if let Some(closed) = told.into_iter().find(|gate| *gate != PromotionGate::Open) {
@@ -118,27 +122,18 @@ impl Pass<'_> {
         let unasked = unasked.unwrap_or_default();
         let service = self.key(ChildRole::PreviewAdmin).name;
         let request = |pod: &Value| expected.request(pod, &service, self.of.namespace).filter(|_| certified);
-        self.ask(pods.iter().filter_map(|pod| request(pod)))?;
+        self.view.ask_all(pods.iter().filter_map(|pod| request(pod)))?;
         match expected.flavors(&pods, request, answered) {
-            PromotionGate::Open if certified => Ok((self.routes(&pods, &expected)?, unasked)),
+            PromotionGate::Open if certified => Ok((self.routes(&pods, &expected, certificate)?, unasked)),
             gate => Ok((gate, unasked)),
         }
     }
 
-    /// `Err` with those of these requests that have no answer yet.
-    pub(super) fn ask(&self, requests: impl Iterator<Item = PodRequest>) -> Result<(), ReconcileStep> {
-        let unasked: Vec<_> = requests.filter(|request| !self.input.answered.contains_key(request)).collect();
-        if unasked.is_empty() { Ok(()) } else { Err(ReconcileStep::Ask(unasked)) }
-    }
-
     /// Whether the endpoints of the live Service are pods of the live side alone.
-    fn traffic(&self) -> Result<PromotionGate, ReconcileStep> {
+    fn traffic(&self) -> Result<PromotionGate, Needs> {
         let service = self.key(ChildRole::LiveIngress).name;
-        let lists = [gates::pods(&self.of, &self.side.selector), gates::endpoints(&self.of, &service)];
-        let (Some(pods), Some(slices)) = (self.input.listed.get(&lists[0]), self.input.listed.get(&lists[1]))
-        else {
-            return Err(ReconcileStep::List(lists.into()));
-        };
+        let pods = self.view.list(&gates::pods(&self.of, &self.side.selector));
+        let (pods, slices) = both(pods, self.view.list(&gates::endpoints(&self.of, &service)))?;
         let names: BTreeSet<&str> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
         let wanted = self.found(ChildRole::LiveDeployment).and_then(|live| live["spec"]["replicas"].as_i64());
         Ok(gates::traffic(slices, &names, wanted.unwrap_or(1)))

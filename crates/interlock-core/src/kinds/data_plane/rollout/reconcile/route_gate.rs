@@ -4,12 +4,13 @@ use serde_json::Value;
 
 use super::Pass;
 use crate::api::object::meta_str;
+use crate::certificate::CertificateAnswer;
 use crate::kinds::data_plane::flavor::running::pod;
 use crate::kinds::data_plane::rollout::phase::PromotionGate;
 use crate::kinds::data_plane::rollout::reports::{self, ExpectedReport};
 use crate::kinds::data_plane::rollout::wanted::ChildRole;
 use crate::kinds::data_plane::rollout::{certificate, gates};
-use crate::reconcile::{PodAnswer, PodRequest, ReconcileStep};
+use crate::reconcile::{Needs, PodAnswer, PodRequest};
 
 /// Live pods that are asked whether they hold a configuration: the first one that does is compared with.
 const LIVE_PODS: usize = 3;
@@ -21,16 +22,17 @@ impl Pass<'_> {
         &self,
         pods: &[&Value],
         expected: &ExpectedReport,
-    ) -> Result<PromotionGate, ReconcileStep> {
+        certificate: Option<&CertificateAnswer>,
+    ) -> Result<PromotionGate, Needs> {
         let live = ExpectedReport::of(self.found(ChildRole::LiveDeployment).unwrap_or(&Value::Null));
-        if !live.crosses_dialects(expected) || !certificate::is_ours(self.input.certificate, &self.side.spec)
-        {
+        if !live.crosses_dialects(expected) || !certificate::is_ours(certificate, &self.side.spec) {
             return Ok(PromotionGate::Open);
         }
         let Some((live_pod, of_live)) = self.live_pod(&live)? else { return Ok(PromotionGate::Open) };
         let service = self.key(ChildRole::PreviewAdmin).name;
         let request = |pod: &Value| expected.routes_request(pod, &service, self.of.namespace);
-        self.ask(std::iter::once(of_live.clone()).chain(pods.iter().filter_map(|pod| request(pod))))?;
+        self.view
+            .ask_all(std::iter::once(of_live.clone()).chain(pods.iter().filter_map(|pod| request(pod))))?;
         let wanted = match self.answer(&of_live).map(reports::routes) {
             Some(Ok(Some(routes))) => routes,
             Some(Err(why)) => return Ok(PromotionGate::Closed(format!("live pod {live_pod}: {why}"))),
@@ -49,13 +51,13 @@ impl Pass<'_> {
 
     /// The name of a live pod that holds a configuration, and what to ask it for its routes; `None` where there is none,
     /// or it cannot be asked.
-    fn live_pod(&self, live: &ExpectedReport) -> Result<Option<(String, PodRequest)>, ReconcileStep> {
+    fn live_pod(&self, live: &ExpectedReport) -> Result<Option<(String, PodRequest)>, Needs> {
         let list = gates::pods(&self.of, &self.side.selector);
-        let Some(found) = self.input.listed.get(&list) else { return Err(ReconcileStep::List(vec![list])) };
+        let found = self.view.list(&list)?;
         let deployment = self.key(ChildRole::LiveDeployment).name;
         let ready = gates::of_deployment(found, &deployment).filter(|found| pod::is_ready(found));
         let ready: Vec<&Value> = ready.take(LIVE_PODS).collect();
-        self.ask(ready.iter().filter_map(|pod| gates::request(pod).ok()))?;
+        self.view.ask_all(ready.iter().filter_map(|pod| gates::request(pod).ok()))?;
         let holds = |pod: &&&Value| {
             let answer = gates::request(pod).ok().and_then(|request| self.answer(&request)?.as_ref().ok());
             answer.is_some_and(|answer| answer.status == 200)
@@ -67,6 +69,6 @@ impl Pass<'_> {
     }
 
     fn answer(&self, request: &PodRequest) -> Option<&PodAnswer> {
-        self.input.answered.get(request)
+        self.view.answers().get(request)
     }
 }

@@ -5,57 +5,54 @@ use serde_json::Value;
 
 use super::{Pass, left_alone};
 use crate::api::meta::condition;
-use crate::api::object::ObjectKey;
 use crate::certificate::CertificateAnswer;
 use crate::effect::Effect;
 use crate::kinds::data_plane::live_spec;
 use crate::kinds::data_plane::rollout::take_over::{self, TakenOver};
 use crate::kinds::data_plane::rollout::wanted::ChildRole;
-use crate::reconcile::ReconcileStep;
+use crate::reconcile::{Needs, ReconcileStep};
 
 impl Pass<'_> {
     /// What has to be done before the children are looked at as ours.
-    pub(super) fn own(&self, taken: &TakenOver) -> Option<ReconcileStep> {
+    pub(super) fn own(&self, taken: &TakenOver) -> Result<Option<ReconcileStep>, Needs> {
         let children = || ChildRole::ALL.iter().filter_map(|child| self.found(*child));
         let ours = || children().filter(|child| self.is_ours(child));
         if taken.hands_back && self.lost.is_none() {
             let staged = live_spec::is_changed(&self.side.spec, self.of.spec());
             if take_over::is_at_rest(&self.of, staged) {
                 let effects = take_over::hand_back(&self.of, &taken.kept, &taken.record, ours());
-                return Some(ReconcileStep::Write(effects));
+                return Ok(Some(ReconcileStep::Write(effects)));
             }
         }
         let managers = &taken.kept.managers;
         let held: Vec<&Value> = ours().filter(|child| take_over::is_held(child, managers)).collect();
         if held.is_empty() {
-            return None;
+            return Ok(None);
         }
         let operator = match &taken.operator {
             Ok(operator) => operator.as_deref(),
-            Err(why) => return Some(left_alone(&self.of, why.clone(), self.input.now)),
+            Err(why) => return Ok(Some(left_alone(&self.of, why.clone(), self.view.now()))),
         };
-        let lease = operator.map(|namespace| (namespace, take_over::lease_key(namespace)));
-        let found = match &lease {
+        let lease = match operator {
             None => None,
-            Some((namespace, key)) => match self.input.found.get(key) {
-                None => return Some(ReconcileStep::Read(vec![key.clone()])),
-                Some(lease) => Some((*namespace, lease.as_deref())),
-            },
+            Some(namespace) => {
+                let lease = self.view.get(&take_over::lease_key(namespace))?;
+                Some((namespace, lease.map(|lease| &**lease)))
+            }
         };
-        if let Err(why) = take_over::may_write(found, held.iter().copied(), managers, self.input.now) {
-            return Some(left_alone(&self.of, why, self.input.now));
+        if let Err(why) = take_over::may_write(lease, held.iter().copied(), managers, self.view.now()) {
+            return Ok(Some(left_alone(&self.of, why, self.view.now())));
         }
-        Some(ReconcileStep::Write(
-            held.iter().filter_map(|child| take_over::adopt(child, managers)).collect(),
-        ))
+        let adopted = held.iter().filter_map(|child| take_over::adopt(child, managers)).collect();
+        Ok(Some(ReconcileStep::Write(adopted)))
     }
 
     /// What `Managed` says, `None` for one that was never another operator's, and what has to be written before it is
-    /// said: its Secrets without the finalizer, where Interlock may write Secrets. `Err` with what has to be seen first.
+    /// said: its Secrets without the finalizer, where Interlock may write Secrets.
     pub(super) fn managed(
         &self,
         certificate: Option<&CertificateAnswer>,
-    ) -> Result<(Option<String>, Vec<Effect>), ReconcileStep> {
+    ) -> Result<(Option<String>, Vec<Effect>), Needs> {
         let Some(taken) = &self.taken else { return Ok((None, Vec::new())) };
         let secrets = taken.secrets(&self.of);
         let may_write =
@@ -66,14 +63,13 @@ impl Pass<'_> {
         if secrets.is_empty() || !may_write || is_said {
             return Ok((Some(message), Vec::new()));
         }
-        let unread: Vec<ObjectKey> =
-            secrets.iter().filter(|key| !self.input.found.contains_key(*key)).cloned().collect();
-        if !unread.is_empty() {
-            return Err(ReconcileStep::Read(unread));
+        self.view.have(secrets.iter().cloned())?;
+        let mut patches = Vec::new();
+        for key in &secrets {
+            let ours = self.view.get(key)?.filter(|secret| self.is_ours(secret));
+            patches.extend(ours.and_then(|secret| take_over::without_finalizer(secret)));
         }
-        let found = secrets.iter().filter_map(|key| self.input.found.get(key)?.as_deref());
-        let ours = found.filter(|secret| self.is_ours(secret));
-        Ok((Some(message), ours.filter_map(take_over::without_finalizer).collect()))
+        Ok((Some(message), patches))
     }
 
     fn is_ours(&self, object: &Value) -> bool {

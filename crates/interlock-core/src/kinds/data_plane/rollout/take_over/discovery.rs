@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::field_managers::{self, RESTARTED_AT};
@@ -14,6 +15,7 @@ use crate::api::kong::labels;
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::api::ownership::is_of;
+use crate::effect::Effect;
 use crate::kinds::data_plane::rollout::children::{brings_certificate, mounted_certificate};
 use crate::kinds::data_plane::rollout::commit::commit;
 use crate::kinds::data_plane::rollout::kept::KeptChildren;
@@ -22,40 +24,50 @@ use crate::kinds::data_plane::rollout::phase::Reason;
 use crate::kinds::data_plane::rollout::promotion::staged_hash;
 use crate::kinds::data_plane::rollout::side::{Colour, DeploymentIdentity, SideState};
 use crate::kinds::data_plane::rollout::view::DataPlaneView;
-use crate::reconcile::{ObjectList, ReconcileInput, ReconcileStep};
+use crate::reconcile::{Needs, ObjectList, View, both};
 
 /// Fields of a spec that Kong's operator carries out and Interlock does not: without them the next pods would lack what
 /// the live ones have.
 const NOT_CARRIED_OUT: [&[&str]; 3] =
     [&["pluginsToInstall"], &["extensions"], &["network", "konnectCertificate"]];
 
-/// The next step towards the record of what is kept: what has to be seen, or the writes of it, of the children as ours, and
-/// of what is live.
+/// The writes that take it over: the record of what is kept, the children as ours, and what is live. `Err` inside with
+/// why it cannot be taken over.
 pub fn discover(
     of: &DataPlaneView<'_>,
     operator: Option<&str>,
-    input: &ReconcileInput<'_>,
-) -> Result<ReconcileStep, LeftAlone> {
-    is_settled(of)?;
-    let keys = read_by_name(of, operator);
-    if keys.iter().any(|key| !input.found.contains_key(key)) {
-        return Ok(ReconcileStep::Read(keys));
+    view: &View<'_>,
+) -> Result<Result<Vec<Effect>, LeftAlone>, Needs> {
+    if let Err(why) = is_settled(of) {
+        return Ok(Err(why));
     }
-    let lists = lists(of);
-    let (Some(deployments), Some(services)) = (input.listed.get(&lists[0]), input.listed.get(&lists[1]))
-    else {
-        return Ok(ReconcileStep::List(lists.into()));
-    };
+    let keys = read_by_name(of, operator);
+    let [deployments, services] = lists(of);
+    let lists = both(view.list(&deployments), view.list(&services));
+    let ((), (deployments, services)) = both(view.have(keys.clone()), lists)?;
     let found = FoundChildren { deployments: owned(of, deployments), services: owned(of, services) };
-    let named = keys.iter().take(2).filter_map(|key| input.found.get(key)?.as_deref());
+    let named = keys.iter().map(|key| Ok(view.get(key)?.map(|found| &**found)));
+    let named: Vec<Option<&Value>> = named.collect::<Result<_, Needs>>()?;
+    Ok(writes(of, &found, &named, operator, view.now()))
+}
+
+fn writes(
+    of: &DataPlaneView<'_>,
+    found: &FoundChildren<'_>,
+    named: &[Option<&Value>],
+    operator: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<Effect>, LeftAlone> {
     let all: Vec<&Value> = named
-        .filter(|object| is_of(of.uid, object))
+        .iter()
+        .take(2)
+        .filter_map(|object| object.filter(|object| is_of(of.uid, object)))
         .chain(found.deployments.iter().chain(&found.services).copied())
         .collect();
     let makers: BTreeSet<&str> = all.iter().flat_map(|child| field_managers::makers(child)).collect();
     let managers: Vec<String> = makers.into_iter().map(str::to_owned).collect();
-    let lease = keys.get(2).and_then(|key| input.found.get(key)?.as_deref());
-    may_write(operator.map(|namespace| (namespace, lease)), all.iter().copied(), &managers, input.now)?;
+    let lease = named.get(2).copied().flatten();
+    may_write(operator.map(|namespace| (namespace, lease)), all.iter().copied(), &managers, now)?;
     let kept = found.kept(of, managers)?;
     let held = all.into_iter().filter(|child| is_held(child, &kept.managers));
     let adopted = held.filter_map(|child| adopt(child, &kept.managers));
@@ -63,12 +75,13 @@ pub fn discover(
         selector: kept.live.selector.clone(),
         colour: Colour::Blue,
         spec: of.wanted_spec(),
+        previous: None,
         sourced: None,
         is_stamped: false,
         refused: None,
     };
     let commit = commit(of, &side, false);
-    Ok(ReconcileStep::Write([kept.record(of)].into_iter().chain(adopted).chain([commit]).collect()))
+    Ok([kept.record(of)].into_iter().chain(adopted).chain([commit]).collect())
 }
 
 /// What is found by its name: the autoscaler, the disruption budget, and the Lease of Kong's operator.

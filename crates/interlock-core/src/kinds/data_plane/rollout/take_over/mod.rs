@@ -22,7 +22,7 @@ use crate::api::condition::{Condition, find};
 use crate::api::meta::{self, condition};
 use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
 use crate::effect::Effect;
-use crate::reconcile::{ReconcileInput, ReconcileStep};
+use crate::reconcile::{Needs, View};
 
 pub use hand_back::{hand_back, is_at_rest};
 pub use left_alone::LeftAlone;
@@ -37,8 +37,8 @@ pub enum TakeOver {
     Done(Box<TakenOver>),
     /// It is another operator's.
     LeftAlone(LeftAlone),
-    /// This has to be seen or written first.
-    Step(ReconcileStep),
+    /// This has to be written first.
+    Write(Vec<Effect>),
 }
 
 /// A DataPlane that was taken over.
@@ -56,7 +56,7 @@ pub struct TakenOver {
 }
 
 /// Whose a DataPlane is.
-pub fn decide(of: &DataPlaneView<'_>, input: &ReconcileInput<'_>) -> TakeOver {
+pub fn decide(of: &DataPlaneView<'_>, view: &View<'_>) -> Result<TakeOver, Needs> {
     let asked = annotation(of.object, meta::TAKE_OVER);
     let managed = managed(of);
     let reason = managed.as_ref().map(|managed| managed.reason.as_str());
@@ -69,24 +69,22 @@ pub fn decide(of: &DataPlaneView<'_>, input: &ReconcileInput<'_>) -> TakeOver {
         selector.is_none_or(|selector| Colour::of_selector(of.uid, selector).is_some())
     };
     match (asked, reason) {
-        (None, Some(condition::HANDED_BACK)) => return TakeOver::LeftAlone(handed_back()),
-        (None, _) if !was_ours => return TakeOver::NotAsked,
-        (Some(_), None) if is_made_by_us() => return TakeOver::NotAsked,
+        (None, Some(condition::HANDED_BACK)) => return Ok(TakeOver::LeftAlone(handed_back())),
+        (None, _) if !was_ours => return Ok(TakeOver::NotAsked),
+        (Some(_), None) if is_made_by_us() => return Ok(TakeOver::NotAsked),
         _ => {}
     }
     let key = kept::key(of);
     let operator = asked.map_or(Ok(None), operator);
-    let Some(record) = input.found.get(&key) else {
-        // What is read before there is one is read with it.
-        let others = match (asked, reason, &operator) {
-            (Some(_), reason, Ok(operator)) if reason != Some(condition::TAKEN_OVER) => {
-                discovery::read_by_name(of, operator.as_deref())
-            }
-            _ => Vec::new(),
-        };
-        return TakeOver::Step(ReconcileStep::Read([key].into_iter().chain(others).collect()));
+    // What is read before there is one is read with it.
+    let others = match (asked, reason, &operator) {
+        (Some(_), reason, Ok(operator)) if reason != Some(condition::TAKEN_OVER) => {
+            discovery::read_by_name(of, operator.as_deref())
+        }
+        _ => Vec::new(),
     };
-    match record {
+    view.have([key.clone()].into_iter().chain(others))?;
+    Ok(match view.get(&key)? {
         Some(record) => match KeptChildren::read(of, record) {
             Some(kept) => {
                 let hands_back = asked.is_none();
@@ -101,11 +99,14 @@ pub fn decide(of: &DataPlaneView<'_>, input: &ReconcileInput<'_>) -> TakeOver {
             TakeOver::LeftAlone(handed_back())
         }
         None if asked.is_none() => TakeOver::NotAsked,
-        None => match operator.and_then(|operator| discovery::discover(of, operator.as_deref(), input)) {
-            Ok(step) => TakeOver::Step(step),
+        None => match operator {
             Err(refused) => TakeOver::LeftAlone(refused),
+            Ok(operator) => match discovery::discover(of, operator.as_deref(), view)? {
+                Ok(writes) => TakeOver::Write(writes),
+                Err(refused) => TakeOver::LeftAlone(refused),
+            },
         },
-    }
+    })
 }
 
 /// What is said of a DataPlane that was handed back.

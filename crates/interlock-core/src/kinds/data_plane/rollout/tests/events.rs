@@ -1,5 +1,6 @@
 //! What can happen to a rollout in a state of the exploration: what users, Kubernetes and crashes do.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use super::scenarios::{BLUE, GREEN, INGRESS};
 use super::world::{PassEnd, World, is_terminating};
 use crate::api::kong::labels;
 use crate::api::meta;
+use crate::api::object::ObjectKey;
 use crate::effect::Effect;
 use crate::kinds::data_plane::rollout::side::Colour;
 
@@ -26,6 +28,8 @@ pub struct EventBudget {
     pub crashes: usize,
     /// How often another process takes itself for the leader too.
     pub leaders: usize,
+    /// How often the watch of an object falls behind.
+    pub lags: usize,
 }
 
 #[derive(Clone)]
@@ -117,14 +121,28 @@ pub fn next(state: &State, spec: fn(&str) -> Value) -> Vec<State> {
     if state.world.objects.values().any(|object| is_terminating(object)) {
         add("what is being deleted is gone".to_owned(), &|s| s.world.collect_garbage());
     }
+    for key in state.world.unseen.keys() {
+        add(format!("the watch shows {}", key.name), &|s| {
+            s.world.unseen.remove(key);
+        });
+    }
     add(KUBELET.to_owned(), &|s| {
+        s.world.unseen.clear();
         s.world.collect_garbage();
         s.world.settle_deployments();
     });
     add(GRACE_OVER.to_owned(), &|s| {
+        s.world.unseen.clear();
         s.world.wait(31);
         s.world.reconcile(usize::MAX);
     });
+    lags(state, &mut all);
+    let mut add = |what: String, change: &dyn Fn(&mut State)| {
+        let mut after = state.clone();
+        change(&mut after);
+        after.path.push(what);
+        all.push(after);
+    };
     add("reconcile".to_owned(), &|s| {
         s.world.reconcile(usize::MAX);
     });
@@ -145,6 +163,30 @@ pub fn next(state: &State, spec: fn(&str) -> Value) -> Vec<State> {
         }
     }
     all
+}
+
+/// Each change of others once more, with a watch that does not show it yet.
+fn lags(state: &State, all: &mut Vec<State>) {
+    if state.budget.lags == 0 {
+        return;
+    }
+    let before = &state.world;
+    let mut lagging = Vec::new();
+    for after in all.iter().filter(|after| after.path.last() != Some(GRACE_OVER)) {
+        let keys = before.objects.keys().chain(after.world.objects.keys()).collect::<BTreeSet<_>>();
+        let changed = |key: &&ObjectKey| {
+            after.world.objects.get(*key) != before.objects.get(*key)
+                && !after.world.unseen.contains_key(*key)
+        };
+        for key in keys.into_iter().filter(changed) {
+            let mut late = after.clone();
+            late.world.unseen.insert(key.clone(), before.objects.get(key).cloned());
+            late.budget.lags -= 1;
+            late.path.push(format!("which the watch of {} does not show", key.name));
+            lagging.push(late);
+        }
+    }
+    all.extend(lagging);
 }
 
 /// What a person does to children.

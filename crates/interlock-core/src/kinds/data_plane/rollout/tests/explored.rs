@@ -121,6 +121,7 @@ const BUDGET: EventBudget = EventBudget {
     hand_edits: 0,
     crashes: 0,
     leaders: 0,
+    lags: 0,
 };
 
 #[rstest]
@@ -129,6 +130,8 @@ const BUDGET: EventBudget = EventBudget {
 #[case::hand_edits(EventBudget { hand_edits: 1, ..BUDGET }, spec)]
 #[case::leaders(EventBudget { leaders: 1, ..BUDGET }, spec)]
 #[case::scaled(EventBudget { crashes: 1, ..BUDGET }, scaled)]
+#[case::lags(EventBudget { lags: 1, ..BUDGET }, spec)]
+#[case::lag_of_a_deletion(EventBudget { deletions: 1, lags: 1, ..BUDGET }, spec)]
 fn no_order_of_events_harms_the_live_side(#[case] budget: EventBudget, #[case] spec: fn(&str) -> Value) {
     let states = explore(at_rest(spec), budget, spec).unwrap_or_else(|harm| panic!("{harm}"));
     assert!(states > 50);

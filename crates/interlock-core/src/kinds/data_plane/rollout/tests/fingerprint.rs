@@ -16,6 +16,11 @@ pub fn fingerprint(state: &State) -> u64 {
         (&key.gvk.kind, &key.name).hash(&mut hasher);
         hash_lasting(object, &object["metadata"]["generation"], &mut hasher);
     }
+    for (key, shown) in &state.world.unseen {
+        (&key.gvk.kind, &key.name, shown.is_some()).hash(&mut hasher);
+        let shown = shown.as_deref().unwrap_or(&Value::Null);
+        hash_lasting(shown, &shown["metadata"]["generation"], &mut hasher);
+    }
     // Of what was decided, it matters whether the version still holds, and not which one it is.
     let pending = state.pending.iter().flatten();
     let generation = &state.world.get()["metadata"]["generation"];

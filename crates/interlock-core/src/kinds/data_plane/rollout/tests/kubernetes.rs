@@ -1,6 +1,6 @@
 //! What Kubernetes makes of the objects of a [`World`]: pods, endpoints, and the end of what is being deleted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -101,9 +101,11 @@ impl World {
                 vec![Arc::new(json!({"endpoints": endpoints}))]
             }
             "Deployment" | "Service" | "ControllerRevision" => {
-                let stored = self.objects.iter().filter(|(key, _)| key.gvk == list.gvk);
-                let found = stored.filter(|(_, object)| has(&object["metadata"]["labels"], &list.labels));
-                found.map(|(_, object)| Arc::clone(&object.0)).collect()
+                let keys: BTreeSet<_> = self.objects.keys().chain(self.unseen.keys()).collect();
+                let of_kind = keys.into_iter().filter(|key| key.gvk == list.gvk);
+                let found = of_kind.filter_map(|key| self.view_of(key));
+                let found = found.filter(|object| has(&object["metadata"]["labels"], &list.labels));
+                found.map(|object| Arc::clone(&object.0)).collect()
             }
             other => panic!("nobody lists {other}"),
         }

@@ -1,7 +1,7 @@
 //! A small cluster: objects with versions, the controllers of Kubernetes as far as a rollout sees them, and the
 //! reconciler run on it with a crash after any write.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::certificate::{
 };
 use crate::effect::Effect;
 use crate::kinds::data_plane::rollout::reconcile::RECONCILER;
-use crate::reconcile::{PodAnswer, PodRequest, PodResponse, ReconcileInput, ReconcileStep};
+use crate::reconcile::{Facts, Lookup, Needs, PodRequest, PodResponse, ReconcileStep, View};
 
 /// Steps of one reconcile, as the runtime has them.
 const STEPS: usize = 40;
@@ -49,6 +49,8 @@ impl From<Value> for SharedObject {
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
     pub objects: BTreeMap<ObjectKey, SharedObject>,
+    /// What the watches still show of objects that others have written, deleted or made since.
+    pub unseen: BTreeMap<ObjectKey, Option<SharedObject>>,
     version: u64,
     pub now: Timestamp,
     /// What becomes of the certificate that is asked for.
@@ -104,6 +106,7 @@ impl World {
     pub fn with(spec: Value) -> Self {
         let mut world = Self {
             objects: BTreeMap::new(),
+            unseen: BTreeMap::new(),
             version: 1,
             now: Timestamp::UNIX_EPOCH,
             certificate: CertificateAnswer::OfAnother(Timestamp::MAX),
@@ -236,62 +239,63 @@ impl World {
         self.steps().0
     }
 
-    /// The same, with the steps that it took; the certificate, which the runtime asks for once, is none.
+    /// The same, with the passes that it took; the certificate, which the runtime asks for once, is none.
     pub fn steps(&self) -> (Option<Vec<Effect>>, usize) {
-        let mut steps = 0;
-        let (mut found, mut listed, mut answered) =
-            (BTreeMap::new(), BTreeMap::new(), BTreeMap::<PodRequest, PodAnswer>::new());
-        let mut certificate = None;
-        let mut withheld = BTreeSet::new();
-        let object = self.fault.map_or_else(|| self.get().clone(), |fault| fault.read(self.get()));
+        let mut passes = 0;
+        let mut facts = Facts::default();
+        let Some(object) = self.view_of(&data_plane()) else { return (None, 0) };
+        let object = self.fault.map_or_else(|| Value::clone(object), |fault| fault.read(object));
         loop {
-            let input = ReconcileInput {
-                object: &object,
-                found: &found,
-                withheld: &withheld,
-                listed: &listed,
-                answered: &answered,
-                certificate: certificate.as_ref(),
-                now: self.now,
+            passes += 1;
+            let needs = match (RECONCILER.reconcile)(&View::new(&object, &facts, self.now)) {
+                Ok(ReconcileStep::Await(_)) => return (None, passes),
+                Ok(ReconcileStep::Write(effects)) => return (self.written(effects), passes),
+                Err(needs) => needs,
             };
-            steps += 1;
-            match (RECONCILER.reconcile)(&input) {
-                ReconcileStep::Await(_) => return (None, steps),
-                ReconcileStep::Write(effects) => {
-                    return (self.written(effects), steps);
-                }
-                ReconcileStep::Certify(request) => {
-                    steps -= 1;
-                    let name = request.secret["metadata"]["name"].as_str().unwrap();
-                    let mounted = name == "dataplane-edge-certificate" || request.keeps_found;
-                    assert!(mounted && certificate.is_none(), "{request:?}");
-                    match self.certify(&request) {
-                        Ok(answer) => certificate = Some(answer),
-                        Err(write) => return (self.written(vec![*write]), steps),
-                    }
-                }
-                ReconcileStep::ReadIfAllowed(keys) if self.withholds => withheld.extend(keys),
-                ReconcileStep::Read(keys) | ReconcileStep::ReadIfAllowed(keys) => {
-                    found.extend(keys.into_iter().map(|key| {
-                        let stored = self.objects.get(&key);
-                        let object = stored.map(|stored| match self.fault {
-                            Some(fault) => fault.found(&stored.0),
-                            None => Arc::clone(&stored.0),
-                        });
-                        (key, object)
-                    }))
-                }
-                ReconcileStep::List(lists) => listed.extend(lists.into_iter().map(|list| {
-                    let objects = self.list(&list);
-                    (list, objects)
-                })),
-                ReconcileStep::Ask(requests) => {
-                    answered.extend(requests.into_iter().map(|request| {
-                        let answer = self.answer(&request);
-                        (request, Ok(answer))
-                    }));
+            if let Some(request) = &needs.certificate {
+                passes -= 1;
+                let name = request.secret["metadata"]["name"].as_str().unwrap();
+                let mounted = name == "dataplane-edge-certificate" || request.keeps_found;
+                assert!(mounted && facts.certificate.is_none(), "{request:?}");
+                match self.certify(request) {
+                    Ok(answer) => facts.certificate = Some(answer),
+                    Err(write) => return (self.written(vec![*write]), passes),
                 }
             }
+            self.get_needs(needs, &mut facts);
+        }
+    }
+
+    /// An object as the watch shows it.
+    pub fn view_of(&self, key: &ObjectKey) -> Option<&SharedObject> {
+        match self.unseen.get(key) {
+            Some(earlier) => earlier.as_ref(),
+            None => self.objects.get(key),
+        }
+    }
+
+    /// Gets what a pass lacks.
+    fn get_needs(&self, needs: Needs, facts: &mut Facts) {
+        let found = |key: &ObjectKey| match (self.view_of(key), self.fault) {
+            (None, _) => Lookup::Absent,
+            (Some(stored), Some(fault)) => Lookup::Found(fault.found(&stored.0)),
+            (Some(stored), None) => Lookup::Found(Arc::clone(&stored.0)),
+        };
+        for key in needs.objects {
+            let found = found(&key);
+            facts.objects.insert(key, found);
+        }
+        for key in needs.if_allowed {
+            let found = if self.withholds { Lookup::Forbidden } else { found(&key) };
+            facts.objects.insert(key, found);
+        }
+        for list in needs.lists {
+            let objects = self.list(&list);
+            facts.lists.insert(list, objects);
+        }
+        for request in needs.answers {
+            let answer = self.answer(&request);
+            facts.answers.insert(request, Ok(answer));
         }
     }
 
@@ -334,7 +338,9 @@ impl World {
                 if writes == 0 {
                     return PassEnd::Killed;
                 }
-                if !matches!(effect, Effect::Event { .. } | Effect::Healed { .. }) {
+                // A proof changes nothing.
+                let is_proof = matches!(&effect, Effect::Patch { patch, .. } if *patch == json!({}));
+                if !is_proof && !matches!(effect, Effect::Event { .. } | Effect::Healed { .. }) {
                     writes -= 1;
                 }
                 if !self.write(effect) {
@@ -342,7 +348,8 @@ impl World {
                 }
             }
         }
-        panic!("the controller does not come to an end:\n{}", self.log.join("\n"));
+        let wanted = self.decide();
+        panic!("the controller does not come to an end:\n{}\n{wanted:#?}", self.log.join("\n"));
     }
 
     /// Carries out what was decided some time ago, as a leader does that was suspended meanwhile.
@@ -378,6 +385,10 @@ impl World {
 
     /// Carries out an effect; whether its conditions held.
     fn write(&mut self, effect: Effect) -> bool {
+        // The view has the answer to an own write, and after a conflict what a request reads.
+        if let Some(key) = effect.key().filter(|_| !matches!(effect, Effect::Event { .. })) {
+            self.unseen.remove(&key);
+        }
         if !self.holds(&effect) {
             return false;
         }

@@ -1,0 +1,274 @@
+//! What a reconcile has of the world ([`Facts`]): gets what a pass lacks, from the objects that are watched and kept,
+//! else by request, each within a limit.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use interlock_core::api::object::ObjectKey;
+use interlock_core::effect::ApiFailure;
+use interlock_core::reconcile::{FRESH_ANSWERS, Facts, Lookup, Needs, ObjectList, PodAnswer, PodRequest};
+use jiff::Timestamp;
+use rustls::ClientConfig;
+use serde_json::Value;
+
+use super::executor::{Executor, OfProcess};
+use super::index::{Child, Observer, Store};
+use crate::cluster::pods;
+use crate::cluster::read::BoundedList;
+
+/// Other objects that a view has.
+const OBJECTS: usize = 64;
+/// Lists that a view has.
+const LISTS: usize = 16;
+/// Requests to pods that a view has the answers of.
+const ASKS: usize = 512;
+/// Bytes that these answers may have together.
+const ANSWERS: usize = 32 << 20;
+/// How long the pods of one step are asked: a worker is not held up by many that are silent.
+const ASKED: Duration = Duration::from_secs(30);
+/// Requests to the API server at once.
+const CONCURRENT: usize = 8;
+/// Requests to pods at once.
+const CONCURRENT_ASKS: usize = 64;
+
+/// What the objects of a reconcile are looked up in.
+#[derive(Clone, Copy)]
+pub struct Sources<'s> {
+    /// By request.
+    pub executor: &'s Executor<OfProcess>,
+    /// Those that are watched and kept.
+    pub store: &'s Store,
+    /// Wakes what a newly seen object affects.
+    pub observer: &'s Observer,
+}
+
+impl Sources<'_> {
+    /// Reads an object by request. What is kept of it is as new from now on.
+    pub async fn read(&self, key: &ObjectKey) -> Result<Lookup, ApiFailure> {
+        Ok(match self.executor.get(key).await? {
+            Some(object) => {
+                self.saw(&object);
+                Lookup::Found(object)
+            }
+            None => Lookup::Absent,
+        })
+    }
+
+    /// An object as it is kept, else by request.
+    pub async fn look_up(&self, key: &ObjectKey) -> Result<(Lookup, bool), ApiFailure> {
+        match self.store.kept_object(key) {
+            Some(Child::Kept(object)) => Ok((Lookup::Found(object), true)),
+            Some(Child::Absent) => Ok((Lookup::Absent, true)),
+            Some(Child::Unread) | None => Ok((self.read(key).await?, false)),
+        }
+    }
+
+    /// Takes in an object that the API server answered.
+    pub fn saw(&self, object: &Arc<Value>) {
+        self.store.saw(object).into_iter().for_each(|affected| self.observer.took(affected));
+    }
+
+    /// Takes in that an object is gone.
+    pub fn saw_gone(&self, key: &ObjectKey, uid: &str) {
+        self.store.saw_gone(key, uid).into_iter().for_each(|affected| self.observer.took(affected));
+    }
+}
+
+/// The facts of a reconcile, and where they come from.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// The facts.
+    pub facts: Facts,
+    /// The objects that were read by request.
+    requested: BTreeSet<ObjectKey>,
+    /// The lists that were read by request.
+    requested_lists: BTreeSet<ObjectList>,
+    /// The objects that are read by request, whatever is kept of them: a write met another version.
+    doubted: BTreeSet<ObjectKey>,
+    /// Bytes of the answers of pods.
+    bytes: usize,
+}
+
+/// Why a view does not have what a pass lacks.
+#[derive(Debug)]
+pub enum GatherError {
+    /// A request failed.
+    Failed(ApiFailure),
+    /// It is more than a view may have.
+    TooMuch(&'static str),
+}
+
+impl From<ApiFailure> for GatherError {
+    fn from(failure: ApiFailure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl Gathered {
+    /// Looks up objects.
+    pub async fn objects(&mut self, from: Sources<'_>, needs: &Needs) -> Result<(), GatherError> {
+        let wanted = needs.objects.len() + needs.if_allowed.len();
+        within(self.facts.objects.len() + wanted, OBJECTS, "more than 64 objects")?;
+        let mut keys: Vec<(ObjectKey, bool)> = Vec::with_capacity(wanted);
+        keys.extend(needs.objects.iter().map(|key| (key.clone(), false)));
+        keys.extend(needs.if_allowed.iter().map(|key| (key.clone(), true)));
+        let doubted = &self.doubted;
+        let found = futures::stream::iter(keys).map(|(key, if_allowed)| async move {
+            let found = match doubted.contains(&key) {
+                true => from.read(&key).await.map(|found| (found, false)),
+                false => from.look_up(&key).await,
+            };
+            match found {
+                Err(failure) if if_allowed && failure.code == 403 => Ok((key, (Lookup::Forbidden, false))),
+                found => found.map(|found| (key, found)),
+            }
+        });
+        for (key, (found, is_kept)) in found.buffered(CONCURRENT).try_collect::<Vec<_>>().await? {
+            if !is_kept {
+                self.requested.insert(key.clone());
+            }
+            self.facts.objects.insert(key, found);
+        }
+        Ok(())
+    }
+
+    /// Gets lists; those by request one after the other, as each may take some memory.
+    pub async fn lists(&mut self, from: Sources<'_>, lists: BTreeSet<ObjectList>) -> Result<(), GatherError> {
+        within(self.facts.lists.len() + lists.len(), LISTS, "more than 16 lists")?;
+        for list in lists {
+            if let Some(objects) = from.store.kept_list(&list) {
+                self.facts.lists.insert(list, objects);
+                continue;
+            }
+            let BoundedList::Whole(objects) = from.executor.list(&list).await? else {
+                return Err(GatherError::TooMuch("a list of more than 500 objects or 16 MiB"));
+            };
+            self.requested_lists.insert(list.clone());
+            self.facts.lists.insert(list, objects.into_iter().map(Arc::new).collect());
+        }
+        Ok(())
+    }
+
+    /// Asks pods, over TLS with `tls`. A pod that does not answer is an answer.
+    pub async fn ask(
+        &mut self,
+        requests: BTreeSet<PodRequest>,
+        tls: Option<Arc<ClientConfig>>,
+        now: Timestamp,
+    ) -> Result<(), GatherError> {
+        within(self.facts.answers.len() + requests.len(), ASKS, "more than 512 answers of pods")?;
+        if requests.is_empty() {
+            return Ok(());
+        }
+        self.facts.asked.get_or_insert(now);
+        for request in &requests {
+            self.facts.answers.insert(request.clone(), Err("was not asked in time".to_owned()));
+        }
+        let asked = futures::stream::iter(requests).map(|request| {
+            let tls = tls.clone();
+            async move {
+                let answer = pods::ask(&request, tls).await;
+                (request, answer)
+            }
+        });
+        let mut asked = pin!(asked.buffer_unordered(CONCURRENT_ASKS).take_until(tokio::time::sleep(ASKED)));
+        while let Some((request, answer)) = asked.next().await {
+            let answer = self.bounded(answer);
+            self.facts.answers.insert(request, answer);
+        }
+        Ok(())
+    }
+
+    /// Drops the answers of pods: they are asked again.
+    pub fn forget_answers(&mut self) {
+        self.facts.answers.clear();
+        (self.facts.asked, self.bytes) = (None, 0);
+    }
+
+    /// An answer that fits beside the others.
+    fn bounded(&mut self, answer: PodAnswer) -> PodAnswer {
+        let size = answer.as_ref().map_or(0, |answer| answer.body.len());
+        if self.bytes + size > ANSWERS {
+            return Err("answers more than Interlock takes of all pods together".to_owned());
+        }
+        self.bytes += size;
+        answer
+    }
+
+    /// After a write of an object that was read by request: what the API server answered stands for it, `None` where it is
+    /// gone. One that is kept is looked up again, as the store has taken in the same answer.
+    pub fn wrote(&mut self, key: &ObjectKey, answer: Option<&Arc<Value>>) {
+        self.doubted.remove(key);
+        if self.requested.contains(key) {
+            let found = answer.map_or(Lookup::Absent, |object| Lookup::Found(object.clone()));
+            self.facts.objects.insert(key.clone(), found);
+        }
+        self.forget_lists(key);
+    }
+
+    /// A write of an object met another version: it is read again, by request.
+    pub fn doubt(&mut self, key: &ObjectKey) {
+        self.doubted.insert(key.clone());
+        self.facts.objects.remove(key);
+        self.forget_lists(key);
+    }
+
+    fn forget_lists(&mut self, key: &ObjectKey) {
+        self.facts.lists.retain(|list, _| list.gvk != key.gvk);
+        self.requested_lists.retain(|list| list.gvk != key.gvk);
+    }
+
+    /// After writes: what is kept is looked up again, as events may have come meanwhile. The pods' answers hold for some
+    /// seconds.
+    pub fn refresh(&mut self, now: Timestamp) {
+        let Self { facts, requested, requested_lists, .. } = self;
+        facts.objects.retain(|key, _| requested.contains(key));
+        facts.lists.retain(|list, _| requested_lists.contains(list));
+        let is_old = |asked: Timestamp| now.duration_since(asked).as_secs() >= FRESH_ANSWERS;
+        if self.facts.asked.is_some_and(is_old) {
+            self.forget_answers();
+        }
+    }
+}
+
+fn within(wanted: usize, most: usize, what: &'static str) -> Result<(), GatherError> {
+    if wanted > most { Err(GatherError::TooMuch(what)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use interlock_core::reconcile::PodResponse;
+
+    use super::*;
+
+    /// Requests that are answered at once, as no pod has these addresses.
+    fn requests(from: usize, count: usize) -> BTreeSet<PodRequest> {
+        let request =
+            |n| PodRequest { address: format!("pod-{n}"), port: 80, tls: None, path: "/", all_pages: false };
+        (from..from + count).map(request).collect()
+    }
+
+    #[tokio::test]
+    async fn pods_are_asked_within_a_limit() {
+        let mut gathered = Gathered::default();
+        let now = Timestamp::UNIX_EPOCH;
+        gathered.ask(requests(0, ASKS), None, now).await.unwrap();
+        let answers = &gathered.facts.answers;
+        assert_eq!(answers.len(), ASKS);
+        assert!(answers.values().all(Result::is_err), "{answers:?}");
+        let more = gathered.ask(requests(ASKS, 1), None, now).await;
+        assert!(matches!(more, Err(GatherError::TooMuch(_))));
+    }
+
+    #[test]
+    fn answers_have_a_limit_together() {
+        let answer = |size| Ok(PodResponse { status: 200, server: None, body: vec![0; size].into() });
+        let mut gathered = Gathered::default();
+        assert!(gathered.bounded(answer(ANSWERS - 1)).is_ok());
+        assert!(gathered.bounded(answer(2)).is_err());
+        assert!(gathered.bounded(answer(1)).is_ok());
+    }
+}

@@ -1,0 +1,126 @@
+//! The writes that the API server refused: each is tried again with a back-off, and is an input of the decisions until
+//! then ([`View::refused`](interlock_core::reconcile::View::refused)).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use interlock_core::api::object::{NamespacedName, ObjectKey};
+use interlock_core::effect::{ApiFailure, Effect};
+use interlock_core::reconcile::RefusedWrite;
+use jiff::Timestamp;
+
+/// Back-off of a refused write: doubled up to [`LONGEST`].
+const FIRST: Duration = Duration::from_secs(1);
+/// The longest back-off.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Refused writes that are remembered of one reconciled object: it has fewer children.
+const MOST: usize = 64;
+
+/// The refused writes of all reconciled objects.
+#[derive(Debug, Default)]
+pub struct RefusedWrites(Mutex<HashMap<NamespacedName, BTreeMap<ObjectKey, Refused>>>);
+
+#[derive(Debug)]
+struct Refused {
+    write: RefusedWrite,
+    tries: u32,
+}
+
+impl RefusedWrites {
+    fn all(&self) -> MutexGuard<'_, HashMap<NamespacedName, BTreeMap<ObjectKey, Refused>>> {
+        // Changes of the maps do not panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those of one reconciled object.
+    pub fn of(&self, owner: &NamespacedName) -> BTreeMap<ObjectKey, RefusedWrite> {
+        let all = self.all();
+        let of = all.get(owner).into_iter().flatten();
+        of.map(|(key, refused)| (key.clone(), refused.write.clone())).collect()
+    }
+
+    /// Remembers a refused write. The back-off of a write goes on only as long as the same is wanted.
+    pub fn refuse(
+        &self,
+        owner: &NamespacedName,
+        key: &ObjectKey,
+        effect: Effect,
+        failure: ApiFailure,
+        now: Timestamp,
+    ) {
+        let mut all = self.all();
+        let of = all.entry(owner.clone()).or_default();
+        let before = of.get(key).filter(|before| before.write.effect.is_same_write(&effect));
+        let (tries, since) = before.map_or((0, now), |before| (before.tries, before.write.since));
+        if of.len() >= MOST && !of.contains_key(key) {
+            return;
+        }
+        let pause = FIRST.saturating_mul(1 << tries.min(6)).min(LONGEST);
+        let retry = now.checked_add(pause).unwrap_or(Timestamp::MAX);
+        let write = RefusedWrite { effect, failure, since, retry };
+        of.insert(key.clone(), Refused { write, tries: tries + 1 });
+    }
+
+    /// A write of an object succeeded.
+    pub fn succeeded(&self, owner: &NamespacedName, key: &ObjectKey) {
+        let mut all = self.all();
+        if let Some(of) = all.get_mut(owner) {
+            of.remove(key);
+            if of.is_empty() {
+                all.remove(owner);
+            }
+        }
+    }
+
+    /// The reconciled object is gone.
+    pub fn forget(&self, owner: &NamespacedName) {
+        self.all().remove(owner);
+    }
+
+    /// Another leader epoch begins.
+    pub fn clear(&self) {
+        self.all().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interlock_core::api::object::Gvk;
+    use serde_json::json;
+
+    use super::*;
+
+    fn create(image: &str, version: &str) -> Effect {
+        let metadata = json!({"name": "d", "namespace": "ns", "resourceVersion": version});
+        let object =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "image": image});
+        Effect::Apply { object, force: true }
+    }
+
+    #[test]
+    fn a_refused_write_is_tried_again_later_each_time_until_another_is_wanted() {
+        let (refused, owner) = (RefusedWrites::default(), NamespacedName::new("ns", "edge"));
+        let key = ObjectKey {
+            gvk: Gvk::new("apps/v1", "Deployment"),
+            namespace: Some("ns".into()),
+            name: "d".into(),
+        };
+        let failure = ApiFailure {
+            code: 422,
+            reason: "Invalid".into(),
+            message: "no".into(),
+            namespace_terminating: false,
+        };
+        let pause = |effect| {
+            refused.refuse(&owner, &key, effect, failure.clone(), Timestamp::UNIX_EPOCH);
+            refused.of(&owner)[&key].retry.as_second()
+        };
+        let same = ["1", "2", "3", "4", "5", "6", "7", "8"].map(|version| pause(create("a", version)));
+        assert_eq!(same, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(pause(create("b", "9")), 1, "another write");
+        refused.succeeded(&owner, &key);
+        assert!(refused.of(&owner).is_empty());
+        assert_eq!(pause(create("b", "9")), 1);
+    }
+}
