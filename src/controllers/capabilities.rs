@@ -79,7 +79,8 @@ mod tests {
 
     /// `CAPABILITY:required` or `CAPABILITY:optional` of each watch.
     fn watched(watch: Watch, capability: &'static Capability) -> Vec<String> {
-        let reconciler = Reconciler { name: "gadget", capability, reconcile: |_| ReconcileStep::Await(None) };
+        let reconciler =
+            Reconciler { name: "gadget", capability, reconcile: |_| Ok(ReconcileStep::Await(None)) };
         let resource = Resource::custom("example.com", &["v1"], "Gadget", "gadgets");
         let kind = Kind {
             watch: Some(watch),

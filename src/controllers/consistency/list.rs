@@ -1,10 +1,11 @@
 //! Lists the pods of a gateway and the Services around them, with few requests.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures::StreamExt as _;
 use interlock_core::api::kong::{self, labels};
-use interlock_core::api::object::meta_str;
+use interlock_core::api::object::{Gvk, ObjectKey, meta_str};
 use interlock_core::effect::ApiFailure;
 use interlock_core::kinds::data_plane::flavor::Flavor;
 use interlock_core::kinds::data_plane::flavor::environment::Unknown;
@@ -13,12 +14,15 @@ use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, Gatewa
 use interlock_core::kinds::data_plane::flavor::reading::Effective;
 use interlock_core::kinds::data_plane::flavor::running::{ByFlavor, Pod, RouterState, Selector, pod};
 use interlock_core::kinds::data_plane::flavor::sources::Nothing;
+use interlock_core::kinds::data_plane::rollout::gates;
+use interlock_core::reconcile::ObjectList;
 use kube::Client;
 use serde_json::Value;
 
 use super::probe;
 use crate::cluster::path;
 use crate::cluster::read::{get, list};
+use crate::runtime::index::{Child, Store};
 
 /// Concurrent probes of pods.
 const CONCURRENT: usize = 8;
@@ -35,10 +39,20 @@ pub struct GatewayPods {
     pub wanted: Option<Flavor>,
 }
 
-/// Reads a gateway; `None` where the object is gone, or is no gateway.
-pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayPods>, ApiFailure> {
+/// Reads a gateway, from what is watched where that is kept; `None` where the object is gone, or is no gateway.
+pub async fn at(
+    client: &Client,
+    store: &Store,
+    subject: &GatewayRef,
+) -> Result<Option<GatewayPods>, ApiFailure> {
     let namespace = &subject.name.namespace;
-    let Some(object) = get(client, &path_of(subject)?).await? else { return Ok(None) };
+    let kept_object = store.kept_object(&key_of(subject)).filter(|_| subject.kind == GatewayKind::DataPlane);
+    let object = match kept_object {
+        Some(Child::Kept(object)) => Some(Value::clone(&object)),
+        Some(Child::Absent) => None,
+        Some(Child::Unread) | None => get(client, &path_of(subject)?).await?,
+    };
+    let Some(object) = object else { return Ok(None) };
     let gateway = Gateway::read(&object, namespace, &Nothing).ok().flatten();
     let gateway = gateway.filter(|gateway| {
         // The Deployment of an ingress controller carries the label as well.
@@ -49,15 +63,29 @@ pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayP
         GatewayKind::Deployment => vec![object.clone()],
         GatewayKind::DataPlane => {
             // Of a namespace of many DataPlanes, only the Deployments of this one are held.
-            let own = format!("{}={}", labels::APP, subject.name.name);
-            let all = list(client, &collection("apps/v1", namespace, "deployments")?, &own).await?;
             let owner = BTreeSet::from([uid(&object)]);
+            let own =
+                [(labels::APP, &*subject.name.name), (labels::MANAGED_BY, labels::MANAGED_BY_DATA_PLANE)];
+            let all = match kept(store, Gvk::new("apps/v1", "Deployment"), namespace, own) {
+                Some(all) => all,
+                None => {
+                    let own = format!("{}={}", labels::APP, subject.name.name);
+                    list(client, &collection("apps/v1", namespace, "deployments")?, &own).await?
+                }
+            };
             all.into_iter().filter(|deployment| pod::is_of(deployment, &owner)).collect()
         }
     };
     let mut pods = Vec::new();
     for deployment in &deployments {
-        pods.extend(pods_of(client, namespace, deployment).await?);
+        let selector = &deployment["spec"]["selector"]["matchLabels"];
+        let own = [labels::APP, labels::SELECTOR]
+            .map(|label| (label, selector[label].as_str().unwrap_or_default()));
+        let name = meta_str(deployment, "name").unwrap_or_default();
+        match kept_pods(store, namespace, own, name).filter(|_| subject.kind == GatewayKind::DataPlane) {
+            Some(kept) => pods.extend(kept),
+            None => pods.extend(pods_of(client, namespace, deployment).await?),
+        }
     }
     let reported = futures::stream::iter(pods).map(|pod| async move {
         let reported = tell(&pod).await;
@@ -79,6 +107,24 @@ pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayP
         wanted: gateway.spec.reading.effective.known().filter(|_| !gateway.spec.staged),
         object,
     }))
+}
+
+/// A list of what is watched; `None` where it is not kept.
+fn kept(store: &Store, gvk: Gvk, namespace: &str, labels: [(&str, &str); 2]) -> Option<Vec<Value>> {
+    let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let found = store.kept_list(&ObjectList { gvk, namespace: namespace.to_owned(), labels })?;
+    Some(found.iter().map(|object| Value::clone(object)).collect())
+}
+
+fn kept_pods(
+    store: &Store,
+    namespace: &str,
+    labels: [(&str, &str); 2],
+    deployment: &str,
+) -> Option<Vec<Value>> {
+    let pods: Vec<_> =
+        kept(store, Gvk::new("v1", "Pod"), namespace, labels)?.into_iter().map(Arc::new).collect();
+    Some(gates::of_deployment(&pods, deployment).cloned().collect())
 }
 
 /// Pods of the ReplicaSets of a Deployment, by owner: any pod may carry the labels.
@@ -115,6 +161,14 @@ fn uid(object: &Value) -> String {
 
 fn collection(api_version: &str, namespace: &str, plural: &str) -> Result<String, ApiFailure> {
     path::of(api_version, Some(namespace), plural, &[])
+}
+
+fn key_of(subject: &GatewayRef) -> ObjectKey {
+    let gvk = match subject.kind {
+        GatewayKind::DataPlane => Gvk::new(kong::API_VERSION, "DataPlane"),
+        GatewayKind::Deployment => Gvk::new("apps/v1", "Deployment"),
+    };
+    ObjectKey { gvk, namespace: Some(subject.name.namespace.clone()), name: subject.name.name.clone() }
 }
 
 fn path_of(subject: &GatewayRef) -> Result<String, ApiFailure> {

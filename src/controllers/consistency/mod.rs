@@ -100,7 +100,7 @@ impl Controller for Consistency {
 
 impl Consistency {
     async fn check(&self, subject: &GatewayRef) -> Result<Action, ApiFailure> {
-        let Some(seen) = list::at(&self.client, subject).await? else {
+        let Some(seen) = list::at(&self.client, &self.store, subject).await? else {
             self.unsettled().remove(subject);
             return Ok(Action::AwaitChange);
         };

@@ -63,6 +63,7 @@ fn children(ns: &Namespace<'_>) -> Vec<(ChildRole, Value)> {
         selector: selector.clone(),
         colour,
         spec: spec.clone(),
+        previous: None,
         sourced: None,
         is_stamped: true,
         refused: None,

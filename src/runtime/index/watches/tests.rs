@@ -240,7 +240,7 @@ fn with_a_reconciler_of_data_planes() -> Kinds {
     static RECONCILER: Reconciler = Reconciler {
         name: "test",
         capability: &capabilities::DATA_PLANES,
-        reconcile: |_| ReconcileStep::Await(None),
+        reconcile: |_| Ok(ReconcileStep::Await(None)),
     };
     let known = &data_plane::DATA_PLANE;
     let kind = Kind {

@@ -29,7 +29,11 @@ pub fn pods(of: &DataPlaneView<'_>, selector: &str) -> ObjectList {
 
 /// The list of the endpoints of a Service.
 pub fn endpoints(of: &DataPlaneView<'_>, service: &str) -> ObjectList {
-    let labels = [("kubernetes.io/service-name".to_owned(), service.to_owned())];
+    let labels = [
+        ("kubernetes.io/service-name".to_owned(), service.to_owned()),
+        // Kubernetes copies it from the Service.
+        (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_DATA_PLANE.to_owned()),
+    ];
     list(of, Gvk::new("discovery.k8s.io/v1", "EndpointSlice"), labels.into())
 }
 

@@ -31,7 +31,13 @@ pub static ENDPOINT_SLICE: Kind = Kind {
 };
 
 static KEPT_POD: Kept = Kept {
-    fields: &["/spec/hostNetwork", "/status/podIP", "/status/phase", "/status/conditions"],
+    fields: &[
+        "/spec/hostNetwork",
+        "/spec/containers",
+        "/status/podIP",
+        "/status/phase",
+        "/status/conditions",
+    ],
     managed_fields: false,
 };
 static KEPT_ENDPOINTS: Kept = Kept { fields: &["/endpoints"], managed_fields: false };
