@@ -51,6 +51,28 @@ fn row_3_no_finalizer_without_a_cleanup_plan() {
     assert_eq!(said.object["metadata"].get("finalizers"), None);
 }
 
+/// The name is in a label of everything that the package makes.
+#[rstest]
+#[case::fits(63, true)]
+#[case::too_long(64, false)]
+fn a_name_that_is_no_label_value_is_refused_at_creation(#[case] length: usize, #[case] fits: bool) {
+    let name = "n".repeat(length);
+    let mut object = manifest(json!({}));
+    object["metadata"]["name"] = json!(name);
+    let said = World::strict().create(object.clone());
+    if fits {
+        return said.assert_allowed();
+    }
+    said.assert_refused(
+        "instance-name",
+        "its name has 64 characters, and the label kudo.dev/instance of its objects takes",
+    );
+    // One that was stored before stays editable.
+    let mut stored = super::idle(json!({"NODES": "3", "ID": "7"}));
+    stored["metadata"]["name"] = json!(name);
+    World::strict().merge(&stored, json!({"spec": {"parameters": {"NODES": "5"}}})).assert_allowed();
+}
+
 #[test]
 fn row_4_no_deploy_plan() {
     let plain = kafka_with("kafka-1", "1.0.0", json!({"spec": {"plans": {"deploy": null}}}));

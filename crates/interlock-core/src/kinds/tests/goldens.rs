@@ -102,7 +102,10 @@ fn about_the_object() -> Vec<Said> {
     without["spec"]["parameters"].as_object_mut().unwrap().remove("ID");
     let mut unguarded = running.clone();
     unguarded["metadata"]["finalizers"] = json!([]);
+    let mut long = manifest(json!({}));
+    long["metadata"]["name"] = json!("n".repeat(64));
     vec![
+        world().create(long),
         validated(&idle, &json!({"spec": {"parameters": {"PASSWORD": "n3w"}}})),
         validated(&idle, &json!({"metadata": {"annotations": {meta::LAST_APPLIED_SPEC: "{}"}}})),
         validated(&idle, &json!({"metadata": {"annotations": {meta::HISTORY: "[]"}}})),

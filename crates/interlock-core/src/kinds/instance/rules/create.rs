@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::context::{Evaluation, Rejection};
 use super::mutation::{Finalizer, Mutation, WantedExecution, WantedInstanceStamp};
 use crate::admission::decision::Decision;
+use crate::admission::denial::{FieldReason, ViolationField};
 use crate::admission::review::ReviewObject;
 use crate::api::meta;
 use crate::api::rule::Rule;
@@ -19,6 +20,7 @@ impl<'a> Evaluation<'a> {
     /// Decides on a CREATE.
     pub(super) fn create(&self, object: &ReviewObject<'a>) -> Result<Decision, Rejection> {
         let instance = self.instance(object);
+        self.violated(name_violation(self.request.name, self.request.namespace), &instance);
         let given = self.spec(object)?;
         self.refers(&given, None);
         let package = self.package(&given, &instance)?;
@@ -100,6 +102,27 @@ impl<'a> Evaluation<'a> {
         }
         warnings
     }
+}
+
+/// The longest value of a label; every object of an Instance has the name of that in one.
+const MAX_LABEL_VALUE: usize = 63;
+
+/// The API server generates no longer names.
+fn name_violation(name: &str, namespace: &str) -> Option<SpecViolation> {
+    let length = name.len();
+    (length > MAX_LABEL_VALUE).then(|| {
+        let limit = format!("the label {} of its objects takes at most {MAX_LABEL_VALUE}", meta::INSTANCE);
+        let field = ViolationField::new("metadata.name", FieldReason::Invalid, limit.as_str());
+        SpecViolation::new(
+            Rule::INSTANCE_NAME,
+            format!("its name has {length} characters, and {limit}"),
+            vec![field],
+        )
+        .next(format!(
+            "choose a name of at most {MAX_LABEL_VALUE} characters (`kubectl get instances -n {namespace}` lists the others)"
+        ))
+        .prelude(MessagePrefix::Create)
+    })
 }
 
 /// An objection in KUDO's words for a creation.

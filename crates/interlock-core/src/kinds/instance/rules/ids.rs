@@ -31,6 +31,8 @@ rules! {
     UPGRADE_PATH = "upgrade-path" in Upgrades, reads_others;
     /// An upgrade is not mixed with a change that triggers another plan.
     UPGRADE_AND_EDIT = "upgrade-and-edit" in Plans, reads_others;
+    /// The name of a new Instance is a label value.
+    INSTANCE_NAME = "instance-name" in Requests;
     /// The OperatorVersion must exist.
     VERSION_MISSING = "version-missing" in Requests, waits, reads_others;
     /// Only users who may read an OperatorVersion of another namespace may use it.
