@@ -47,7 +47,15 @@ pub enum BoundedList {
 
 /// The same as [`list`], for labels that anybody may set on any number of objects.
 pub async fn list_bounded(client: &Client, path: &str, labels: &str) -> Result<BoundedList, ApiFailure> {
-    let path = format!("{path}?limit={MOST_OBJECTS}&labelSelector={}", path::query(labels));
+    bounded(client, &format!("{path}?limit={MOST_OBJECTS}&labelSelector={}", path::query(labels))).await
+}
+
+/// The same by a field selector.
+pub async fn list_by_field(client: &Client, path: &str, fields: &str) -> Result<BoundedList, ApiFailure> {
+    bounded(client, &format!("{path}?limit={MOST_OBJECTS}&fieldSelector={}", path::query(fields))).await
+}
+
+async fn bounded(client: &Client, path: &str) -> Result<BoundedList, ApiFailure> {
     let request = Request::builder().method(Method::GET).uri(path).body(Body::empty());
     let request = request.map_err(|error| requests::local(error.to_string()))?;
     let response = client.send(request).await.map_err(|error| requests::failure(&error))?;

@@ -162,6 +162,7 @@ fn instances(
         pipe_helper: context.pipe_helper,
         pool: context.pool,
         template_key: context.template_key,
+        pod_failures: instance::pod_failures::PodFailures::default(),
         made_keys: Arc::default(),
         metrics: context.metrics,
     }

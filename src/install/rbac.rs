@@ -123,7 +123,8 @@ fn controller_rules(kinds: Kinds) -> Vec<PolicyRule> {
         rule(["apps"], ["controllerrevisions"], ["create", "get", "list", "delete"]),
         // Capabilities start and stop with their definitions.
         rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
-        rule(["events.k8s.io"], ["events"], ["create", "patch"]),
+        // Listed where a step waits for the pods of a workload, which does not say itself why it lacks them.
+        rule(["events.k8s.io"], ["events"], ["create", "patch", "list"]),
         rule(
             ["admissionregistration.k8s.io"],
             ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],

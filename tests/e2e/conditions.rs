@@ -113,7 +113,7 @@ fn an_aborted_plan_and_a_refused_request_look_failed() {
     ground.ns.forbid("secrets");
     ground.create("demo", "web-0.1.0", &json!({"FORBIDDEN": "true"}));
     let found = ground.await_kstatus("demo", "Failed");
-    assert_eq!(condition(&found, "Stalled")["reason"], "RequestRefused", "{found:#}");
+    assert_eq!(condition(&found, "Stalled")["reason"], "QuotaExceeded", "{found:#}");
     assert_eq!(condition(&found, "Reconciling"), &Value::Null);
     ground.ns.allow("secrets");
     assert_eq!(types(&ground.await_kstatus("demo", "Current")), ["Ready"]);

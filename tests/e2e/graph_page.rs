@@ -101,7 +101,7 @@ fn furnish(cluster: &Cluster, interlock_process: &Interlock) {
     shop.apply(&instance("search", "search-2.3.0", &json!({})));
     wait_until("the process tells of all", CAP, || {
         let page = page(interlock_process)?;
-        let stalls = row(&page, "trouble", "payments").is_some_and(|row| row["reason"] == "RequestRefused");
+        let stalls = row(&page, "trouble", "payments").is_some_and(|row| row["reason"] == "QuotaExceeded");
         let runs = row(&page, "plans", "search").is_some_and(|row| row["done"] == 2 && row["steps"] == 3);
         let staged = row(&page, "gateways", "edge")
             .is_some_and(|row| row["staged"] == true && row["rollout"]["phase"] == "AwaitingPromotion");
@@ -146,10 +146,10 @@ fn trouble_comes_first(browser: &mut Browser) {
     for part in [
         "stalled",
         "shop/payments",
-        "RequestRefused",
+        "QuotaExceeded",
         "for ",
         "exceeded quota",
-        "Grant the right",
+        "Raise the quota",
         "interlock why instance/shop/payments",
     ] {
         assert!(trouble.contains(part), "{part} is not in\n{trouble}");

@@ -53,6 +53,7 @@ mod plans;
 mod process;
 mod prune;
 mod real_packages;
+mod rejections;
 mod removed_apis;
 mod requests;
 mod rights;

@@ -167,7 +167,7 @@ impl Propagation {
 }
 
 /// Answer of the API server to a failed request, as the pure modules evaluate it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiFailure {
     /// HTTP status; 0 when there was no answer.
     pub code: u16,

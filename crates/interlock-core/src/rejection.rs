@@ -111,6 +111,22 @@ impl Rejection {
     }
 }
 
+impl Rejection {
+    /// The meaning of the text in which a controller reports that the API server rejected a request of its own: in the
+    /// condition `ReplicaFailure`, or in an Event, after words of the controller. Its code is not known.
+    pub fn of_report(text: &str) -> Self {
+        let markers = ["Error creating: ", " failed error: "];
+        let answer = markers.iter().find_map(|marker| Some(text.split_once(marker)?.1)).unwrap_or(text);
+        let code = match () {
+            () if answer.contains(" is forbidden: ") => 403,
+            () if answer.contains(" is invalid: ") => 422,
+            () if answer.starts_with("Operation cannot be fulfilled ") => 409,
+            () => 0,
+        };
+        Self::of(&ApiFailure { code, message: answer.to_owned(), ..ApiFailure::default() })
+    }
+}
+
 /// At most [`MAX_MESSAGE`] bytes of a text.
 fn bounded(mut text: String) -> String {
     const MARK: &str = "…";
@@ -228,7 +244,7 @@ mod tests {
     use super::*;
 
     fn failure(code: u16, message: &str) -> ApiFailure {
-        ApiFailure { code, reason: String::new(), message: message.to_owned(), namespace_terminating: false }
+        ApiFailure { code, message: message.to_owned(), ..ApiFailure::default() }
     }
 
     /// The texts are those that kube-apiserver 1.36 answers.
@@ -379,6 +395,31 @@ mod tests {
     ) {
         let found = Rejection::of(&failure(code, message));
         assert_eq!((found.kind, found.by.as_deref()), (kind, by));
+    }
+
+    /// What the controllers of ReplicaSets, Jobs and StatefulSets report.
+    #[rstest]
+    #[case::condition(
+        r#"pods "x-" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0"#,
+        QuotaExceeded
+    )]
+    #[case::event(
+        r#"Error creating: pods "x-" is forbidden: exceeded quota: q, requested: pods=1"#,
+        QuotaExceeded
+    )]
+    #[case::stateful_set(r#"create Pod x-0 in StatefulSet x failed error: pods "x-0" is forbidden: exceeded quota: q, requested: pods=1"#, QuotaExceeded)]
+    #[case::webhook(r#"Error creating: admission webhook "w" denied the request: no"#, DeniedByAdmission)]
+    #[case::account(r#"Error creating: pods "x-" is forbidden: error looking up service account ns/a: serviceaccount "a" not found"#, Forbidden)]
+    #[case::invalid(
+        r#"create Pod x-0 in StatefulSet x failed error: Pod "x-0" is invalid: spec.x: no"#,
+        InvalidSpec
+    )]
+    #[case::conflict(r#"Error creating: Operation cannot be fulfilled on resourcequotas "q": the object has been modified"#, Conflict)]
+    #[case::unavailable("Error creating: the server is currently unable to handle the request", Unavailable)]
+    fn what_a_controller_reports(#[case] text: &str, #[case] kind: RejectionKind) {
+        let found = Rejection::of_report(text);
+        assert_eq!(found.kind, kind);
+        assert!(!found.message.starts_with("Error") && !found.message.starts_with("create"), "{found:?}");
     }
 
     #[test]

@@ -142,7 +142,7 @@ async fn look_up(
         match need {
             Query::Kind(gvk) => drop(observed.kinds.insert(gvk.clone(), ctx.served(gvk).await)),
             Query::Object(key) | Query::Certainly(key) => keys.push(key.clone()),
-            Query::Digest(_) | Query::File(_) | Query::Inventory => {}
+            Query::Digest(_) | Query::PodFailure(_) | Query::File(_) | Query::Inventory => {}
         }
     }
     let read = |key: ObjectKey| async move { (objects.get(&key).await, key) };

@@ -20,6 +20,7 @@ use kube::Client;
 use tokio::sync::watch;
 use tracing::debug;
 
+use super::pod_failures::PodFailures;
 use super::references::References;
 use super::request_guard::Requests;
 use super::status_cache::StatusCache;
@@ -79,6 +80,8 @@ pub struct InstanceContext {
     pub pool: Arc<Pool>,
     /// The key of which what templates generate follows, once it is read.
     pub template_key: Arc<OnceLock<SeedKey>>,
+    /// Why workloads lack pods.
+    pub pod_failures: PodFailures,
     /// Keys that templates have made.
     pub made_keys: Arc<KeyStore>,
     /// Counts.

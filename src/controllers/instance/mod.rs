@@ -19,6 +19,7 @@ mod not_served;
 pub mod patches;
 pub mod plan_intent;
 pub mod plan_request;
+pub mod pod_failures;
 pub mod ready;
 pub mod reconcile;
 pub mod record;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use interlock_core::api::condition::{ConditionChange, ConditionStatus, WantedCondition};
+use interlock_core::api::condition;
+use interlock_core::api::condition::{Condition, ConditionChange, ConditionStatus, WantedCondition};
 use interlock_core::api::kudo::{ExecutionStatus, HeldObject, PlanStatus, RunRequests};
 use interlock_core::api::meta::{condition as types, event, plan as plans};
 use interlock_core::api::stamp::Applied;
@@ -239,6 +240,16 @@ pub fn started(state: &PlanState) -> Note {
         reason: event::PLAN_STARTED.to_owned(),
         message: format!("Execution of plan {} started", state.status.name),
     }
+}
+
+/// The Event of a run that a person has to help now; once for each text.
+pub fn stalled_since(before: &[Condition], after: &[Condition]) -> Option<Note> {
+    let told = |conditions: &[Condition]| {
+        let found = condition::find(conditions, types::STALLED)?;
+        Some((found.reason.clone(), found.message.clone()))
+    };
+    let (reason, message) = told(after).filter(|after| told(before).as_ref() != Some(after))?;
+    Some(Note { severity: Severity::Warning, reason, message })
 }
 
 /// The Events of a record.

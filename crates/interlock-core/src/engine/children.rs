@@ -104,16 +104,15 @@ fn next(
         if is_stale(request, failure) {
             return Ok(Next::Look);
         }
-        return match TaskError::api(request, key, failure, run.transient) {
-            TaskError::Refused(cause) | TaskError::Fatal { cause, .. } => {
-                let version = &run.package.key;
-                let why = format!(
-                    "OperatorVersion {version} no longer installs it, and it could not be deleted: {cause}"
-                );
-                Ok(Next::Refused(kept_note(key, &why)))
-            }
-            error => Err(error),
+        let cause = match TaskError::api(request, key, failure, run.transient) {
+            TaskError::Rejected(kind, cause) if kind.needs_person() => cause,
+            TaskError::Fatal { cause, .. } => cause,
+            error => return Err(error),
         };
+        let version = &run.package.key;
+        let why =
+            format!("OperatorVersion {version} no longer installs it, and it could not be deleted: {cause}");
+        return Ok(Next::Refused(kept_note(key, &why)));
     }
     Ok(match found {
         None => Next::Look,

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use crate::api::kudo::HeldObject;
+use crate::api::meta;
 use crate::api::object::ObjectKey;
 use crate::api::rule::Rule;
 use crate::effect::ApiFailure;
+use crate::rejection::{Rejection, RejectionKind};
 
 /// Reasons of Events about runs that failed, as KUDO names them unless noted. Kinds of tasks define
 /// their own beside these.
@@ -77,8 +79,9 @@ pub enum TaskError {
     Transient(String),
     /// It was interrupted, but is nearer to its end than before: the engine retries the task soon.
     Interrupted(String),
-    /// A refusal that only a person can remedy, such as a missing right: the engine retries the task, too.
-    Refused(String),
+    /// A rejection by the API server that others can lift, such as a missing right or a full quota: the engine retries
+    /// the task.
+    Rejected(RejectionKind, String),
     /// The definition of the task is invalid.
     Build(InvalidTask),
     /// A fatal error: it ends the run.
@@ -106,11 +109,18 @@ impl TaskError {
     /// The error of a failed lookup or write; a denial by one of the `transient` rules ends no run.
     pub fn api(request: FailedRequest, key: &ObjectKey, failure: &ApiFailure, transient: &[Rule]) -> Self {
         let cause = request.text(key, failure);
-        match classify(failure, transient) {
-            FailureClass::Transient => Self::Transient(cause),
-            FailureClass::Refused => Self::Refused(cause),
-            FailureClass::Permanent => Self::fatal(reason::REFUSED, cause),
-            FailureClass::NamespaceTerminating => Self::fatal(reason::NAMESPACE_TERMINATING, cause),
+        if matches!(failure.code, 403 | 422) && transient.iter().any(|rule| denied_by(failure, *rule)) {
+            return Self::Transient(cause);
+        }
+        let rejection = Rejection::of(failure);
+        match rejection.kind {
+            RejectionKind::NamespaceTerminating => Self::fatal(reason::NAMESPACE_TERMINATING, cause),
+            kind if kind.is_permanent() => Self::fatal(reason::REFUSED, cause),
+            // A template that our own rules deny, unless they wait for a plan, is a fault of the package.
+            RejectionKind::DeniedByAdmission if failure.code == 422 && is_ours(&rejection) => {
+                Self::fatal(reason::REFUSED, cause)
+            }
+            kind => Self::Rejected(kind, cause),
         }
     }
 }
@@ -157,28 +167,11 @@ impl FailedRequest {
     }
 }
 
-#[derive(Debug, PartialEq)]
-enum FailureClass {
-    Transient,
-    Refused,
-    Permanent,
-    NamespaceTerminating,
-}
-
-/// A retry cannot mend 405 (the kind does not support it), 413 (too large), 415 (no such patch
-/// type) and 422 (invalid or immutable field). Permissions (401, 403), version skew (400) and load
-/// can change during a run, and so can denials by our own rules: a template that writes a locked
-/// Instance is denied like any user, and its step waits. Permissions and version skew change only where a
-/// person changes them.
-fn classify(failure: &ApiFailure, transient: &[Rule]) -> FailureClass {
-    match failure.code {
-        422 if transient.iter().any(|rule| denied_by(failure, *rule)) => FailureClass::Transient,
-        405 | 413 | 415 | 422 => FailureClass::Permanent,
-        403 if failure.namespace_terminating => FailureClass::NamespaceTerminating,
-        403 if transient.iter().any(|rule| denied_by(failure, *rule)) => FailureClass::Transient,
-        400 | 401 | 403 => FailureClass::Refused,
-        _ => FailureClass::Transient,
-    }
+/// Whether a webhook or a policy of Interlock denied the request.
+fn is_ours(rejection: &Rejection) -> bool {
+    let by = rejection.by.as_deref().unwrap_or_default();
+    by.starts_with("interlock-")
+        || by.strip_suffix(meta::INTERLOCK_GROUP).is_some_and(|rest| rest.ends_with('.'))
 }
 
 /// Whether this rule denied the request: the webhook and the policies name it in brackets.
@@ -206,27 +199,75 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::engine::lookup::FailureKind;
 
-    /// 422 ends a run, unless one of our own rules denied the request for now.
+    fn failure(code: u16, reason: &str, message: &str) -> ApiFailure {
+        let (reason, message) = (reason.to_owned(), message.to_owned());
+        ApiFailure { code, reason, message, namespace_terminating: false }
+    }
+
+    const TRANSIENT: &str = "transient";
+    const FATAL: &str = "fatal";
+
+    /// Whoever denies: only what can never work ends a run.
     #[rstest]
-    #[case(422, "Deployment.apps \"x\" is invalid: spec.selector: field is immutable", true)]
+    #[case(422, "Deployment.apps \"x\" is invalid: spec.selector: field is immutable", FATAL)]
     #[case(
         422,
         "admission webhook \"w\" denied the request: the spec is frozen [plan-running]\n  a: b",
-        false
+        TRANSIENT
     )]
-    #[case(422, "ValidatingAdmissionPolicy 'p' denied request: Instance a/b: frozen [plan-override]", false)]
-    #[case(422, "denied the request: OperatorVersion a/b is not found [version-missing]", false)]
-    #[case(422, "denied the request: unknown parameter [parameter-unknown]", true)]
-    #[case(422, "spec.x[0] [plan-runningx] [plan-running", true)]
-    #[case(403, "denied the request: it is used [version-in-use]", false)]
-    fn what_ends_a_run(#[case] code: u16, #[case] message: &str, #[case] ends: bool) {
-        let (reason, message) = ("Invalid".to_owned(), message.to_owned());
-        let failure = ApiFailure { code, reason, message, namespace_terminating: false };
-        assert_eq!(
-            matches!(classify(&failure, crate::kinds::transient_rules()), FailureClass::Permanent),
-            ends
-        );
+    #[case(
+        422,
+        "ValidatingAdmissionPolicy 'p' denied request: Instance a/b: frozen [plan-override]",
+        TRANSIENT
+    )]
+    #[case(
+        422,
+        "admission webhook \"w\" denied the request: OperatorVersion a/b is not found [version-missing]",
+        TRANSIENT
+    )]
+    #[case(
+        422,
+        "admission webhook \"instances.interlock.dev\" denied the request: unknown parameter [parameter-unknown]",
+        FATAL
+    )]
+    #[case(
+        422,
+        "admission webhook \"notinterlock.dev\" denied the request: no [parameter-unknown]",
+        "DeniedByAdmission"
+    )]
+    #[case(422, "admission webhook \"w\" denied the request: no", "DeniedByAdmission")]
+    #[case(
+        422,
+        "x \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+        "DeniedByAdmission"
+    )]
+    #[case(
+        422,
+        "x \"a\" is forbidden: ValidatingAdmissionPolicy 'interlock-freeze' denied request: no",
+        FATAL
+    )]
+    #[case(403, "secrets \"a\" is forbidden: exceeded quota: q, requested: count/secrets=1", "QuotaExceeded")]
+    #[case(422, "Service \"x\" is invalid: nodePort: provided port is already allocated", "AlreadyAllocated")]
+    #[case(403, "secrets is forbidden: User \"u\" cannot create resource \"secrets\"", "RequestRefused")]
+    #[case(400, "cannot be handled as a Deployment", "RequestRefused")]
+    #[case(500, "etcdserver: request is too large", FATAL)]
+    #[case(500, "Internal error occurred: failed calling webhook \"w\": no answer", TRANSIENT)]
+    #[case(422, "spec.x[0] [plan-runningx] [plan-running", FATAL)]
+    #[case(403, "denied the request: it is used [version-in-use]", TRANSIENT)]
+    fn what_ends_a_run(#[case] code: u16, #[case] message: &str, #[case] expected: &str) {
+        let key = ObjectKey::of(&serde_json::json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"},
+        }));
+        let failure = failure(code, "Invalid", message);
+        let transient = crate::kinds::transient_rules();
+        let found = match TaskError::api(FailedRequest::Create, &key.unwrap(), &failure, transient) {
+            TaskError::Fatal { .. } => FATAL,
+            TaskError::Rejected(kind, _) => FailureKind::Rejected(kind).stalls().unwrap_or(TRANSIENT),
+            _ => TRANSIENT,
+        };
+        assert_eq!(found, expected);
     }
 
     #[rstest]
@@ -246,8 +287,6 @@ mod tests {
         #[case] message: &str,
         #[case] expected: bool,
     ) {
-        let (reason, message) = (reason.to_owned(), message.to_owned());
-        let failure = ApiFailure { code, reason, message, namespace_terminating: false };
-        assert_eq!(is_stale(request, &failure), expected);
+        assert_eq!(is_stale(request, &failure(code, reason, message)), expected);
     }
 }

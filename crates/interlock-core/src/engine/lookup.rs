@@ -13,10 +13,12 @@ use super::config_digest::ConfigDigest;
 use crate::api::interlock::{Adoption, CountedReferences};
 use crate::api::inventory::ObjectInventory;
 use crate::api::kudo::{HeldObject, PlanStatus};
+use crate::api::meta::condition as types;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::effect::{ApiFailure, Effect, FileRead, Note, PodFile};
 use crate::package::dependencies::DependencyProblem;
 use crate::package::time_limits::RunLimits;
+use crate::rejection::RejectionKind;
 
 /// Whether the API server serves a kind, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,9 @@ pub struct Observed {
     pub files: BTreeMap<PodFile, FileRead>,
     /// Digests of ConfigMaps and Secrets that pods use, or why they could not be read.
     pub digests: BTreeMap<ObjectKey, Result<ConfigDigest, ApiFailure>>,
+    /// Why workloads lack pods, as their controllers last reported it in an Event; `None` where they reported nothing
+    /// else since.
+    pub pod_failures: BTreeMap<ObjectKey, Result<Option<String>, ApiFailure>>,
     /// The references of pod templates that count in their hash.
     pub references: CountedReferences,
     /// Current time and time limits.
@@ -89,6 +94,8 @@ pub enum Query {
     /// The digest of a ConfigMap or Secret that pods use. It is read as the package's account where the
     /// Instance did not make it, and not kept.
     Digest(ObjectKey),
+    /// Why a workload lacks pods.
+    PodFailure(ObjectKey),
     /// A file of a Pod.
     File(PodFile),
     /// The inventory of the Instance.
@@ -140,6 +147,8 @@ pub struct TaskProgress {
     pub waiting: Vec<String>,
     /// Why it cannot progress without human intervention.
     pub held: Option<String>,
+    /// Which workload it waits for whose pods the API server rejects, and why.
+    pub refused: Option<String>,
     /// Events to report.
     pub notes: Vec<Note>,
     /// Kinds that it waits for, which are not served.
@@ -192,8 +201,10 @@ pub struct EngineStep {
 impl EngineStep {
     /// Records an error of a task that is tried again.
     pub(super) fn failed(&mut self, failure: TaskFailure) {
-        let known =
-            self.failure.as_ref().is_some_and(|known| known.stalls().is_some() || failure.stalls().is_none());
+        let known = self
+            .failure
+            .as_ref()
+            .is_some_and(|known| known.kind.stalls().is_some() || failure.kind.stalls().is_none());
         if !known {
             self.failure = Some(failure);
         }
@@ -216,8 +227,11 @@ pub enum FailureKind {
     Transient,
     /// The task was interrupted, and is nearer to its end than before.
     Interrupted,
-    /// The API server refused the request (400, 401, 403): only a person can help.
-    Refused,
+    /// The API server rejected a request.
+    Rejected(RejectionKind),
+    /// The API server rejects the pods of a workload that a step waits for. Its controller creates them again, so the
+    /// run goes on by itself when they are accepted.
+    PodsRefused,
     /// A kind is not served: only a person can help.
     MissingDefinition,
 }
@@ -231,13 +245,29 @@ impl TaskFailure {
     pub fn goes_on_soon(&self, started: Timestamp, now: Timestamp) -> bool {
         self.kind == FailureKind::Interrupted && now.duration_since(started) < SOON_FOR
     }
+}
 
+impl FailureKind {
     /// The reason of `Stalled` where only a person can help.
-    pub fn stalls(&self) -> Option<&'static str> {
-        match self.kind {
-            FailureKind::Transient | FailureKind::Interrupted => None,
-            FailureKind::Refused => Some("RequestRefused"),
-            FailureKind::MissingDefinition => Some("MissingDependency"),
+    pub fn stalls(self) -> Option<&'static str> {
+        match self {
+            Self::Transient | Self::Interrupted => None,
+            Self::Rejected(kind) => kind.needs_person().then(|| self.reason()),
+            Self::PodsRefused | Self::MissingDefinition => Some(self.reason()),
+        }
+    }
+
+    /// The reason of `Stalled`, at the latest after some time.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Transient | Self::Interrupted => types::TRANSIENT_ERROR,
+            // Of the account of the package; a right that the process lacks is another matter.
+            Self::Rejected(RejectionKind::MissingRight | RejectionKind::NotInSchema) => {
+                types::REQUEST_REFUSED
+            }
+            Self::Rejected(kind) => kind.reason(),
+            Self::PodsRefused => types::PODS_REFUSED,
+            Self::MissingDefinition => types::MISSING_DEPENDENCY,
         }
     }
 }

@@ -170,7 +170,7 @@ fn text(error: TaskError) -> String {
     match error {
         TaskError::Transient(cause)
         | TaskError::Interrupted(cause)
-        | TaskError::Refused(cause)
+        | TaskError::Rejected(_, cause)
         | TaskError::Fatal { cause, .. }
         | TaskError::Held { cause, .. } => cause,
         TaskError::Build(invalid) => invalid.to_string(),

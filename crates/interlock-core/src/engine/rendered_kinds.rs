@@ -80,7 +80,7 @@ fn applied_by(context: &TaskContext<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeS
     }
     let objects = match render::objects(context, &files) {
         Ok(objects) => objects,
-        Err(error @ (TaskError::Transient(_) | TaskError::Interrupted(_) | TaskError::Refused(_))) => {
+        Err(error @ (TaskError::Transient(_) | TaskError::Interrupted(_) | TaskError::Rejected(..))) => {
             return Err(error);
         }
         Err(TaskError::Build(_) | TaskError::Fatal { .. } | TaskError::Held { .. }) => {

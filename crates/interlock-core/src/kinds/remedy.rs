@@ -17,10 +17,18 @@ pub struct Remedy {
 }
 
 /// The reasons of conditions on Instances that have a remedy of their own; a rule is a further one.
-pub const REASONS: [&str; 14] = [
+pub const REASONS: [&str; 22] = [
     types::PLAN_IN_FATAL_ERROR,
     types::PLAN_OWED,
     types::REQUEST_REFUSED,
+    types::QUOTA_EXCEEDED,
+    types::DENIED_BY_ADMISSION,
+    types::PODS_REFUSED,
+    types::ALREADY_ALLOCATED,
+    types::WEBHOOK_UNAVAILABLE,
+    types::CONFLICT,
+    types::TOO_MANY_REQUESTS,
+    types::API_SERVER_UNAVAILABLE,
     types::MISSING_RIGHT,
     types::MISSING_DEPENDENCY,
     types::NO_SERVICE_ACCOUNT,
@@ -62,13 +70,37 @@ pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remed
             plan_command("resume", " --reason 'it can go on'"),
         ),
         types::WAITING => ("Look at the objects that it waits for.", plan_command("status", " --watch")),
-        types::RETRYING | types::TRANSIENT_ERROR => (
+        types::RETRYING
+        | types::TRANSIENT_ERROR
+        | types::CONFLICT
+        | types::TOO_MANY_REQUESTS
+        | types::API_SERVER_UNAVAILABLE => (
             "Correct what the API server answers; Interlock sends the request again by itself.",
             plan_command("status", " --watch"),
         ),
         types::REQUEST_REFUSED => (
             "Grant the right, or correct the object that the package applies; Interlock sends the request again by itself.",
             why(),
+        ),
+        types::QUOTA_EXCEEDED => (
+            "Raise the quota that the message names, or delete what uses it up; Interlock sends the request again by itself.",
+            get("resourcequotas"),
+        ),
+        types::DENIED_BY_ADMISSION => (
+            "Change the policy or webhook that the message names, or correct the object that the package applies; Interlock sends the request again by itself.",
+            why(),
+        ),
+        types::PODS_REFUSED => (
+            "Raise the quota or change the policy that the message names; the plan then goes on by itself.",
+            why(),
+        ),
+        types::ALREADY_ALLOCATED => (
+            "Free the port or address that the message names, or name another one; Interlock sends the request again by itself.",
+            "kubectl get services --all-namespaces".to_owned(),
+        ),
+        types::WEBHOOK_UNAVAILABLE => (
+            "Start the webhook that the message names, or delete its configuration; Interlock sends the request again by itself.",
+            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations".to_owned(),
         ),
         types::MISSING_RIGHT => {
             ("Grant Interlock the right that the message names.", "interlock verify".to_owned())
@@ -192,6 +224,15 @@ mod tests {
     #[case::retrying("Retrying", "interlock plan status demo -n team --watch")]
     #[case::transient("TransientError", "interlock plan status demo -n team --watch")]
     #[case::refused("RequestRefused", "interlock why instance/team/demo")]
+    #[case::quota("QuotaExceeded", "kubectl get resourcequotas -n team")]
+    #[case::denied("DeniedByAdmission", "interlock why instance/team/demo")]
+    #[case::pods("PodsRefused", "interlock why instance/team/demo")]
+    #[case::port("AlreadyAllocated", "kubectl get services --all-namespaces")]
+    #[case::webhook(
+        "WebhookUnavailable",
+        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+    )]
+    #[case::rate("TooManyRequests", "interlock plan status demo -n team --watch")]
     #[case::right("MissingRight", "interlock verify")]
     #[case::dependency("MissingDependency", "kubectl get customresourcedefinitions")]
     #[case::account("NoServiceAccount", "kubectl get serviceaccounts -n team")]

@@ -264,7 +264,8 @@ impl<'a> Pass<'a> {
             return Ok(Some(RecordPhase::Over { fatal: step.fatal, aborted: false, held_by: step.held_by }));
         }
         if step.effects.is_empty() {
-            self.tried_again = step.failure.is_some();
+            // The controller of a workload creates its pods again, and an event of that wakes the Instance.
+            self.tried_again = step.failure.as_ref().is_some_and(|f| f.kind != FailureKind::PodsRefused);
             self.wake = step.wake;
             let failure = step.failure.or_else(|| self.absent(&step.absent));
             return Ok(Some(RecordPhase::Waiting { failure, held: step.held, waits: step.waiting }));

@@ -39,6 +39,10 @@ impl Projection {
                 let digest = observed.digests.get(key).map(|digest| (key.clone(), digest.clone()));
                 self.0.digests.extend(digest);
             }
+            Query::PodFailure(key) => {
+                let report = observed.pod_failures.get(key).map(|report| (key.clone(), report.clone()));
+                self.0.pod_failures.extend(report);
+            }
             Query::File(file) => {
                 let read = observed.files.get(file).map(|read| (file.clone(), read.clone()));
                 self.0.files.extend(read);

@@ -94,8 +94,10 @@ impl Pass<'_> {
 
     async fn recorded(&mut self, object: Arc<Value>, phase: &RecordPhase) {
         self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
+        let mut stalled = None;
         if let Ok(subject) = InstanceView::read(&self.subject.key, object) {
             self.ctx.status_cache.record_write(&subject);
+            stalled = record::stalled_since(&self.subject.conditions(), &subject.conditions());
             self.subject = subject;
         }
         if !std::mem::replace(&mut self.started, true) {
@@ -103,7 +105,8 @@ impl Pass<'_> {
         }
         self.state.unsaved.clear();
         self.watch_state.proved();
-        for note in record::notes(&self.state, phase) {
+        let stalled = stalled.filter(|_| !matches!(phase, RecordPhase::Over { .. }));
+        for note in stalled.into_iter().chain(record::notes(&self.state, phase)) {
             self.publish(note).await;
         }
         if let RecordPhase::Over { fatal, .. } = phase {

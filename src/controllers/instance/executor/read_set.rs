@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use interlock_core::api::inventory::ObjectInventory;
-use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
 use interlock_core::engine::config_digest::{ConfigDigest, ConfigKind};
 use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
@@ -133,6 +133,7 @@ impl<'a> ReadSet<'a> {
                     let digest = self.digest(key).await;
                     self.observed.digests.insert(key.clone(), digest);
                 }
+                Query::PodFailure(key) => self.look_for_pods(key).await,
                 Query::File(file) => self.read_file(file).await,
                 // The pass keeps it.
                 Query::Inventory => {}
@@ -168,6 +169,23 @@ impl<'a> ReadSet<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Why a workload lacks pods; no watch reports it, so the Instance is reconciled when it is due again.
+    async fn look_for_pods(&mut self, key: &ObjectKey) {
+        let (namespace, uid) = match self.observed.objects.get(key) {
+            Some(Found::Present(object)) => (key.namespace.as_deref(), meta_str(object, "uid")),
+            _ => (None, None),
+        };
+        let report = match (namespace, uid) {
+            (Some(namespace), Some(uid)) => {
+                let (report, holds) = self.ctx.pod_failures.of(&self.ctx.client, (namespace, uid)).await;
+                self.ctx.queue.add_after(self.instance.clone(), holds);
+                report
+            }
+            _ => Ok(None),
+        };
+        self.observed.pod_failures.insert(key.clone(), report);
     }
 
     async fn read_file(&mut self, file: &PodFile) {

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::super::context::InstanceContext;
 use super::super::gate::InstanceTerm;
+use super::super::pod_failures::PodFailures;
 use super::super::reconcile;
 use super::super::references::References;
 use super::super::request_guard::{EnforcementPhase, Requests, RevisionState};
@@ -155,6 +156,7 @@ impl SharedParts {
             pipe_helper: Arc::new(PipeHelper::default()),
             pool: self.pool.clone(),
             template_key: Arc::new(OnceLock::new()),
+            pod_failures: PodFailures::default(),
             made_keys: Arc::default(),
             metrics: self.metrics.clone(),
         }

@@ -267,6 +267,11 @@ impl Walk<'_> {
                     }
                     under_way |= !progress.needs.is_empty() || !progress.lane.is_empty();
                     waits.extend(progress.waiting.iter().cloned());
+                    if let Some(refused) = &progress.refused {
+                        status.message = Some(refused.clone());
+                        let message = format!("task {}: {refused}", context.path());
+                        out.failed(TaskFailure { kind: FailureKind::PodsRefused, message });
+                    }
                     if let Some(gvk) = progress.absent.first() {
                         let message = format!("waiting for the CustomResourceDefinition of {gvk}");
                         status.message = Some(message);
@@ -338,7 +343,7 @@ impl Walk<'_> {
             task.advance(context, self.observed, &mut self.owners).map_err(|error| match error {
                 TaskError::Transient(error) => TaskEnd::Retry(FailureKind::Transient, error),
                 TaskError::Interrupted(error) => TaskEnd::Retry(FailureKind::Interrupted, error),
-                TaskError::Refused(error) => TaskEnd::Retry(FailureKind::Refused, error),
+                TaskError::Rejected(kind, error) => TaskEnd::Retry(FailureKind::Rejected(kind), error),
                 TaskError::Build(error) => build(&error),
                 TaskError::Fatal { reason, cause } => over(reason, cause, BTreeSet::new()),
                 TaskError::Held { objects, cause } => over(reason::NOT_ADOPTED, cause, objects),
@@ -363,7 +368,8 @@ enum TaskEnd {
 }
 
 fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<TaskObject>, out: &mut EngineStep) {
-    let TaskProgress { lane, needs, waiting, held, notes, absent, dealt_with, done: _ } = progress;
+    let TaskProgress { lane, needs, waiting, held, notes, absent, dealt_with, done: _, refused: _ } =
+        progress;
     let subject = |write: &Effect| write.key().map(|key| TaskObject::new(&key.gvk, &key.name));
     out.save_first |= lane.iter().filter_map(subject).any(|subject| unsaved.contains(&subject));
     unsaved.extend(dealt_with);

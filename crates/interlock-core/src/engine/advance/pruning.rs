@@ -125,7 +125,7 @@ impl Walk<'_> {
         let (kind, error) = match not.error {
             TaskError::Transient(error) => (FailureKind::Transient, error),
             TaskError::Interrupted(error) => (FailureKind::Interrupted, error),
-            TaskError::Refused(error) => (FailureKind::Refused, error),
+            TaskError::Rejected(kind, error) => (FailureKind::Rejected(kind), error),
             TaskError::Build(error) => {
                 return Err(End::of_plan(self.run, reason::TASK_BUILD, &error.to_string()));
             }

@@ -92,6 +92,8 @@ pub struct Server {
     pub ledger: Vec<Did>,
     /// Answers to the next writes; `None` lets one through.
     pub faults: VecDeque<Option<ApiFailure>>,
+    /// What controllers report of pods of workloads.
+    pub reports: BTreeMap<ObjectKey, String>,
     /// How the API server serves unusual kinds.
     pub served: BTreeMap<&'static str, KindServed>,
     pub version: u64,
@@ -303,6 +305,13 @@ impl<'a> Process<'a> {
                             let kind = ConfigKind::of(&key.gvk).unwrap();
                             let digest = server.objects.get(key).map(|o| ConfigDigest::of_live(kind, o));
                             observed.digests.insert(key.clone(), Ok(digest.unwrap_or_default()));
+                        }
+                        Query::PodFailure(key) => {
+                            drop(
+                                observed
+                                    .pod_failures
+                                    .insert(key.clone(), Ok(server.reports.get(key).cloned())),
+                            );
                         }
                         Query::File(file) => drop(observed.files.insert(file.clone(), server.file(file))),
                         Query::Inventory => observed.inventory = Some(self.inventory.clone()),

@@ -154,7 +154,8 @@ fn failed(key: ObjectKey, found: Remainder, failure: &ApiFailure, transient: &[R
     }
     let (list, why) = match TaskError::api(request, &key, failure, transient) {
         TaskError::Transient(why) | TaskError::Interrupted(why) => (&mut release.waits, why),
-        TaskError::Refused(why)
+        TaskError::Rejected(kind, why) if !kind.needs_person() => (&mut release.waits, why),
+        TaskError::Rejected(_, why)
         | TaskError::Fatal { cause: why, .. }
         | TaskError::Held { cause: why, .. } => (&mut release.left, why),
         TaskError::Build(error) => (&mut release.left, error.to_string()),

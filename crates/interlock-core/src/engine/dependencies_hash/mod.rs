@@ -116,7 +116,7 @@ fn fatal(cause: &str) -> TaskError {
 fn unreadable(context: &TaskContext<'_>, key: &ObjectKey, failure: &ApiFailure) -> TaskError {
     match TaskError::api(FailedRequest::Get, key, failure, context.run.transient) {
         TaskError::Transient(cause) => TaskError::Transient(format!("{FAILED}: {cause}")),
-        TaskError::Refused(cause) => TaskError::Refused(format!("{FAILED}: {cause}")),
+        TaskError::Rejected(kind, cause) => TaskError::Rejected(kind, format!("{FAILED}: {cause}")),
         other => other,
     }
 }

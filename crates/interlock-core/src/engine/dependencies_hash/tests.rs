@@ -18,6 +18,7 @@ use crate::engine::advance::sim::{Did, Fixture, Process, Server, failure};
 use crate::engine::render_cache::Rendered;
 use crate::engine::run::{InstanceId, PipeHelper, Run};
 use crate::package::Package;
+use crate::rejection::RejectionKind;
 
 /// The annotation of the pod template of an object.
 fn hash(object: &Value) -> Option<&str> {
@@ -288,7 +289,8 @@ fn what_another_task_writes_is_waited_for() {
 fn a_right_that_is_missing_is_told_with_the_text_of_the_server() {
     let text = "configmaps \"a\" is forbidden: User \"u\" cannot get resource \"configmaps\"";
     let case = Case::new([mounts(&["a"])]).read(config_map("a"), Err(failure(403, text)));
-    let told = TaskError::Refused(format!("failed to add dependencies hash: {text}"));
+    let told =
+        TaskError::Rejected(RejectionKind::MissingRight, format!("failed to add dependencies hash: {text}"));
     assert_eq!(case.add(), Err(Unset::Failed(told)));
 }
 

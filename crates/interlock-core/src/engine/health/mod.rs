@@ -4,6 +4,7 @@
 mod conditions;
 mod instance;
 mod outcome;
+pub mod pods;
 
 use serde_json::Value;
 
@@ -30,16 +31,22 @@ pub fn of(object: &Value) -> Health {
 }
 
 /// The rules of `kubectl rollout status`. For KUDO a Deployment that has exceeded its progress deadline goes on
-/// being waited for, so its plan never ends.
+/// being waited for, so its plan never ends. One that lacks pods is waited for: they may be accepted later.
 fn deployment(object: &Value) -> Health {
     let name = name(object);
-    if is_observed(object)
-        && condition(object, "Progressing").is_some_and(|c| c["reason"] == "ProgressDeadlineExceeded")
-    {
+    let refused = pods::reported(object);
+    let replicas = number(&object["status"]["replicas"]);
+    let lacks_pods = refused.is_some() || replicas < object["spec"]["replicas"].as_i64().unwrap_or(1);
+    let exceeded =
+        condition(object, "Progressing").is_some_and(|c| c["reason"] == "ProgressDeadlineExceeded");
+    if is_observed(object) && exceeded && !lacks_pods {
         return Health::Failed(format!("deployment \"{name}\" exceeded its progress deadline"));
     }
     match deployment_waits(object, name) {
-        Some(why) => Health::Waiting(format!("deployment \"{name}\" is not healthy: {why}")),
+        Some(why) => {
+            let refused = refused.as_ref().map_or_else(String::new, pods::told);
+            Health::Waiting(format!("deployment \"{name}\" is not healthy: {why}{refused}"))
+        }
         None => Health::Healthy,
     }
 }
@@ -226,8 +233,10 @@ mod tests {
     #[case::updating(json!({"replicas": 3}), json!({"observedGeneration": 2, "updatedReplicas": 1}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 1 out of 3 new replicas have been updated...")]
     #[case::old_ones(json!({"replicas": 1}), json!({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 3}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 2 old replicas are pending termination...")]
     #[case::unavailable(json!({"replicas": 1}), json!({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 1}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 0 of 1 updated replicas are available...")]
-    #[case::deadline(json!({"replicas": 1}), json!({"observedGeneration": 2, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}), "FAILED deployment \"x\" exceeded its progress deadline")]
+    #[case::deadline_without_pods(json!({"replicas": 2}), json!({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 1 out of 2 new replicas have been updated...")]
+    #[case::deadline(json!({"replicas": 1}), json!({"observedGeneration": 2, "replicas": 1, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}), "FAILED deployment \"x\" exceeded its progress deadline")]
     #[case::deadline_of_before(json!({"replicas": 1}), json!({"observedGeneration": 1, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}), "deployment \"x\" is not healthy: Waiting for deployment spec update to be observed...")]
+    #[case::refused(json!({"replicas": 1}), json!({"observedGeneration": 2, "conditions": [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "pods \"x-\" is forbidden: exceeded quota: q, requested: pods=1"}]}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 0 out of 1 new replicas have been updated...; its pods are refused: pods \"x-\" is forbidden: exceeded quota: q, requested: pods=1")]
     #[case::done(json!({"replicas": 1}), json!({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 1, "availableReplicas": 1}), "healthy")]
     #[case::none_wanted(json!({"replicas": 0}), json!({"observedGeneration": 2}), "healthy")]
     fn deployments(#[case] spec: Value, #[case] status: Value, #[case] expected: &str) {

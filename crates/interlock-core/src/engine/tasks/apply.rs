@@ -17,13 +17,14 @@ use crate::engine::enhance;
 use crate::engine::enhance::WantedObject;
 use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale, reason};
 use crate::engine::health;
-use crate::engine::health::Health;
+use crate::engine::health::{Health, pods};
 use crate::engine::lookup::{Found, KindServed, Observed, Query, TaskProgress};
 use crate::engine::merge;
 use crate::engine::merge::MergeError;
 use crate::engine::ownership::TaskOwners;
 use crate::engine::removed_apis;
 use crate::engine::render::TaskContext;
+use crate::rejection::Rejection;
 
 /// The kind of task.
 pub(super) struct Apply;
@@ -276,6 +277,30 @@ fn patch(
     Ok(patch.map(|patch| Effect::Patch { key: key.clone(), resource_version, patch }))
 }
 
+/// Waits for an object. Where the API server rejects its pods, the progress says so.
+fn wait(key: &ObjectKey, current: &Value, mut why: String, observed: &Observed, progress: &mut TaskProgress) {
+    let mut refused = pods::reported(current).is_some();
+    if pods::lacks(current) {
+        match observed.pod_failures.get(key) {
+            None => drop(progress.needs.insert(Query::PodFailure(key.clone()))),
+            Some(Ok(report)) => {
+                if let Some(rejection) = report.as_deref().and_then(pods::refused) {
+                    why.push_str(&pods::told(&rejection));
+                    refused = true;
+                }
+            }
+            Some(Err(failure)) => {
+                why.push_str("; its Events cannot be read: ");
+                why.push_str(&Rejection::of(failure).message);
+            }
+        }
+    }
+    if refused {
+        progress.refused.get_or_insert_with(|| why.clone());
+    }
+    progress.waiting.push(why);
+}
+
 fn check_health(
     wanted: &[WantedObject],
     observed: &Observed,
@@ -285,7 +310,7 @@ fn check_health(
         let Some(Found::Present(current)) = observed.objects.get(key) else { continue };
         match health::of(current) {
             Health::Healthy => {}
-            Health::Waiting(why) => progress.waiting.push(format!("{key}: {why}")),
+            Health::Waiting(why) => wait(key, current, format!("{key}: {why}"), observed, progress),
             Health::Failed(why) => {
                 let namespace = key.namespace.as_deref().unwrap_or_default();
                 let cause =

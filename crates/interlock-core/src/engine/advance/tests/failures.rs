@@ -10,7 +10,7 @@ use crate::effect::ApiFailure;
 use crate::engine::advance::advance;
 use crate::engine::advance::fixture::{config_map, key, made, one, package, phase};
 use crate::engine::advance::sim::{Fixture, Process, Server, failure};
-use crate::engine::lookup::{Observed, PlanState};
+use crate::engine::lookup::{FailureKind, Observed, PlanState};
 use crate::engine::run::Run;
 use crate::package::functions;
 
@@ -331,6 +331,28 @@ fn a_failed_step_of_a_running_plan_is_not_taken_again() {
     state.status.phases.as_mut().unwrap()[0].steps.as_mut().unwrap()[0].status = FatalError;
     let step = advance(&fixture.run(), state, &Observed::default());
     assert_eq!((step.state.status.status, step.needs.len()), (FatalError, 0));
+}
+
+/// A quota on pods lets the Job in, and not its pods.
+#[test]
+fn pods_that_are_refused_stall_the_run_until_they_are_created() {
+    let fixture = one("apply-j");
+    let mut server = Server::default();
+    let job = key("batch/v1", "Job", "j");
+    let quota = "pods \"j-\" is forbidden: exceeded quota: q, requested: pods=1";
+    server.reports.insert(job.clone(), format!("Error creating: {quota}"));
+    let mut process = Process::new(fixture.run(), fixture.start());
+    let step = process.pass(&mut server).unwrap();
+    let why = format!("Job ns/j: job \"j\" still running or failed; its pods are refused: {quota}");
+    assert_eq!(steps(&step.state), [(InProgress, why.clone())]);
+    let failure = step.failure.unwrap();
+    assert_eq!(
+        (failure.kind, failure.message),
+        (FailureKind::PodsRefused, format!("task deploy.main.s0.apply-j: {why}"))
+    );
+    server.reports.clear();
+    let step = process.pass(&mut server).unwrap();
+    assert_eq!((steps(&step.state), step.failure), (vec![(InProgress, String::new())], None));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::engine::advance::fixture::{config_map, key, package, phase};
 use crate::engine::advance::sim::{Did, Fixture, Process, Server, failure};
 use crate::engine::lookup::FailureKind;
 use crate::package::time_limits::RunLimits;
+use crate::rejection::RejectionKind;
 
 /// A plan of a step with these tasks.
 fn fixture(tasks: &[&str]) -> Fixture {
@@ -131,7 +132,10 @@ fn a_refused_deletion_is_told_and_tried_again() {
     server.faults = VecDeque::from([Some(failure(403, "not allowed"))]);
     let step = process.pass(&mut server).unwrap();
     let told = step.failure.unwrap();
-    assert_eq!((told.kind, step.state.status.status), (FailureKind::Refused, InProgress));
+    assert_eq!(
+        (told.kind, step.state.status.status),
+        (FailureKind::Rejected(RejectionKind::Forbidden), InProgress)
+    );
     let begins = "objects that plan deploy no longer renders are not removed: ";
     assert!(told.message.starts_with(begins) && told.message.contains("not allowed"), "{}", told.message);
     assert_eq!(process.finish(&mut server).unwrap().state.status.status, Complete);

@@ -187,7 +187,7 @@ fn a_file_that_is_not_read_is_tried_again(
     server.tick();
     let failed = process.pass(&mut server).unwrap().failure.unwrap();
     assert!(failed.message.contains(message), "{}", failed.message);
-    assert_eq!(failed.stalls(), stalls);
+    assert_eq!(failed.kind.stalls(), stalls);
     server.files.insert("/tmp/index.html", content("x"));
     let step = process.finish(&mut server).unwrap();
     assert_eq!(step.state.status.status, ExecutionStatus::Complete);

@@ -40,12 +40,11 @@ pub fn stalled(reason: &str, message: impl Into<String>) -> Vec<ConditionChange>
 
 /// A task failed and is tried again, since a time.
 pub fn retrying(failure: &TaskFailure, since: Timestamp, now: Timestamp) -> Vec<ConditionChange> {
-    match failure.stalls() {
-        Some(reason) => stalled(reason, failure.message.as_str()),
-        None if failure.kind == FailureKind::Transient && now.duration_since(since) >= RETRY_LIMIT => {
-            stalled("TransientError", failure.message.as_str())
-        }
-        None => reconciling(types::RETRYING, failure.message.as_str()),
+    let (kind, message) = (failure.kind, failure.message.as_str());
+    let over = kind != FailureKind::Interrupted && now.duration_since(since) >= RETRY_LIMIT;
+    match kind.stalls().or_else(|| over.then(|| kind.reason())) {
+        Some(reason) => stalled(reason, message),
+        None => reconciling(types::RETRYING, message),
     }
 }
 
@@ -96,6 +95,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::rejection::RejectionKind;
 
     fn named<'c>(changes: &'c [ConditionChange], type_: &str) -> Option<&'c str> {
         changes.iter().find_map(|change| match change {
@@ -109,7 +109,17 @@ mod tests {
     #[case::not_for_long(FailureKind::Transient, 119, Some("Retrying"), None)]
     #[case::for_two_minutes(FailureKind::Transient, 120, None, Some("TransientError"))]
     #[case::going_on(FailureKind::Interrupted, 120, Some("Retrying"), None)]
-    #[case::refused(FailureKind::Refused, 0, None, Some("RequestRefused"))]
+    #[case::refused(FailureKind::Rejected(RejectionKind::Forbidden), 0, None, Some("RequestRefused"))]
+    #[case::no_right(FailureKind::Rejected(RejectionKind::MissingRight), 0, None, Some("RequestRefused"))]
+    #[case::quota(FailureKind::Rejected(RejectionKind::QuotaExceeded), 0, None, Some("QuotaExceeded"))]
+    #[case::pods(FailureKind::PodsRefused, 0, None, Some("PodsRefused"))]
+    #[case::webhook(FailureKind::Rejected(RejectionKind::WebhookUnavailable), 119, Some("Retrying"), None)]
+    #[case::webhook_for_long(
+        FailureKind::Rejected(RejectionKind::WebhookUnavailable),
+        120,
+        None,
+        Some("WebhookUnavailable")
+    )]
     #[case::without_a_definition(FailureKind::MissingDefinition, 0, None, Some("MissingDependency"))]
     fn an_error_is_retried_until_only_a_person_can_help(
         #[case] kind: FailureKind,
