@@ -17,6 +17,7 @@ mod children;
 mod cli;
 mod cluster_scoped;
 mod conditions;
+mod data_plane_children;
 mod dependencies_hash;
 mod drift;
 mod effects;

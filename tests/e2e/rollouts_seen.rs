@@ -24,7 +24,7 @@ struct Ground<'g> {
 }
 
 /// Carries DataPlanes out, by our own definition.
-fn switch_on(cluster: &Cluster, process: &Interlock) {
+pub fn switch_on(cluster: &Cluster, process: &Interlock) {
     let admin = cluster.admin();
     let options = InstallOptions { data_planes: true, ..process.options(&[]) };
     apply(&admin, install::objects(Part::Rbac, &options));

@@ -14,7 +14,7 @@ use self::checker::{CheckedWrite, Checker};
 use self::decision::{Report, Verdict};
 use self::manifests::STDIN;
 use self::output::ReportFormat;
-use self::settings::read_rules;
+use self::settings::read_settings;
 use self::state::ClusterState;
 use super::exit;
 use super::files::read_one;
@@ -55,8 +55,9 @@ pub struct CheckArguments {
     /// User of the request.
     #[arg(long, value_name = "NAME", default_value = "somebody")]
     user: String,
-    /// File of the Interlock object, for what the rules do where; by default they all deny. A
-    /// Namespace that --objects does not hold has its name as the only label.
+    /// File of the Interlock object, for what the rules do where, and for whether DataPlanes are carried
+    /// out; by default all rules deny, and DataPlanes are. A Namespace that --objects does not hold has its
+    /// name as the only label.
     #[arg(long, value_name = "FILE")]
     interlock: Option<PathBuf>,
     /// What is frozen while a plan runs.
@@ -106,10 +107,10 @@ fn run(arguments: &CheckArguments, kinds: Kinds) -> anyhow::Result<Report> {
     if arguments.old.is_some() && given.len() > 1 {
         bail!("--old is about one object, and -f holds {}: give --objects instead", given.len());
     }
-    let rules = arguments.interlock.as_deref().map(|path| read_rules(path, kinds)).transpose()?;
-    let has_settings = rules.is_some();
+    let settings = arguments.interlock.as_deref().map(|path| read_settings(path, kinds)).transpose()?;
+    let has_settings = settings.is_some();
     let mut checker = Checker {
-        state: ClusterState::new(kinds, &arguments.namespace, rules, before)?,
+        state: ClusterState::new(kinds, &arguments.namespace, settings, before)?,
         config: Config {
             controller_user: arguments.controller_user.clone(),
             freeze: arguments.freeze.into(),

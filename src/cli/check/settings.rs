@@ -1,10 +1,10 @@
-//! Reads the rules of an Interlock object as strictly as kubectl, the API server and the process do
+//! Reads the settings of an Interlock object as strictly as kubectl, the API server and the process do
 //! together.
 
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use interlock_core::api::interlock::{DEFAULT, Interlock, Rules, Settings};
+use interlock_core::api::interlock::{DEFAULT, Interlock, Settings};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, meta_str};
 use interlock_core::kinds::Kinds;
@@ -20,9 +20,9 @@ use crate::controllers::capabilities;
 /// Fields of every object, which are not part of the spec.
 const COMMON_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// The actions of the rules of an Interlock object. Problems that the process would report and ignore are
-/// errors here, and so is an object that it would not honour.
-pub(super) fn read_rules(path: &Path, kinds: Kinds) -> anyhow::Result<Rules> {
+/// The settings of an Interlock object. Problems that the process would report and ignore are errors here, and so is
+/// an object that it would not honour.
+pub(super) fn read_settings(path: &Path, kinds: Kinds) -> anyhow::Result<Settings> {
     let object = read_one(path)?;
     let problem = |problem: &str| format!("{}: {problem}", path.display());
     if Gvk::of(&object) != Some(Gvk::new(meta::INTERLOCK_API_VERSION, "Interlock")) {
@@ -35,7 +35,7 @@ pub(super) fn read_rules(path: &Path, kinds: Kinds) -> anyhow::Result<Rules> {
         serde_json::from_value(object).with_context(|| problem("the Interlock cannot be read"))?;
     let settings = Settings::read(&interlock.spec, &capabilities::settable(&capabilities::of(kinds)));
     match settings.problems.first() {
-        None => Ok(settings.rules),
+        None => Ok(settings),
         Some(first) => bail!(problem(&format!("{}: {}", first.field, first.problem))),
     }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use crd_schema::{Definition, DefinitionVersion};
 use interlock_core::admission::kind::GuardedKind;
-use interlock_core::api::interlock::Rules;
+use interlock_core::api::interlock::{Mode, Settings};
 use interlock_core::api::object::{Gvk, ObjectKey};
+use interlock_core::kinds::capabilities::DATA_PLANES;
 use interlock_core::kinds::static_lister::StaticLister;
 use interlock_core::kinds::{self, Kinds};
 use serde_json::{Value, json};
@@ -34,7 +35,7 @@ pub(super) struct ClusterState {
     objects: BTreeMap<ObjectKey, Value>,
     definitions: HashMap<(String, String), KnownDefinition>,
     lister: StaticLister,
-    rules: Option<Rules>,
+    settings: Option<Settings>,
 }
 
 impl ClusterState {
@@ -42,7 +43,7 @@ impl ClusterState {
     pub(super) fn new(
         kinds: Kinds,
         namespace: &str,
-        rules: Option<Rules>,
+        settings: Option<Settings>,
         objects: Vec<Manifest>,
     ) -> anyhow::Result<Self> {
         let mut state = Self {
@@ -52,7 +53,7 @@ impl ClusterState {
             objects: BTreeMap::new(),
             definitions: HashMap::new(),
             lister: StaticLister::default(),
-            rules,
+            settings,
         };
         for part in [Part::Crds, Part::KongCrds] {
             for definition in install::objects(part, &InstallOptions::default()) {
@@ -178,8 +179,10 @@ impl ClusterState {
         for object in self.objects.values() {
             lister.add(object, &self.namespace)?;
         }
-        if let Some(rules) = &self.rules {
-            lister.set_rules(rules.clone());
+        if let Some(settings) = &self.settings {
+            lister.set_rules(settings.rules.clone());
+            let mode = settings.modes.get(DATA_PLANES.name).copied().unwrap_or(DATA_PLANES.default_mode);
+            lister.carries_out_data_planes(mode != Mode::Off);
         }
         Ok(lister)
     }

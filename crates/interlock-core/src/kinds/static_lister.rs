@@ -7,10 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::capabilities::DATA_PLANES;
 use super::data_plane::GatewayLister;
 use super::namespace::NamespaceLister;
 use super::operator_version::{NAMES_LISTED, PackageLister, PackageUsers};
-use crate::admission::lister::{KindListers, Lister};
+use crate::admission::lister::{CacheState, KindListers, Lister};
 use crate::api::interlock::{Actions, Labels, Rules};
 use crate::api::kudo::{Instance, OperatorVersion};
 use crate::api::meta;
@@ -39,6 +40,8 @@ pub struct UnreadableObject {
 pub struct StaticLister {
     objects: Arc<StaticObjects>,
     listers: KindListers,
+    /// Whether another operator carries DataPlanes out.
+    leaves_data_planes: bool,
 }
 
 /// The objects, as far as rules read them.
@@ -66,6 +69,11 @@ impl StaticLister {
         self.change(|objects| objects.rules = rules);
     }
 
+    /// Sets whether Interlock carries DataPlanes out; without it, it does.
+    pub fn carries_out_data_planes(&mut self, is_on: bool) {
+        self.leaves_data_planes = !is_on;
+    }
+
     /// Changes the objects in place: the listers hold no reference meanwhile.
     fn change<T>(&mut self, change: impl FnOnce(&mut StaticObjects) -> T) -> T {
         self.listers = KindListers::default();
@@ -81,6 +89,13 @@ impl StaticLister {
 impl Lister for StaticLister {
     fn actions(&self, namespace: &str) -> Actions {
         self.objects.rules.within(self.objects.labels.get(namespace))
+    }
+
+    fn cache(&self, capability: &str) -> CacheState {
+        match capability == DATA_PLANES.name && self.leaves_data_planes {
+            true => CacheState::Unavailable("another operator carries them out".to_owned()),
+            false => CacheState::Synced,
+        }
     }
 
     fn kinds(&self) -> &KindListers {

@@ -39,12 +39,12 @@ pub(super) fn ask(door: WebhookEndpoint, object: &Value, old: &Value) -> Said {
     ask_with(StaticLister::default(), door, object, old)
 }
 
-fn ask_with(view: StaticLister, door: WebhookEndpoint, object: &Value, old: &Value) -> Said {
+pub(super) fn ask_with(view: StaticLister, door: WebhookEndpoint, object: &Value, old: &Value) -> Said {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
             "uid": "u", "kind": {"group": "gateway-operator.konghq.com", "version": "v1beta1", "kind": "DataPlane"},
-            "name": "edge", "namespace": "kong", "operation": if old.is_null() { "CREATE" } else { "UPDATE" },
+            "name": object["metadata"]["name"], "namespace": "kong", "operation": if old.is_null() { "CREATE" } else { "UPDATE" },
             "userInfo": {"username": "alice"}, "object": object, "oldObject": old,
         },
     });

@@ -135,7 +135,22 @@ fn about_data_planes() -> Vec<Said> {
     json_patch::merge(&mut listens["spec"], &ports);
     listens["spec"]["deployment"]["podTemplateSpec"]["spec"]["containers"][1]["env"] =
         json!([{"name": "KONG_PROXY_LISTEN", "value": "0.0.0.0:8000"}]);
+    let mut named = data_plane::plane("expressions", false);
+    named["metadata"]["name"] = json!("edge".repeat(16));
+    let (sidecar, proxy_only) = (
+        json!({"name": "logs", "image": "fluent-bit:3.1", "readinessProbe": {"periodSeconds": 1}}),
+        json!({"name": "proxy", "image": "kong:3.9"}),
+    );
     vec![
+        written(&named, &Value::Null),
+        plane(json!({"deployment": {"podTemplateSpec": {"spec": {"containers": [sidecar, proxy_only]}}}})),
+        plane(
+            json!({"deployment": {"replicas": null, "scaling": {"horizontal": {"minReplicas": 5, "maxReplicas": 2}}}}),
+        ),
+        plane(json!({"network": {"services": {"ingress": {"name": "edge.kong"}}}})),
+        plane(json!({"network": {"services": {"ingress": {"ports": [
+            {"name": "http", "port": 80, "targetPort": 8000}, {"name": "http", "port": 81, "targetPort": 8000},
+        ]}}}})),
         plane(json!({"deployment": {"podTemplateSpec": {"spec": {"containers": [{"name": "proxy"}]}}}})),
         proxy(json!([{"name": "KONG_DATABASE", "value": "postgres"}])),
         written(&listens, &Value::Null),
@@ -157,7 +172,7 @@ fn one_refusal_of_each_rule_reads_like_this() {
     // Only policies refuse by these.
     named.extend(["verb-rights", "version-namespace", "dataplane-live-child", "override-rights"]);
     // These only warn.
-    named.extend(["dataplane-promotion", "dataplane-service-name", "dataplane-history-limit"]);
+    named.extend(["dataplane-promotion", "dataplane-history-limit", "dataplane-not-carried-out"]);
     let missing: Vec<&str> = crate::kinds::rules(crate::kinds::ALL)
         .filter(|rule| rule.group() != RuleGroup::Flavors)
         .map(|rule| rule.id())

@@ -2,6 +2,7 @@
 
 mod create;
 mod data_plane;
+mod data_plane_children;
 mod deleting;
 mod dependencies;
 mod flavor_source;
@@ -150,8 +151,11 @@ impl Lister for Cached<'_> {
         self.0.kinds()
     }
 
-    fn cache(&self, _: &str) -> CacheState {
-        self.1.clone()
+    fn cache(&self, capability: &str) -> CacheState {
+        match &self.1 {
+            CacheState::Synced => self.0.cache(capability),
+            state => state.clone(),
+        }
     }
 }
 

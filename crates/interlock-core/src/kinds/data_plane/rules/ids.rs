@@ -11,6 +11,14 @@ rules! {
     DATA_PLANE_PORTS = "dataplane-ports" in Requests;
     /// The override of Service selectors is a list of labels, and not beside `blueGreen`.
     DATA_PLANE_SELECTOR = "dataplane-selector" in Requests;
+    /// The name of a DataPlane fits into a label.
+    DATA_PLANE_NAME = "dataplane-name" in Requests;
+    /// The pod template of a DataPlane is one that the API server takes.
+    DATA_PLANE_TEMPLATE = "dataplane-template" in Requests;
+    /// The autoscaler of a DataPlane is one that the API server takes.
+    DATA_PLANE_SCALING = "dataplane-scaling" in Requests;
+    /// What Interlock does not carry out of a DataPlane.
+    DATA_PLANE_NOT_CARRIED_OUT = "dataplane-not-carried-out" in Requests;
     /// What is staged must not reach live pods directly.
     DATA_PLANE_STAGED = "dataplane-staged" in Requests;
     /// A promotion is requested of what is staged.

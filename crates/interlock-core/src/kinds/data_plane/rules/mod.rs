@@ -22,11 +22,12 @@ use super::flavor::inventory::{GatewayContext, RolledOut};
 use super::flavor::plan;
 use super::flavor::reading::{Effective, FILE_VARIABLE, FlavorReading, VARIABLE};
 use super::flavor::validate::judge as judge_change;
-use super::validation;
+use super::validation::{self, children};
 use crate::admission::RuleContext;
 use crate::admission::decision::{Decision, Outcome};
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::endpoint::WebhookEndpoint;
+use crate::admission::lister::CacheState;
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::ReviewObject;
 use crate::api::canonical;
@@ -37,6 +38,7 @@ use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::rule::{Rule, RuleGroup};
 use crate::api::stamp::SpecHash;
+use crate::kinds::capabilities::DATA_PLANES;
 use crate::kinds::data_plane::gateways;
 
 /// Decides on a DataPlane.
@@ -84,18 +86,22 @@ fn decide(kind: GatewayKind, request: &Request<'_>, context: &RuleContext<'_>) -
         Ok(problems) => problems,
         Err(unreadable) => return (*unreadable).into(),
     };
-    let mut verdict = match evaluation.misshapen(&mut problems) {
+    let change = RolloutChange::of(&evaluation.subject, object, old, live.as_ref());
+    let is_on = !matches!(context.lister.cache(DATA_PLANES.name), CacheState::Unavailable(_));
+    let made = change.of_spec(is_on).problems();
+    let named = || old.is_none().then(|| children::name_refusal(&evaluation.subject)).flatten();
+    let misshapen = named().or_else(|| evaluation.misshapen(&mut problems));
+    let mut verdict = match misshapen.or_else(|| children::refusal(&evaluation.subject, made.denied)) {
         Some(refusal) => refusal.into(),
         None => evaluation.flavors(object, old, live.as_ref()),
     };
-    let mut rollout =
-        RolloutChange { subject: &evaluation.subject, object, old, live: live.as_ref() }.findings();
+    let mut rollout = change.findings();
     if verdict.refusal().is_none()
         && let Some(denial) = evaluation.rollout(&mut rollout, live.as_ref(), old)
     {
         verdict.outcome = Outcome::Refuse(Box::new(denial));
     }
-    let warned = problems.warned.iter().chain(&rollout.warned);
+    let warned = problems.warned.iter().chain(&made.warned).chain(&rollout.warned);
     warned.for_each(|finding| verdict.warn_in_full(finding.rule, &finding.text));
     verdict
 }

@@ -18,6 +18,7 @@ use crate::kinds::data_plane::rollout::history::limit;
 use crate::kinds::data_plane::rollout::promotion::{self, PromotionRequest, requested};
 use crate::kinds::data_plane::rollout::service_selector;
 use crate::kinds::data_plane::rollout::sourced_flavor;
+use crate::kinds::data_plane::validation::children::SpecChange;
 
 /// Longest part of a value that is repeated to its author.
 const REPEATED: usize = 40;
@@ -26,14 +27,11 @@ const NAMED: usize = 3;
 
 /// A write of a DataPlane.
 pub struct RolloutChange<'c, 'a> {
-    /// The DataPlane.
-    pub subject: &'c GatewayRef,
-    /// The new object.
-    pub object: &'c ReviewObject<'a>,
-    /// The stored one.
-    pub old: Option<&'c ReviewObject<'a>>,
+    subject: &'c GatewayRef,
+    new: PlaneParts<'a>,
+    old: Option<PlaneParts<'a>>,
     /// What is live before the write.
-    pub live: Option<&'c Live<'c>>,
+    live: Option<&'c Live<'c>>,
 }
 
 /// The parts of an object that these rules read.
@@ -44,21 +42,24 @@ struct PlaneParts<'a> {
     history_limit: Option<Cow<'a, str>>,
     /// Whether its status says that a changed source stages a router flavor.
     stages_flavor: bool,
+    /// Whether its status says that another operator carries it out.
+    is_of_another: bool,
 }
 
 impl<'a> PlaneParts<'a> {
     fn of(object: &ReviewObject<'a>) -> Self {
         let annotations = &object.metadata.annotations;
+        let status =
+            object.status.map(|status| serde_json::from_str::<Value>(status.get()).unwrap_or_default());
+        let status = status.unwrap_or_default();
         Self {
             // Another rule reports a spec that cannot be read.
             spec: serde_json::from_str(text_of(object)).unwrap_or_default(),
             promote: annotations.own_text(meta::PROMOTE_WHEN_READY),
             selector: annotations.own_text(meta::SERVICE_SELECTOR_OVERRIDE),
             history_limit: annotations.own_text(meta::REVISION_HISTORY_LIMIT),
-            stages_flavor: object.status.is_some_and(|status| {
-                let status = serde_json::from_str::<Value>(status.get()).unwrap_or_default();
-                sourced_flavor::staged(&status).is_some()
-            }),
+            stages_flavor: sourced_flavor::staged(&status).is_some(),
+            is_of_another: is_of_another(&status),
         }
     }
 
@@ -67,19 +68,36 @@ impl<'a> PlaneParts<'a> {
     }
 }
 
-impl RolloutChange<'_, '_> {
+impl<'c, 'a> RolloutChange<'c, 'a> {
+    /// The write of an object over the stored one.
+    pub fn of(
+        subject: &'c GatewayRef,
+        object: &ReviewObject<'a>,
+        old: Option<&ReviewObject<'a>>,
+        live: Option<&'c Live<'c>>,
+    ) -> Self {
+        Self { subject, new: PlaneParts::of(object), old: old.map(PlaneParts::of), live }
+    }
+
+    /// What becomes of the spec. `is_on` = Interlock carries DataPlanes out, if they are not another operator's.
+    pub fn of_spec(&self, is_on: bool) -> SpecChange<'_> {
+        let old = self.old.as_ref();
+        let is_ours = is_on && !old.is_some_and(|old| old.is_of_another);
+        SpecChange { new: &self.new.spec, old: old.map(|old| &old.spec), is_ours }
+    }
+
     /// The findings about the write.
     pub fn findings(&self) -> Findings {
-        let (new, old) = (PlaneParts::of(self.object), self.old.map(PlaneParts::of));
+        let (new, old) = (&self.new, self.old.as_ref());
         let mut findings = Findings::default();
-        selector(&new, old.as_ref(), &mut findings);
-        service_name(&new, old.as_ref(), &mut findings);
-        automatic(&new, old.as_ref(), &mut findings);
-        history_limit(&new, old.as_ref(), &mut findings);
-        if let (Some(old), Some(live)) = (&old, self.live) {
-            staged(&new, old, live, &mut findings);
+        selector(new, old, &mut findings);
+        service_name(new, old, &mut findings);
+        automatic(new, old, &mut findings);
+        history_limit(new, old, &mut findings);
+        if let (Some(old), Some(live)) = (old, self.live) {
+            staged(new, old, live, &mut findings);
         }
-        self.promotion(&new, old.as_ref(), &mut findings);
+        self.promotion(new, old, &mut findings);
         findings
     }
 
@@ -113,6 +131,14 @@ impl RolloutChange<'_, '_> {
             PromotionRequest::ThisSpec => return None,
         })
     }
+}
+
+/// Whether a status says that another operator carries a DataPlane out: its condition `Managed` is false for another
+/// reason than a wrong spec.
+fn is_of_another(status: &Value) -> bool {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let mut managed = conditions.filter(|condition| condition["type"] == meta::condition::MANAGED);
+    managed.any(|managed| managed["status"] == "False" && managed["reason"] != "InvalidSpec")
 }
 
 /// What is wrong with a request for a promotion.
