@@ -8,6 +8,7 @@ use interlock_core::kinds::data_plane::rollout::children::{
 use interlock_core::kinds::data_plane::rollout::side::{Colour, SideState};
 use serde_json::{Value, json};
 
+use crate::flavor::{goldens, meets};
 use crate::rollouts_seen::switch_on;
 use crate::support::interlock::interlock;
 use crate::support::{Client, Cluster, Interlock, Namespace};
@@ -117,7 +118,37 @@ fn what_can_never_be_made_is_refused_and_nothing_else() {
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+    as_people_read_it(&ground, &cases);
     what_is_stored_stays_editable(&ground, &cases);
+}
+
+/// What kubectl and `interlock check` print.
+fn as_people_read_it(ground: &Ground<'_>, cases: &Value) {
+    let titles = [
+        "two ports of one name",
+        "two ports of one node port",
+        "a Service of no name",
+        "fewer at most than at least",
+        "no handler of a sidecar",
+        "a mount of no volume",
+        "two volumes of one name",
+        "a text for a boolean",
+    ];
+    let mut objects: Vec<(&str, Value)> =
+        titles.into_iter().map(|title| (title, merged(&cases["base"], &cases["refused"][title]))).collect();
+    let mut long = cases["base"].clone();
+    long["metadata"]["name"] = json!("e".repeat(64));
+    objects.push(("a long name", long));
+    let mut kept = cases["base"].clone();
+    kept["spec"]["pluginsToInstall"] = json!([{"name": "p"}]);
+    kept["spec"]["network"] = json!({"konnectCertificate": {"issuer": {"name": "i"}}});
+    objects.push(("what is not carried out", kept));
+    let unknown = &cases["warned"]["an unknown field of a container"];
+    objects.push(("an unknown field of a container", merged(&cases["base"], unknown)));
+    let met = objects
+        .into_iter()
+        .map(|(title, object)| (title.to_owned(), meets(&ground.user, ground.ns.name(), &object)));
+    goldens("dataplane-children.txt", ground.ns.name(), &met.collect::<Vec<_>>());
 }
 
 /// Stored while the webhook was not asked: by the controller's user, which admission skips.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ::interlock::install::{self, InstallOptions, Part};
 use interlock_core::api::kong::{API_VERSION, labels};
+use interlock_core::api::meta;
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -181,7 +182,12 @@ fn what_is_healed_is_counted(ground: &Ground<'_>) {
 }
 
 fn a_change_that_cannot_be_made(ground: &Ground<'_>) {
-    ground.stage(&json!({"volumes": [{"emptyDir": {}}]}));
+    // Admission refuses it, so it is written by the controller's user, which admission skips.
+    ground.ns.bind(meta::CONTROLLER_USER, "ClusterRole", "cluster-admin");
+    let patch = json!({"spec": {"deployment": {"podTemplateSpec": {"spec": {"volumes": [{"emptyDir": {}}]}}}}});
+    let controller = format!("--as={}", meta::CONTROLLER_USER);
+    let patch = ["patch", "dataplane", "edge", &controller, "--type=merge", "-p", &patch.to_string()];
+    ground.ns.admin().kubectl(&patch).ok();
     ground.await_phase("Failed");
     ground.await_metric("interlock_dataplane_rollouts{phase=\"Staging\"}", 0..=0);
     let said = ground.run(&["why", "dataplane/edge"]).ok();

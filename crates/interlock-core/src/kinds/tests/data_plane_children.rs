@@ -248,6 +248,44 @@ fn a_second_fault_is_new() {
     );
 }
 
+/// Whoever mends one fault of what is stored need not mend the others.
+#[test]
+fn one_fault_is_mended() {
+    let sidecar = json!({"readinessProbe": {"periodSeconds": 1}, "tty": "yes"});
+    let mut old = patched(&with_sidecar(sidecar));
+    json_patch::merge(
+        &mut old["spec"],
+        &ports(json!([{"name": "a", "port": 80}, {"name": "a", "port": 81}])),
+    );
+    old["metadata"]["uid"] = json!("uid-1");
+    let mends: [fn(&mut Value); 2] = [
+        |spec| spec["deployment"]["podTemplateSpec"]["spec"]["containers"][0]["tty"] = json!(true),
+        |spec| spec["network"]["services"]["ingress"]["ports"][1]["name"] = json!("b"),
+    ];
+    for mend in mends {
+        let mut object = old.clone();
+        mend(&mut object["spec"]);
+        let containers = &mut object["spec"]["deployment"]["podTemplateSpec"]["spec"]["containers"];
+        containers.as_array_mut().unwrap().push(json!({"name": "more", "image": "x"}));
+        let found = said(&StaticLister::default(), &object, &old);
+        assert_eq!(lines(&found), Vec::<String>::new());
+    }
+}
+
+/// A tenant says how many there are.
+#[test]
+fn many_faults_are_told_in_part() {
+    let mounts: Vec<Value> =
+        (0..5_000).map(|i| json!({"name": format!("v{i}"), "mountPath": format!("/{i}")})).collect();
+    let unknown: Value =
+        (0..5_000).map(|i| (format!("f{i}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
+    let mut sidecar = unknown;
+    sidecar["volumeMounts"] = json!(mounts);
+    let found = said(&StaticLister::default(), &patched(&with_sidecar(sidecar)), &Value::Null);
+    assert_eq!(found.response["status"]["details"]["causes"].as_array().map(Vec::len), Some(16));
+    assert_eq!(found.warnings().len(), 16);
+}
+
 /// What Kong's operator makes of a template, and of ports that have one number, is not what Interlock makes of it.
 #[rstest]
 #[case::of_the_cluster(false, json!({}))]

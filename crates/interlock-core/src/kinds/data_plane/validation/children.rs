@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::pod_fields;
+use super::pod_fields::{self, FieldProblems};
 use super::pod_template;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::api::rule::Rule;
@@ -17,6 +17,10 @@ use crate::kinds::data_plane::rollout::side::SideState;
 
 /// The longest value of a label.
 const LONGEST_NAME: usize = 63;
+/// The most problems of a pod template that are told.
+const TOLD: usize = 16;
+/// The most that are known of the stored one.
+const KNOWN: usize = 1024;
 /// The most characters of a value that is repeated to its author.
 const REPEATED: usize = 63;
 
@@ -80,9 +84,9 @@ pub struct SpecChange<'c> {
 impl SpecChange<'_> {
     /// What is wrong with the changed fields of the spec, and was not before.
     pub fn problems(&self) -> ChildProblems {
-        let mut found = self.problems_of(self.new);
+        let mut found = self.problems_of(self.new, false);
         if let Some(old) = self.old.filter(|_| found != ChildProblems::default()) {
-            let before = self.problems_of(old);
+            let before = self.problems_of(old, true);
             found.denied.retain(|problem| !before.denied.contains(problem));
             found.warned.retain(|finding| !before.warned.contains(finding));
         }
@@ -90,8 +94,9 @@ impl SpecChange<'_> {
     }
 
     /// The problems of one of the specs, in the fields that are changed.
-    fn problems_of(&self, spec: &Value) -> ChildProblems {
+    fn problems_of(&self, spec: &Value, is_stored: bool) -> ChildProblems {
         let is_changed = |path: &str| self.old.is_none_or(|old| old.pointer(path) != self.new.pointer(path));
+        let most = if is_stored { KNOWN } else { TOLD };
         let mut found = ChildProblems::default();
         if is_changed(INGRESS) {
             self.service(spec, &mut found);
@@ -100,15 +105,14 @@ impl SpecChange<'_> {
             scaling(spec, &mut found);
         }
         if self.is_ours && TEMPLATE.into_iter().any(is_changed) {
-            if let Some(template) = spec.pointer(TEMPLATE[0]) {
-                let fields = pod_fields::problems(template);
-                found.denied.extend(fields.wrong);
-                found.warned.extend(fields.unknown.warned);
+            let fields = spec.pointer(TEMPLATE[0]).map(|template| pod_fields::problems(template, most));
+            let FieldProblems { wrong, unknown } = fields.unwrap_or_default();
+            // What has a value of another type is merged into another problem.
+            if wrong.is_empty() || is_stored {
+                pod_template::problems(spec, most, &mut found.denied);
             }
-            // A template with values of another type would be merged into another problem.
-            if found.denied.is_empty() {
-                pod_template::problems(spec, &mut found.denied);
-            }
+            found.denied.extend(wrong);
+            found.warned.extend(unknown.warned);
         }
         if self.is_ours {
             let is_set = |path: &str| match spec.pointer(path) {
@@ -232,7 +236,7 @@ fn denial(subject: &GatewayRef, problem: ChildProblem) -> Denial {
         Rule::DATA_PLANE_SCALING => ("HorizontalPodAutoscaler", "horizontalpodautoscaler.spec"),
         _ => ("Service", "service.spec"),
     };
-    let sentence = format!("no {child} can be made of {subject}: the API server takes none like that");
+    let sentence = format!("no {child} can be made of {subject}: the API server refuses one like this");
     let field = ViolationField::new(problem.field, FieldReason::Invalid, problem.detail);
     let next = format!("{} (`kubectl explain {fields}` tells what its fields take)", problem.next);
     Denial::invalid(problem.rule, sentence, vec![field]).next(next)

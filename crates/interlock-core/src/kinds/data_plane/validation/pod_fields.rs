@@ -22,8 +22,6 @@ const PLACE: &str = "spec.deployment.podTemplateSpec";
 const TEMPLATE: &str = "PodTemplateSpec";
 /// The most characters of a name that a path shows.
 const SHOWN: usize = 63;
-/// The most fields that are named.
-const NAMED: usize = 8;
 
 type Fields = BTreeMap<&'static str, &'static str>;
 
@@ -43,15 +41,16 @@ pub(super) struct FieldProblems {
     pub unknown: Findings,
 }
 
-/// Looks at each field of a template.
-pub(super) fn problems(template: &Value) -> FieldProblems {
-    let mut walk = Walk { path: PLACE.to_owned(), found: FieldProblems::default() };
+/// Looks at each field of a template, and names at most so many.
+pub(super) fn problems(template: &Value, most: usize) -> FieldProblems {
+    let mut walk = Walk { path: PLACE.to_owned(), most, found: FieldProblems::default() };
     walk.value(template, TEMPLATE);
     walk.found
 }
 
 struct Walk {
     path: String,
+    most: usize,
     found: FieldProblems,
 }
 
@@ -100,7 +99,7 @@ impl Walk {
     }
 
     fn wrong(&mut self, of: &str, value: &Value) {
-        if self.found.wrong.len() == NAMED {
+        if self.found.wrong.len() == self.most {
             return;
         }
         let wanted = match (of, &of[..1]) {
@@ -127,7 +126,7 @@ impl Walk {
     }
 
     fn unknown(&mut self, name: &str, fields: &Fields) {
-        if self.found.unknown.warned.len() == NAMED {
+        if self.found.unknown.warned.len() == self.most {
             return;
         }
         let near =

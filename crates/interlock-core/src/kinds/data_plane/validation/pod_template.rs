@@ -21,13 +21,13 @@ const TIMING: [&str; 6] = [
     "timeoutSeconds",
 ];
 
-/// What the API server never takes of the template that is made of a spec.
-pub(super) fn problems(spec: &Value, found: &mut Vec<ChildProblem>) {
+/// What the API server never takes of the template that is made of a spec, as long as no more is found.
+pub(super) fn problems(spec: &Value, most: usize, found: &mut Vec<ChildProblem>) {
     let identity = DeploymentIdentity { name: String::new(), selector: String::new() };
     // Whether one is made is not known here: one that is not would be a volume less.
     let certificate = (!brings_certificate(spec)).then_some("certificate");
     match deployment(&nobody(), spec, &identity, SideState::Live, None, certificate) {
-        Ok(made) => Pod { spec: &made["spec"]["template"]["spec"], found }.containers(),
+        Ok(made) => Pod { spec: &made["spec"]["template"]["spec"], most, found }.containers(),
         // Another rule is about the image.
         Err(error) if error.field.ends_with(".image") => {}
         Err(error) => {
@@ -42,6 +42,7 @@ fn problem(field: String, detail: String, next: &'static str) -> ChildProblem {
 
 struct Pod<'p> {
     spec: &'p Value,
+    most: usize,
     found: &'p mut Vec<ChildProblem>,
 }
 
@@ -56,7 +57,7 @@ impl Pod<'_> {
                 let place = format!("spec.deployment.podTemplateSpec.spec.{list}[name={}]", shown(name));
                 if !names.insert(name) {
                     let detail = "a container before it has the same name".to_owned();
-                    self.found.push(problem(place.clone(), detail, "give each container a name of its own"));
+                    self.add(problem(place.clone(), detail, "give each container a name of its own"));
                 }
                 self.container(container, &place, &volumes);
             }
@@ -106,7 +107,13 @@ impl Pod<'_> {
     }
 
     fn say(&mut self, place: &str, field: &str, detail: &str, next: &'static str) {
-        self.found.push(problem(format!("{place}.{field}"), detail.to_owned(), next));
+        self.add(problem(format!("{place}.{field}"), detail.to_owned(), next));
+    }
+
+    fn add(&mut self, problem: ChildProblem) {
+        if self.found.len() < self.most {
+            self.found.push(problem);
+        }
     }
 }
 
