@@ -119,3 +119,27 @@ fn a_file_that_is_not_there_is_named() {
     std::fs::write(folder.path().join("vars"), "A=1\n").unwrap();
     ground.await_plan("demo", "deploy", "COMPLETE");
 }
+
+/// The files of a Pod are read one after another; once one failed the others are not tried.
+#[test]
+fn a_file_that_waits_for_another_names_both() {
+    let (cluster, _) = Interlock::shared();
+    if !cluster.has_workloads() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // The task names the one first that is read last.
+    let package = package(folder.path()).replace("index.html", "zones.html");
+    let ground = Ground::new(cluster, "waiting", &package);
+    ground.create("demo", "piping-0.1.0", &json!({}));
+    let [waits, failed] = ["zones.html", "vars"].map(|file| folder.path().join(file).display().to_string());
+    ground.await_that("demo", "the step names both files", |found| {
+        let told = condition(found, "Reconciling")["message"].as_str().unwrap_or_default();
+        told.contains(&format!("file {waits} of pipe pod "))
+            && told.contains(&format!("it is read after file {failed} of pod "))
+            && told.contains(&format!("{failed}: exit status 1"))
+    });
+    std::fs::write(folder.path().join("zones.html"), "x").unwrap();
+    std::fs::write(folder.path().join("vars"), "A=1\n").unwrap();
+    ground.await_plan("demo", "deploy", "COMPLETE");
+}

@@ -52,6 +52,8 @@ pub(super) struct ReadSet<'a> {
     proof: u64,
     /// When the time for reading files is over.
     files_until: Option<Instant>,
+    /// The first file that could not be read, and why.
+    file_failed: Option<String>,
     /// Whether discovery of a kind failed, or the kind was removed while objects of it were written: no
     /// watch reports the end of that.
     kind_unsure: bool,
@@ -78,6 +80,7 @@ impl<'a> ReadSet<'a> {
             clock: 0,
             proof: 0,
             files_until: None,
+            file_failed: None,
             kind_unsure: false,
             warnings: Vec::new(),
         }
@@ -191,10 +194,9 @@ impl<'a> ReadSet<'a> {
     async fn read_file(&mut self, file: &PodFile) {
         let until = *self.files_until.get_or_insert_with(|| Instant::now() + FILES_TIME);
         let held: usize = self.observed.files.values().map(size).sum();
-        let failed = self.observed.files.values().any(|read| matches!(read, FileRead::Failed(_)));
         let refused = |why: String| FileRead::Failed(local(why));
-        let read = if failed {
-            refused("it is read when another file was, which failed".to_owned())
+        let read = if let Some(first) = &self.file_failed {
+            refused(format!("it is read after {first}"))
         } else if held >= FILES {
             refused(format!(
                 "the Pipe tasks that run at once take more than {} MiB of files: take fewer in one step",
@@ -209,6 +211,11 @@ impl<'a> ReadSet<'a> {
                 ))
             })
         };
+        if let (FileRead::Failed(failure), None) = (&read, &self.file_failed) {
+            let PodFile { path, pod, .. } = file;
+            self.file_failed =
+                Some(format!("file {path} of pod {}, which failed: {}", pod.name, failure.message));
+        }
         self.observed.files.insert(file.clone(), read);
     }
 

@@ -220,7 +220,14 @@ impl Piping<'_> {
                 "fatal error: file {path} of pipe pod {pod} cannot be read: exit code {code}: {said}"
             )),
             Some(FileRead::Failed(failure)) => {
-                Err(TaskError::api(FailedRequest::Get, self.key, failure, self.context.run.transient))
+                let error = TaskError::api(FailedRequest::Get, self.key, failure, self.context.run.transient);
+                let of = |cause: String| format!("file {path} of pipe pod {pod} cannot be read: {cause}");
+                Err(match error {
+                    TaskError::Transient(cause) => TaskError::Transient(of(cause)),
+                    TaskError::Refused(cause) => TaskError::Refused(of(cause)),
+                    TaskError::Fatal { reason, cause } => TaskError::Fatal { reason, cause: of(cause) },
+                    other => other,
+                })
             }
         }
     }
