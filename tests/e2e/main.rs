@@ -36,6 +36,7 @@ mod installed;
 mod kudo_client;
 mod kudo_commands;
 mod kudo_manager;
+mod kudo_suites;
 mod layers;
 mod lifecycle;
 mod limits;

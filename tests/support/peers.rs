@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::process;
 
-/// Folder with KUDO's client and manager.
+/// Folder with KUDO's client, its manager and the cases of its suites.
 static KUDO: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/kudo/build"));
 
 /// Folder with kstatus.
@@ -23,6 +23,11 @@ pub fn kubectl_kudo() -> PathBuf {
 /// KUDO's own manager, v0.19.0: controllers and webhook.
 pub fn kudo_manager() -> PathBuf {
     KUDO.join("kudo-manager")
+}
+
+/// The cases of KUDO's own suites, v0.19.0: `integration`, `e2e`, and the `manifests` of the first.
+pub fn kudo_cases() -> PathBuf {
+    KUDO.join("test")
 }
 
 /// What kstatus reads from an object's conditions, which is what Flux, Argo CD and `helm --wait` wait for.

@@ -34,6 +34,12 @@ pub fn path_of(object: &Value) -> String {
     joined(&text(&object["apiVersion"]), metadata["namespace"].as_str(), &plural, &text(&metadata["name"]))
 }
 
+/// Path of the collection of an object.
+pub fn collection_of(object: &Value) -> String {
+    let path = path_of(object);
+    path[..path.rfind('/').unwrap_or_default()].to_owned()
+}
+
 fn joined(api_version: &str, namespace: Option<&str>, plural: &str, name: &str) -> String {
     let root = if api_version.contains('/') { "apis" } else { "api" };
     let within = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
