@@ -33,6 +33,7 @@ mod health;
 mod helm;
 mod hostile_tenant;
 mod installed;
+mod kudo_accepts;
 mod kudo_client;
 mod kudo_commands;
 mod kudo_manager;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use interlock_core::api::object::NamespacedName;
 use interlock_core::engine::removed_apis::RemovedApi;
-use interlock_core::engine::validate::PackageProblem;
+use interlock_core::engine::validate::Problems;
 use interlock_core::engine::{rendered_kinds, tasks, validate};
 use interlock_core::package::Package;
 use interlock_core::package::bundle::PackageBundle;
@@ -20,7 +20,7 @@ use crate::cli::exit;
 struct Findings {
     /// Why it cannot be carried out.
     errors: Vec<String>,
-    /// What is carried out otherwise than it is written.
+    /// What fails where it is used, and what is carried out otherwise than it is written.
     warnings: Vec<String>,
 }
 
@@ -102,17 +102,16 @@ fn count(number: usize, what: &str) -> String {
 }
 
 fn findings(package: &Package) -> Findings {
-    let problems = validate::problems(&package.spec);
-    let mut errors: Vec<String> = problems.first.iter().map(line).collect();
-    if problems.more > 0 {
-        errors.push(format!("and {} more", problems.more));
-    }
-    let removed = rendered_kinds::removed(package);
-    Findings { errors, warnings: removed.into_iter().map(converted).collect() }
+    let found = validate::findings(&package.spec);
+    let mut warnings = lines(&found.warnings);
+    warnings.extend(rendered_kinds::removed(package).into_iter().map(converted));
+    Findings { errors: lines(&found.errors), warnings }
 }
 
-fn line(PackageProblem { field, what, remedy }: &PackageProblem) -> String {
-    format!("{field}: {what}; {remedy}")
+/// As admission says them.
+fn lines(problems: &Problems) -> Vec<String> {
+    let more = (problems.more > 0).then(|| format!("and {} more", problems.more));
+    problems.first.iter().map(ToString::to_string).chain(more).collect()
 }
 
 fn converted((template, removed): (&str, &RemovedApi)) -> String {
@@ -157,14 +156,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_carried_out_is_an_error() {
+    fn what_no_instance_could_do_without_is_an_error() {
         let text = said(&OPERATOR.replace("TASK", "gone"), "{{ if }}");
         assert!(
             text.contains("error: spec.plans[deploy].phases[0].steps[0].tasks[0]: there is no task"),
             "{text}"
         );
-        assert!(text.contains("error: spec.templates[pdb.yaml]: "), "{text}");
-        assert!(text.ends_with("package web 1.0.0 is not valid: 2 errors, 0 warnings\n"), "{text}");
+        // No plan names its task.
+        assert!(text.contains("warning: spec.templates[pdb.yaml]: "), "{text}");
+        assert!(text.ends_with("package web 1.0.0 is not valid: 1 error, 1 warning\n"), "{text}");
         let unread = said("name: [", "");
         assert!(unread.starts_with("error: operator.yaml: "), "{unread}");
         assert!(unread.ends_with("package DIR is not valid: 1 error, 0 warnings\n"), "{unread}");

@@ -112,7 +112,8 @@ fn the_commands_of_other_refusals_work_as_they_stand() {
     let said = ground.user.delete(&version(GATED));
     assert!(said.message().contains("[version-in-use]"), "{said}");
     follow(&ground, &said);
-    let lost = json!({"spec": {"plans": {"backup": {"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["befor"]}]}]}}}});
+    let lost = json!({"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["befor"]}]}]});
+    let lost = json!({"spec": {"plans": {"deploy": lost, "update": null, "upgrade": null}}});
     let said = ground.user.merge_patch(&version(GATED), &lost);
     assert!(said.message().contains("or name another: did you mean before?"), "{said}");
     follow(&ground, &said);

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use super::Package;
+use crate::api::kudo::OperatorVersionSpec;
 use crate::api::meta::plan::{DEPLOY, UPDATE, UPGRADE};
 
 /// Why no plan can be named for a change.
@@ -48,7 +49,7 @@ pub fn plans<'k>(
         named.insert(plan.to_owned());
     }
     if known > 0 && named.is_empty() {
-        let fallback = first_of(package, [UPDATE, DEPLOY]).ok_or(TriggerError::NoPlan)?;
+        let fallback = first_of(&package.spec, [UPDATE, DEPLOY]).ok_or(TriggerError::NoPlan)?;
         named.insert(fallback.to_owned());
     }
     Ok(named)
@@ -63,9 +64,14 @@ pub fn counts(upgrade: bool, old: Option<&Package>, key: &str) -> bool {
 
 /// The plan that a change of the OperatorVersion runs: `upgrade`, else `update`, else `deploy`.
 pub fn upgrade_plan(package: &Package) -> Option<&'static str> {
-    first_of(package, [UPGRADE, UPDATE, DEPLOY])
+    upgrade_plan_of(&package.spec)
 }
 
-fn first_of<const N: usize>(package: &Package, names: [&'static str; N]) -> Option<&'static str> {
-    names.into_iter().find(|name| package.plan(name).is_some())
+/// The same for a package that is no more than its spec yet.
+pub fn upgrade_plan_of(spec: &OperatorVersionSpec) -> Option<&'static str> {
+    first_of(spec, [UPGRADE, UPDATE, DEPLOY])
+}
+
+fn first_of<const N: usize>(spec: &OperatorVersionSpec, names: [&'static str; N]) -> Option<&'static str> {
+    names.into_iter().find(|name| spec.plans.as_ref().is_some_and(|plans| plans.contains_key(*name)))
 }

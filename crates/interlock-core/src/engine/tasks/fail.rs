@@ -84,9 +84,9 @@ mod tests {
     #[case::without("", &["spec.tasks[0].spec.parameter: the Fail task has no message"])]
     #[case::unknown("LOST", &["spec.tasks[0].spec.parameter: there is no parameter \"LOST\""])]
     fn a_package_with_it_is_validated(#[case] parameter: &str, #[case] expected: &[&str]) {
-        let problems = validate::problems(&serde_json::from_value(package(parameter)).unwrap()).first;
+        let found = validate::findings(&serde_json::from_value(package(parameter)).unwrap());
         let problems: Vec<String> =
-            problems.into_iter().map(|p| format!("{}: {}", p.field, p.what)).collect();
+            found.errors.first.into_iter().map(|p| format!("{}: {}", p.field, p.what)).collect();
         assert_eq!(problems, expected);
     }
 

@@ -48,6 +48,11 @@ pub trait Tasker: fmt::Debug {
         Ok(())
     }
 
+    /// What is wrong with it unless an Instance gives a value.
+    fn doubt(&self, _parameters: &BTreeMap<&str, &Parameter>) -> Option<InvalidTask> {
+        None
+    }
+
     /// Template files whose objects the task applies with the values of a run.
     fn applied(&self, _site: &TaskContext<'_>) -> &[String] {
         &[]

@@ -82,11 +82,15 @@ impl Tasker for ToggleTask<'_> {
             let message = format!("the parameter \"{name}\" is of type {kind}");
             return invalid(message, "name a parameter of type boolean");
         }
-        if parameter.default.as_deref().is_some_and(|text| parse_bool(text).is_err()) {
-            let message = format!("the default of parameter \"{name}\" is not true or false");
-            return invalid(message, "set the default of the parameter to true or false");
-        }
         Ok(())
+    }
+
+    fn doubt(&self, parameters: &BTreeMap<&str, &Parameter>) -> Option<InvalidTask> {
+        let name = self.parameter;
+        let default = parameters.get(name)?.default.as_deref()?;
+        let message = format!("the default of parameter \"{name}\" is not true or false");
+        let remedy = "set the default of the parameter to true or false";
+        parse_bool(default).is_err().then(|| InvalidTask::new("spec.parameter", message, remedy))
     }
 
     fn deleted(&self, context: &TaskContext<'_>) -> Result<&[String], TaskError> {

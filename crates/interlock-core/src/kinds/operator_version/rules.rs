@@ -21,13 +21,15 @@ use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 use crate::engine::validate;
-use crate::engine::validate::{PackageProblem, Problems, Wrong};
+use crate::engine::validate::{Collector, Findings, PackageProblem, Problems, Wrong};
 use crate::kinds::time_limits;
 use crate::package::dependencies;
 use crate::package::dependencies::DependencyProblem;
 
 /// How many locked Instances a denial names.
 const NAMED: usize = 3;
+/// How many problems are named as warnings: the API server cuts them all short where they are longer than 4 KiB.
+const WARNED: usize = 8;
 
 /// Decides on an OperatorVersion.
 pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
@@ -35,7 +37,7 @@ pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     let violations = Violations::new(context.lister.actions(&key.namespace), context);
     let mut verdict = Decision::allow();
     let decided = match &request.operation {
-        Operation::Create(object) => create(object, &key, context, &violations),
+        Operation::Create(object) => create(object, &key, context, &violations, &mut verdict),
         Operation::Update(change) => update(*change, &key, context, &violations, &mut verdict),
         Operation::Delete(_) => {
             delete(&key, context, &violations);
@@ -80,17 +82,38 @@ fn create(
     key: &NamespacedName,
     context: &RuleContext<'_>,
     violations: &Violations<'_>,
+    verdict: &mut Decision,
 ) -> Result<(), Box<Denial>> {
     limits(key, object, None, violations);
     let spec = read(object)?;
-    let found = validate::problems(&spec);
-    if !found.first.is_empty() {
-        violations.push(invalid(key, found));
-    }
+    judge(validate::findings(&spec), key, context, violations, verdict);
     if let Some(problem) = dependencies(&spec, key, context) {
         violations.push(dependent(key, &problem));
     }
     Ok(())
+}
+
+/// Refuses what every Instance would fail on, and warns of the rest.
+fn judge(
+    Findings { errors, warnings }: Findings,
+    key: &NamespacedName,
+    context: &RuleContext<'_>,
+    violations: &Violations<'_>,
+    verdict: &mut Decision,
+) {
+    if !errors.first.is_empty() {
+        violations.push(invalid(key, errors));
+    }
+    if context.endpoint == WebhookEndpoint::Mutate {
+        return;
+    }
+    for problem in warnings.first.iter().take(WARNED) {
+        verdict.warn_in_full(Rule::VERSION_INVALID, &problem.to_string());
+    }
+    let more = warnings.more + warnings.first.len().saturating_sub(WARNED);
+    if more > 0 {
+        verdict.warn_in_full(Rule::VERSION_INVALID, &format!("and {more} more problems"));
+    }
 }
 
 /// What is wrong with the packages that an OperatorVersion installs, as far as they are known.
@@ -135,17 +158,20 @@ fn kernel(wrong: &Wrong<'_>) -> [u8; 32] {
 /// Existing problems may stay, so that an old OperatorVersion can be fixed in steps.
 ///
 /// Returns the new problems, and the number of old ones.
-fn new_problems(new: &OperatorVersionSpec, old: &OperatorVersionSpec) -> (Problems, usize) {
+fn new_problems(new: &OperatorVersionSpec, old: &OperatorVersionSpec) -> (Findings, usize) {
     let mut before = BTreeSet::new();
     validate::each(old, &mut |wrong| {
         before.insert(kernel(wrong));
     });
-    let (mut found, mut known) = (Problems::default(), 0);
+    let (mut found, mut known) = (Collector::default(), 0);
     validate::each(new, &mut |wrong| match !before.is_empty() && before.contains(&kernel(wrong)) {
-        true => known += 1,
+        true => {
+            known += 1;
+            found.know(wrong);
+        }
         false => found.add(wrong),
     });
-    (found, known)
+    (found.findings(new), known)
 }
 
 fn invalid(key: &NamespacedName, problems: Problems) -> Denial {
@@ -162,7 +188,7 @@ fn invalid(key: &NamespacedName, problems: Problems) -> Denial {
         fields,
     )
     .and_more(more)
-    .why("a plan that meets this would fail half-way")
+    .why("no Instance could be created with it, or upgraded to it: the plan that this runs would fail half-way")
     .next(format!(
         "{remedy}{more_remedies} (`kubectl explain operatorversions.kudo.dev.spec` tells what each field takes)"
     ))
@@ -202,9 +228,7 @@ fn update(
         );
     }
     let (found, known) = new_problems(&new, &old);
-    if !found.first.is_empty() {
-        violations.push(invalid(key, found));
-    }
+    judge(found, key, context, violations, verdict);
     // What was wrong before may stay, while the rest is mended.
     if let Some(problem) = dependencies(&new, key, context)
         && dependencies(&old, key, context).as_ref() != Some(&problem)
@@ -309,6 +333,8 @@ mod tests {
         #[case] expected: (usize, usize),
     ) {
         let (found, known) = new_problems(&spec(&lost(after)), &spec(&lost(before)));
+        assert_eq!(found.warnings, Problems::default());
+        let found = found.errors;
         assert_eq!((found.first.len() + found.more, known), expected);
         let refusal = invalid(&NamespacedName::new("ns", "ov"), found);
         assert_eq!(refusal.fields.len() + refusal.more, expected.0);
@@ -327,6 +353,7 @@ mod tests {
         ) {
             let known = after.iter().filter(|task| before.contains(task)).count();
             let (found, counted) = new_problems(&spec(&after), &spec(&before));
+            let found = found.errors;
             prop_assert_eq!((found.first.len(), counted), (after.len() - known, known));
             let wanted: Vec<String> = after
                 .iter()

@@ -85,7 +85,9 @@ fn about_values() -> Vec<Said> {
         package("DELETE", &Value::Null),
         package(
             "CREATE",
-            &json!({"spec": {"plans": {"deploy": {"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["aply"]}]}]}}}}),
+            &json!({"spec": {"plans": {
+                "deploy": {"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["aply"]}]}]}, "update": null, "upgrade": null,
+            }}}),
         ),
         package("CREATE", &json!({"spec": {"plans": {"deploy": {"phases": "none"}}}})),
         dependencies::ask(&world(), "CREATE", dependencies::installing("ring", &["ring"]), Value::Null),
