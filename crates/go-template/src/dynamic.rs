@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::go::quote::{Keep, quote};
 use super::limits::{LimitReached, MAX_VALUE_DEPTH, Meter};
 use super::time::{Time, Zone};
-use super::value::{Given, Root, Value};
+use super::value::{Given, Root, SharedMap, Value};
 use super::version::SemVersion;
 
 /// A value with its Go type.
@@ -86,7 +86,31 @@ pub(super) struct Map {
 pub(super) type Tree = BTreeMap<Rc<[u8]>, Val>;
 
 #[derive(Debug, Default)]
-struct Entries(Tree);
+struct Entries {
+    made: Tree,
+    /// Where those are that no template has read yet.
+    given: Option<SharedMap>,
+}
+
+impl Entries {
+    fn get(&mut self, key: &[u8]) -> Option<Val> {
+        let Some(given) = &self.given else { return self.made.get(key).cloned() };
+        if let Some(found) = self.made.get(key) {
+            return Some(found.clone());
+        }
+        let value = Val::copy(given.get(std::str::from_utf8(key).ok()?)?);
+        self.made.insert(key.into(), value.clone());
+        Some(value)
+    }
+
+    /// All of them.
+    fn whole(&mut self) -> &mut Tree {
+        for (key, value) in self.given.take().iter().flat_map(|given| given.iter()) {
+            self.made.entry(key.as_bytes().into()).or_insert_with(|| Val::copy(value));
+        }
+        &mut self.made
+    }
+}
 
 // A chain of containers can be as long as the work bound allows, so dropping it must not recurse.
 impl Drop for Items {
@@ -97,7 +121,7 @@ impl Drop for Items {
 
 impl Drop for Entries {
     fn drop(&mut self) {
-        release(std::mem::take(&mut self.0).into_values().collect());
+        release(std::mem::take(&mut self.made).into_values().collect());
     }
 }
 
@@ -111,7 +135,7 @@ fn release(mut pending: Vec<Val>) {
             }
             Val::Map(map) => {
                 if let Some(mut entries) = Rc::into_inner(map.entries) {
-                    pending.extend(std::mem::take(&mut entries.get_mut().0).into_values());
+                    pending.extend(std::mem::take(&mut entries.get_mut().made).into_values());
                 }
             }
             _ => {}
@@ -133,29 +157,37 @@ impl List {
 impl Map {
     /// A map of the given element type.
     pub(super) fn new(elem: Elem, entries: Tree) -> Self {
-        Self { elem, entries: Rc::new(RefCell::new(Entries(entries))) }
+        Self { elem, entries: Rc::new(RefCell::new(Entries { made: entries, given: None })) }
+    }
+
+    /// A map whose values are copied as they are read.
+    fn shared(given: SharedMap) -> Self {
+        let entries = Entries { made: Tree::new(), given: Some(given) };
+        Self { elem: Elem::Any, entries: Rc::new(RefCell::new(entries)) }
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<Val> {
-        self.entries.borrow().0.get(key).cloned()
+        self.entries.borrow_mut().get(key)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.entries.borrow().0.len()
+        let entries = self.entries.borrow();
+        entries.given.as_ref().map_or(entries.made.len(), |given| given.len())
     }
 
     /// Its present entries.
     pub(super) fn entries(&self) -> Vec<(Rc<[u8]>, Val)> {
-        self.entries.borrow().0.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+        let mut entries = self.entries.borrow_mut();
+        entries.whole().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
     pub(super) fn insert(&self, key: Rc<[u8]>, value: Val) {
         // The old value is dropped after the borrow ends.
-        let _old = self.entries.borrow_mut().0.insert(key, value);
+        let _old = self.entries.borrow_mut().whole().insert(key, value);
     }
 
     pub(super) fn remove(&self, key: &[u8]) {
-        let _old = self.entries.borrow_mut().0.remove(key);
+        let _old = self.entries.borrow_mut().whole().remove(key);
     }
 
     /// Whether both are the same map, not merely equal.
@@ -299,7 +331,11 @@ impl Val {
             let value = match given {
                 Given::Text(text) => Self::text(meter, text)?,
                 Given::Value(value) => Self::of(meter, value)?,
-                Given::Map(map) => Self::of_map(meter, map)?,
+                Given::Map(map) => {
+                    // What a rendering costs does not depend on what it reads.
+                    meter.bytes(map.cost())?;
+                    Self::Map(Map::shared(map.clone()))
+                }
             };
             Ok((key.as_bytes().into(), value))
         });
@@ -307,27 +343,23 @@ impl Val {
     }
 
     pub(super) fn of(meter: &Meter, value: &Value) -> Result<Self, LimitReached> {
-        Ok(match value {
+        meter.bytes(value.cost())?;
+        Ok(Self::copy(value))
+    }
+
+    /// A copy that is paid for.
+    fn copy(value: &Value) -> Self {
+        match value {
             Value::Nil => Self::Nil,
             Value::Bool(value) => Self::Bool(*value),
             Value::Int(value) => Self::Int(*value),
             Value::Float(value) => Self::Float(*value),
-            Value::String(text) => Self::text(meter, text)?,
-            Value::List(items) => {
-                meter.items(items.len())?;
-                Self::list(items.iter().map(|item| Self::of(meter, item)).collect::<Result<_, _>>()?)
+            Value::String(text) => Self::str(text),
+            Value::List(items) => Self::list(items.iter().map(Self::copy).collect()),
+            Value::Map(map) => {
+                Self::map(map.iter().map(|(key, value)| (key.as_bytes().into(), Self::copy(value))).collect())
             }
-            Value::Map(map) => Self::of_map(meter, map)?,
-        })
-    }
-
-    fn of_map(meter: &Meter, map: &BTreeMap<String, Value>) -> Result<Self, LimitReached> {
-        meter.entries(map.len())?;
-        let entries = map.iter().map(|(key, value)| {
-            meter.bytes(key.len())?;
-            Ok((key.as_bytes().into(), Self::of(meter, value)?))
-        });
-        Ok(Self::map(entries.collect::<Result<_, LimitReached>>()?))
+        }
     }
 
     /// The value for a program: bytes that are not UTF-8 become U+FFFD, a version and a time become

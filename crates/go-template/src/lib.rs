@@ -75,7 +75,7 @@ pub use functions::{Functions, TO_YAML};
 pub use generator::Generator;
 pub use key_store::{KeyStore, Keys};
 pub use limits::{Interrupt, Interrupted, Never};
-pub use value::{Given, Root, Value};
+pub use value::{Given, Root, SharedMap, Value};
 
 /// A parsed template, ready to be rendered.
 #[derive(Clone, Debug)]

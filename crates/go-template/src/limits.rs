@@ -49,7 +49,7 @@ pub(super) const STEP_COST: usize = 64;
 pub(super) const ITEM_COST: usize = 32;
 
 /// Cost of an entry of a map.
-const ENTRY_COST: usize = 96;
+pub(super) const ENTRY_COST: usize = 96;
 
 /// Work between two calls of the [`Interrupt`]: well under a millisecond.
 const INTERRUPT_EVERY: usize = 64 << 10;

@@ -1,6 +1,10 @@
 //! The values that a template is rendered with.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::limits::{ENTRY_COST, ITEM_COST};
 
 /// A value as Go's `interface{}` holds it after `encoding/json` or `sigs.k8s.io/yaml` decoded it.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -22,15 +26,51 @@ pub enum Value {
     Map(BTreeMap<String, Value>),
 }
 
+/// A map that many renderings read. Each copies what its template reads of it, and no more.
+#[derive(Clone, Debug, Default)]
+pub struct SharedMap(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    entries: BTreeMap<String, Value>,
+    cost: usize,
+}
+
+impl SharedMap {
+    /// What a copy of all of it costs a rendering.
+    pub(super) fn cost(&self) -> usize {
+        self.0.cost
+    }
+}
+
+impl From<BTreeMap<String, Value>> for SharedMap {
+    fn from(entries: BTreeMap<String, Value>) -> Self {
+        let cost = cost_of_map(&entries);
+        Self(Arc::new(Shared { entries, cost }))
+    }
+}
+
+impl Deref for SharedMap {
+    type Target = BTreeMap<String, Value>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0.entries
+    }
+}
+
+fn cost_of_map(map: &BTreeMap<String, Value>) -> usize {
+    map.iter().map(|(key, value)| ENTRY_COST + key.len() + value.cost()).sum()
+}
+
 /// A value that a template sees under a name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Given<'a> {
     /// A `string`.
     Text(&'a str),
     /// Any value.
     Value(&'a Value),
     /// A `map[string]interface{}`.
-    Map(&'a BTreeMap<String, Value>),
+    Map(SharedMap),
 }
 
 /// The values that a template is rendered with, by name.
@@ -41,7 +81,23 @@ impl<'a> From<&'a Value> for Root<'a> {
     /// The entries of a map; other values have none.
     fn from(value: &'a Value) -> Self {
         let Value::Map(map) = value else { return Self::default() };
-        Self(map.iter().map(|(name, value)| (name.as_str(), Given::Value(value))).collect())
+        let given = |value: &'a Value| match value {
+            Value::Map(map) => Given::Map(map.clone().into()),
+            value => Given::Value(value),
+        };
+        Self(map.iter().map(|(name, value)| (name.as_str(), given(value))).collect())
+    }
+}
+
+impl Value {
+    /// What a copy of it costs a rendering.
+    pub(super) fn cost(&self) -> usize {
+        match self {
+            Self::Nil | Self::Bool(_) | Self::Int(_) | Self::Float(_) => 0,
+            Self::String(text) => text.len(),
+            Self::List(items) => items.iter().map(|item| ITEM_COST + item.cost()).sum(),
+            Self::Map(map) => cost_of_map(map),
+        }
     }
 }
 

@@ -149,8 +149,6 @@ fn set_controller_reference(context: &TaskContext<'_>, object: &mut Value) -> Re
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use go_template::Never;
     use rstest::rstest;
     use serde_json::{Value, json};
@@ -158,7 +156,7 @@ mod tests {
     use super::*;
     use crate::api::object::NamespacedName;
     use crate::api::values::Values;
-    use crate::engine::render_cache::Rendered;
+    use crate::engine::render_cache::{Parameters, Rendered};
     use crate::engine::run::{InstanceId, Run};
     use crate::package::Package;
 
@@ -180,8 +178,13 @@ mod tests {
             rendered: &Rendered::default(),
             interrupt: &Never,
         };
-        let context =
-            TaskContext { run: &run, params: &BTreeMap::new(), phase: "main", step: "first", task: "app" };
+        let context = TaskContext {
+            run: &run,
+            params: &Parameters::default(),
+            phase: "main",
+            step: "first",
+            task: "app",
+        };
         enhance(&context, object, namespaced)
     }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use go_template::yaml::{Reader, YamlError};
-use go_template::{Given, Keys, RenderError, Root};
+use go_template::{Given, Keys, RenderError, Root, SharedMap};
 use serde_json::Value;
 
 use super::errors::{TaskError, reason};
 use super::pipes;
 use super::removed_apis;
-use super::render_cache;
+use super::render_cache::{self, Parameters};
 use super::run::Run;
 use crate::api::meta;
 use crate::api::object::{Gvk, meta_str};
@@ -25,7 +25,7 @@ pub struct TaskContext<'a> {
     /// The run.
     pub run: &'a Run<'a>,
     /// Values of parameters for templates.
-    pub params: &'a BTreeMap<String, go_template::Value>,
+    pub params: &'a Parameters,
     /// Phase.
     pub phase: &'a str,
     /// Step.
@@ -36,10 +36,7 @@ pub struct TaskContext<'a> {
 
 impl<'a> TaskContext<'a> {
     /// Each task of the plan of a run, in order, once for each step that names it.
-    pub fn of_plan(
-        run: &'a Run<'a>,
-        params: &'a BTreeMap<String, go_template::Value>,
-    ) -> impl Iterator<Item = Self> {
+    pub fn of_plan(run: &'a Run<'a>, params: &'a Parameters) -> impl Iterator<Item = Self> {
         let phases = run.package.plan(run.plan).and_then(|plan| plan.phases.as_deref()).unwrap_or_default();
         phases.iter().flat_map(move |phase| {
             phase.steps.iter().flatten().flat_map(move |step| {
@@ -72,7 +69,7 @@ impl TaskContext<'_> {
     }
 
     /// Root value of the templates (KUDO `task/render.go`).
-    fn root<'r>(&'r self, pipes: &'r BTreeMap<String, go_template::Value>) -> Root<'r> {
+    fn root(&self, pipes: SharedMap) -> Root<'_> {
         let texts = [("PlanName", self.run.plan), ("PhaseName", self.phase), ("StepName", self.step)];
         let mut root = self.root_of_instance();
         root.0.extend(texts.map(|(name, text)| (name, Given::Text(text))));
@@ -90,7 +87,7 @@ impl TaskContext<'_> {
             ("AppVersion", package.app_version()),
             ("OperatorVersion", package.version()),
         ];
-        let params = [("Params", Given::Map(self.params))];
+        let params = [("Params", Given::Map(self.params.clone()))];
         Root(texts.map(|(name, text)| (name, Given::Text(text))).into_iter().chain(params).collect())
     }
 }
@@ -120,7 +117,7 @@ pub(super) fn unnamed(context: &TaskContext<'_>, file: &str) -> Result<Value, Ta
     let reader = Reader::new(interrupt);
     let pipes = pipes_of(context)?;
     let keys = context.keys();
-    let documents = documents(&reader, file, &render(context, file, &context.root(&pipes), &keys)?)?;
+    let documents = documents(&reader, file, &render(context, file, &context.root(pipes), &keys)?)?;
     match <[Value; 1]>::try_from(documents) {
         Ok([object]) if object.is_object() => Ok(object),
         Ok(_) => Err(TaskError::fatal(reason::RENDERING, format!("{file} is no object"))),
@@ -144,8 +141,10 @@ pub(super) fn parameters(
         .map_err(|error| TaskError::fatal(reason::RENDERING, format!("parameter file {file} {error}")))
 }
 
-fn pipes_of(context: &TaskContext<'_>) -> Result<BTreeMap<String, go_template::Value>, TaskError> {
-    pipes::of_plan(context.run).map_err(|why| TaskError::fatal(reason::INVALID_PLAN, why))
+fn pipes_of(context: &TaskContext<'_>) -> Result<SharedMap, TaskError> {
+    pipes::of_plan(context.run)
+        .map(SharedMap::from)
+        .map_err(|why| TaskError::fatal(reason::INVALID_PLAN, why))
 }
 
 /// The objects with the file of each, and not cached. A task has one deadline, one budget of decoded bytes, and one
@@ -158,7 +157,7 @@ pub(super) fn with_files<'f>(
     interrupt.begin();
     let reader = Reader::new(interrupt);
     let pipes = pipes_of(context)?;
-    let (root, keys) = (context.root(&pipes), context.keys());
+    let (root, keys) = (context.root(pipes), context.keys());
     let mut objects: Vec<(&str, Value)> = Vec::new();
     let mut places = BTreeMap::new();
     for file in resources {
@@ -349,7 +348,7 @@ mod tests {
         let seed = Some(Seed { key: &key, started: jiff::Timestamp::UNIX_EPOCH, keys: store });
         let rendered = Rendered::default();
         let run = Run { seed, interrupt, rendered: &rendered, ..fixture.run() };
-        let params = BTreeMap::new();
+        let params = Parameters::default();
         objects(&TaskContext { run: &run, params: &params, phase: "p", step: "s", task: "all" }, names)
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use go_template::SharedMap;
 use serde_json::Value;
 
 use crate::api::inventory::ListedObject;
@@ -15,7 +16,7 @@ use crate::package::values::ValueError;
 pub const MAX_BYTES: usize = 8 << 20;
 
 /// Values of parameters, by name.
-pub type Parameters = BTreeMap<String, go_template::Value>;
+pub type Parameters = SharedMap;
 
 /// What a plan renders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct PlanObjects {
 /// Parameters, and objects by phase, step and task. Belongs to one run, on one package and one spec.
 #[derive(Debug, Default)]
 pub struct Rendered {
-    parameters: OnceLock<Result<Arc<Parameters>, ValueError>>,
+    parameters: OnceLock<Result<Parameters, ValueError>>,
     objects: Mutex<BTreeMap<[String; 3], Arc<[Value]>>>,
     bytes: AtomicUsize,
     plan: OnceLock<Arc<PlanObjects>>,
@@ -40,8 +41,8 @@ impl Rendered {
     pub fn parameters(
         &self,
         decode: impl FnOnce() -> Result<Parameters, ValueError>,
-    ) -> Result<Arc<Parameters>, ValueError> {
-        self.parameters.get_or_init(|| decode().map(Arc::new)).clone()
+    ) -> Result<Parameters, ValueError> {
+        self.parameters.get_or_init(decode).clone()
     }
 
     /// The objects of a task, rendered on first use; failures are not cached. Renders nothing once

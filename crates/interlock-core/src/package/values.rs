@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use go_template::SharedMap;
 use go_template::yaml::Reader;
 use thiserror::Error;
 
@@ -29,19 +30,17 @@ pub struct ValueError {
 /// nothing. Arrays and maps are decoded, everything else is text, numbers and booleans too
 /// (KUDO `ParamsMap` and `convert.ParamValue`). The arrays and maps share one budget of decoded
 /// bytes ([`go_template::yaml::MAX_MADE`]).
-pub fn parameters(
-    package: &Package,
-    values: &Values<'_>,
-) -> Result<BTreeMap<String, go_template::Value>, ValueError> {
+pub fn parameters(package: &Package, values: &Values<'_>) -> Result<SharedMap, ValueError> {
     let reader = params::reader();
-    package
+    let all: Result<BTreeMap<_, _>, _> = package
         .parameters()
         .filter_map(|p| Some((p, p.name.as_deref()?)))
         .map(|(p, name)| {
             let text = values.get(name).map(AsRef::as_ref).or(p.default.as_deref()).unwrap_or_default();
             Ok((name.to_owned(), value(&reader, p, name, text)?))
         })
-        .collect()
+        .collect();
+    all.map(SharedMap::from)
 }
 
 fn value(
@@ -78,7 +77,7 @@ mod tests {
         let spec = serde_json::from_value(json!({"parameters": [parameter]})).unwrap();
         let package = Package::new(NamespacedName::new("ns", "ov"), spec);
         let values: Values<'_> = value.into_iter().map(|v| ("P".into(), v.into())).collect();
-        parameters(&package, &values).map(|mut all| all.remove("P").unwrap())
+        parameters(&package, &values).map(|all| all["P"].clone())
     }
 
     #[rstest]

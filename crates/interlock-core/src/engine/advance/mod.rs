@@ -15,6 +15,7 @@ use super::lookup::{
 };
 use super::ownership::TaskOwners;
 use super::render::TaskContext;
+use super::render_cache::Parameters;
 use super::run::Run;
 use super::state::{Level, StateEvent, change};
 use super::tasks;
@@ -135,7 +136,7 @@ impl End {
 /// Context of the walk through a plan.
 struct Walk<'a> {
     run: &'a Run<'a>,
-    params: &'a BTreeMap<String, go_template::Value>,
+    params: &'a Parameters,
     observed: &'a Observed,
     owners: TaskOwners,
 }

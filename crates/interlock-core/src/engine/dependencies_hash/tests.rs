@@ -1,6 +1,5 @@
 //! Whether pods roll: hashes as KUDO asserts them, what counts, and what is read for it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use go_template::Never;
@@ -15,7 +14,7 @@ use crate::effect::Effect;
 use crate::engine::advance::fixture;
 use crate::engine::advance::fixture::config_map;
 use crate::engine::advance::sim::{Did, Fixture, Process, Server, failure};
-use crate::engine::render_cache::Rendered;
+use crate::engine::render_cache::{Parameters, Rendered};
 use crate::engine::run::{InstanceId, PipeHelper, Run};
 use crate::package::Package;
 use crate::rejection::RejectionKind;
@@ -170,7 +169,7 @@ fn in_context<T>(task: &str, ask: impl FnOnce(&TaskContext<'_>) -> T) -> T {
         rendered: &Rendered::default(),
         interrupt: &Never,
     };
-    ask(&TaskContext { run: &run, params: &BTreeMap::new(), phase: "main", step: "first", task })
+    ask(&TaskContext { run: &run, params: &Parameters::default(), phase: "main", step: "first", task })
 }
 
 fn config(kind: ConfigKind, name: &str, data: &str) -> Value {
