@@ -256,7 +256,7 @@ const MAX_OBJECT: usize = 256 << 10;
 
 /// Why an object does not fit into its own annotation; `what` begins the sentence.
 pub(super) fn too_large(object: &Value, what: impl FnOnce() -> String, remedy: &str) -> Option<String> {
-    let bytes = object.to_string().len();
+    let bytes = json_bytes(object);
     (bytes > MAX_OBJECT).then(|| {
         format!(
             "{} has {bytes} bytes as JSON; its annotation {} keeps all of it, and an API server takes at most \
@@ -265,6 +265,25 @@ pub(super) fn too_large(object: &Value, what: impl FnOnce() -> String, remedy: &
             meta::LAST_APPLIED_CONFIGURATION,
         )
     })
+}
+
+/// Bytes of a value as JSON, without a copy of it.
+fn json_bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A value is always JSON, and counting never fails.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
 }
 
 /// Whether requests can name an object: its kind and its name become segments of a path, and must
