@@ -31,7 +31,7 @@ use super::context::InstanceContext;
 use super::engine::Engine;
 use super::inventory::KeptInventory;
 use super::patches::InstanceChange;
-use super::record::RecordPhase;
+use super::record::{self, RecordPhase};
 use super::view::InstanceView;
 use super::{inventory, patches, plan_intent};
 use crate::runtime::executor::Executor;
@@ -92,6 +92,8 @@ pub struct Pass<'a> {
     state: PlanState,
     /// Whether the run's start is recorded in status.
     started: bool,
+    /// Whether this pass recorded the start and no Event tells of it yet.
+    untold: bool,
     /// Objects that no Instance made and that it takes over.
     adopts: BTreeSet<HeldObject>,
     watch_state: ReadSet<'a>,
@@ -179,6 +181,7 @@ impl<'a> Pass<'a> {
             uid,
             state,
             started,
+            untold: false,
             adopts,
             watch_state,
             inventory: KeptInventory::default(),
@@ -189,7 +192,12 @@ impl<'a> Pass<'a> {
 
     /// Runs until the run has to wait or ends.
     pub async fn run(mut self) -> Ended {
-        match self.rounds().await {
+        let rounds = self.rounds().await;
+        // The Event of its end tells as much of a run that ends in the pass in which it starts.
+        if self.untold {
+            self.publish(record::started(&self.state)).await;
+        }
+        match rounds {
             Ok(ended) => ended,
             Err(Stop::Superseded) => Ended::Superseded,
             Err(Stop::Gone) => {

@@ -100,9 +100,8 @@ impl Pass<'_> {
             stalled = record::stalled_since(&self.subject.conditions(), &subject.conditions());
             self.subject = subject;
         }
-        if !std::mem::replace(&mut self.started, true) {
-            self.publish(record::started(&self.state)).await;
-        }
+        self.untold = !matches!(phase, RecordPhase::Over { .. }) && (self.untold || !self.started);
+        self.started = true;
         self.state.unsaved.clear();
         self.watch_state.proved();
         let stalled = stalled.filter(|_| !matches!(phase, RecordPhase::Over { .. }));
