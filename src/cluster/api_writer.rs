@@ -12,8 +12,9 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, 
 use serde_json::{Value, json};
 
 use crate::cluster::path;
+use crate::cluster::request_limit::RequestLimit;
 use crate::cluster::requests::{ApiRequests, FIELD_MANAGER, JSON, MERGE_PATCH, failure, local};
-use crate::cluster::write_limit::WriteLimit;
+use crate::telemetry::metrics::Metrics;
 
 /// Writes of the API user of the process: Instances, their status, ControllerRevisions of large specs, and
 /// records about the installation.
@@ -25,17 +26,17 @@ pub struct Bookkeeping {
 impl Bookkeeping {
     /// As the user of the process.
     pub fn new(client: Client) -> Self {
-        Self { requests: ApiRequests::limited(client) }
+        Self::counted(client, Arc::default())
+    }
+
+    /// The same; counts the requests that wait.
+    pub fn counted(client: Client, metrics: Arc<Metrics>) -> Self {
+        Self { requests: ApiRequests::new(client, RequestLimit::of_books(metrics)) }
     }
 
     /// What sends its requests.
     pub fn requests(&self) -> &ApiRequests {
         &self.requests
-    }
-
-    /// What limits its writes of a namespace.
-    pub fn writes(&self) -> Option<&Arc<WriteLimit>> {
-        self.requests.writes()
     }
 
     /// The Instance as the API server has it now; `None` when it is gone.

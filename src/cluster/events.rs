@@ -4,23 +4,24 @@
 //! Each transition is an Event of its own: kube's recorder folds Events of one reason into a
 //! series and keeps the first text, so "plan cleanup finished" would read "plan deploy finished".
 
-use std::sync::Arc;
-
+use http::Method;
 use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, ObjectKey};
-use interlock_core::effect::{Note, Severity};
+use interlock_core::effect::{ApiFailure, Note, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::ObjectMeta;
 use serde_json::Value;
 use tracing::warn;
 
 use super::api_writer::Bookkeeping;
-use super::write_limit::WriteLimit;
+use super::path;
+use super::requests::{ApiRequests, JSON, local};
 
+const API_VERSION: &str = "events.k8s.io/v1";
 /// A note is at most 1 KiB.
 const NOTE_LIMIT: usize = 1024;
 /// KUDO's component.
@@ -37,9 +38,7 @@ const CLUSTER: &str = "default";
 /// Publishes Events.
 #[derive(Clone)]
 pub struct EventPublisher {
-    client: Client,
-    /// Events count as writes into their namespace.
-    writes: Option<Arc<WriteLimit>>,
+    requests: ApiRequests,
     /// This process, among all that report as the same controller.
     instance: String,
 }
@@ -47,13 +46,14 @@ pub struct EventPublisher {
 impl EventPublisher {
     /// Reports as KUDO's `instance-controller`.
     pub fn new(client: Client) -> Self {
-        Self { client, writes: None, instance: format!("interlock-{}", std::process::id()) }
+        let requests = Bookkeeping::new(client).requests().clone();
+        Self { requests, instance: format!("interlock-{}", std::process::id()) }
     }
 
     /// The same, within the limit of these writes.
     #[must_use]
     pub fn within(self, bookkeeping: &Bookkeeping) -> Self {
-        Self { writes: bookkeeping.writes().cloned(), ..self }
+        Self { requests: bookkeeping.requests().clone(), ..self }
     }
 
     /// Publishes one Event on an Instance.
@@ -137,14 +137,15 @@ impl EventPublisher {
     async fn create(&self, controller: &str, namespace: &str, regarding: ObjectReference, note: Note) {
         let name = regarding.name.clone().unwrap_or_default();
         let event = self.event(controller, namespace, regarding, note);
-        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-        let _share = match &self.writes {
-            Some(writes) => writes.enter_namespace(namespace, 0).await,
-            None => None,
-        };
-        if let Err(error) = api.create(&PostParams::default(), &event).await {
-            warn!(namespace, name, %error, "an Event could not be written");
+        if let Err(failure) = self.send(namespace, event).await {
+            warn!(namespace, name, message = %failure.message, "an Event could not be written");
         }
+    }
+
+    async fn send(&self, namespace: &str, event: Event) -> Result<(), ApiFailure> {
+        let path = path::of(API_VERSION, Some(namespace), "events", &[])?;
+        let event = serde_json::to_value(event).map_err(|error| local(error.to_string()))?;
+        self.requests.send(None, Method::POST, &path, JSON, Some(&event)).await.map(drop)
     }
 
     fn event(&self, controller: &str, namespace: &str, regarding: ObjectReference, note: Note) -> Event {

@@ -1,4 +1,4 @@
-//! Sends requests to the API server, with a limit on the writes into each namespace.
+//! Sends requests to the API server, within a limit on those in flight.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use kube::client::Body;
 use kube::core::Status;
 use serde_json::Value;
 
+use super::request_limit::RequestLimit;
 use super::warnings;
-use super::write_limit::WriteLimit;
 
 /// Name under which fields are owned; merge patches record it in `managedFields`.
 pub use interlock_core::api::meta::{APPLY_MANAGER, FIELD_MANAGER};
@@ -31,23 +31,13 @@ pub struct WarnedAnswer {
 #[derive(Clone)]
 pub struct ApiRequests {
     client: Client,
-    writes: Option<Arc<WriteLimit>>,
+    limit: Arc<RequestLimit>,
 }
 
 impl ApiRequests {
     /// As the user of this client, or as users that it impersonates.
-    pub fn new(client: Client) -> Self {
-        Self { client, writes: None }
-    }
-
-    /// The same, with few writes in flight for one namespace.
-    pub fn limited(client: Client) -> Self {
-        Self { client, writes: Some(Arc::default()) }
-    }
-
-    /// What limits the writes of a namespace, if anything does.
-    pub fn writes(&self) -> Option<&Arc<WriteLimit>> {
-        self.writes.as_ref()
+    pub fn new(client: Client, limit: RequestLimit) -> Self {
+        Self { client, limit: Arc::new(limit) }
     }
 
     /// The client, for requests other than object writes.
@@ -55,8 +45,7 @@ impl ApiRequests {
         &self.client
     }
 
-    /// Sends one request, as `user` where it impersonates one. A limited write waits until it is within the
-    /// share of its namespace.
+    /// Sends one request, as `user` where it impersonates one.
     pub async fn send(
         &self,
         user: Option<&str>,
@@ -84,23 +73,7 @@ impl ApiRequests {
         body: &Value,
     ) -> Result<WarnedAnswer, ApiFailure> {
         let query = format!("?fieldManager={FIELD_MANAGER}&fieldValidation=Warn");
-        let request = Self::build(user, method, (path, &query), content_type, Some(body))?;
-        let _share = match &self.writes {
-            Some(writes) => writes.enter(path, request.body().len()).await,
-            None => None,
-        };
-        let answer = self.client.send(request.map(Body::from)).await.map_err(|error| failure(&error))?;
-        let (head, body) = answer.into_parts();
-        let body = body.collect_bytes().await.map_err(|error| failure(&error))?;
-        if !head.status.is_success() {
-            let status: Status = serde_json::from_slice(&body).unwrap_or_else(|_| {
-                let text = String::from_utf8_lossy(&body);
-                Status::failure(text.trim(), "").with_code(head.status.as_u16())
-            });
-            return Err(failure(&kube::Error::Api(status.boxed())));
-        }
-        let value = serde_json::from_slice(&body).map_err(|error| local(error.to_string()))?;
-        Ok(WarnedAnswer { value, warnings: warnings::of(&head.headers) })
+        self.exchange(user, method, (path, &query), content_type, Some(body)).await
     }
 
     /// Server-side apply of the fields that this process owns.
@@ -123,12 +96,33 @@ impl ApiRequests {
         content_type: &str,
         body: Option<&Value>,
     ) -> Result<Value, ApiFailure> {
+        self.exchange(user, method, (path, query), content_type, body).await.map(|answer| answer.value)
+    }
+
+    /// Sends one request as soon as it is within the limit.
+    async fn exchange(
+        &self,
+        user: Option<&str>,
+        method: Method,
+        (path, query): (&str, &str),
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<WarnedAnswer, ApiFailure> {
         let request = Self::build(user, method, (path, query), content_type, body)?;
-        let _share = match &self.writes {
-            Some(writes) if request.method() != Method::GET => writes.enter(path, request.body().len()).await,
-            _ => None,
-        };
-        self.client.request::<Value>(request).await.map_err(|error| failure(&error))
+        let mut share = self.limit.enter(path, request.body().len()).await;
+        let answer = share.hold(self.client.send(request.map(Body::from))).await;
+        let (head, body) = answer.map_err(|error| failure(&error))?.into_parts();
+        share.answered(head.status, &head.headers);
+        let body = body.collect_bytes().await.map_err(|error| failure(&error))?;
+        if !head.status.is_success() {
+            let status: Status = serde_json::from_slice(&body).unwrap_or_else(|_| {
+                let text = String::from_utf8_lossy(&body);
+                Status::failure(text.trim(), "").with_code(head.status.as_u16())
+            });
+            return Err(failure(&kube::Error::Api(status.boxed())));
+        }
+        let value = serde_json::from_slice(&body).map_err(|error| local(error.to_string()))?;
+        Ok(WarnedAnswer { value, warnings: warnings::of(&head.headers) })
     }
 
     fn build(

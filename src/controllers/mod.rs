@@ -87,7 +87,7 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
         context.supervisor.snapshot(),
         gate::runs,
     );
-    let bookkeeping = Bookkeeping::new(context.client.clone());
+    let bookkeeping = Bookkeeping::counted(context.client.clone(), metrics.clone());
     let kinds = Arc::new(KindDiscovery::new(context.supervisor.definitions().clone()));
     let described = described(&context, &bookkeeping, &kinds);
     let queue = context.queue.clone();
@@ -146,7 +146,7 @@ fn instances(
         own_namespace: context.namespace,
         requests: instance::request_guard::Requests::new(context.verbs),
         references: instance::references::References::new(&context.client, context.versions),
-        objects: Executor::new(context.effects, kinds.clone(), context.packages),
+        objects: Executor::new(context.effects, kinds.clone(), context.packages, context.metrics.clone()),
         events: EventPublisher::new(context.client.clone()).within(&bookkeeping),
         bookkeeping,
         client: context.client,

@@ -17,7 +17,9 @@ use crate::cluster::events::EventPublisher;
 use crate::cluster::exec;
 use crate::cluster::path;
 use crate::cluster::read::{self, BoundedList};
+use crate::cluster::request_limit::RequestLimit;
 use crate::cluster::requests::{ApiRequests, JSON, MERGE_PATCH, failure, local};
+use crate::telemetry::metrics::Metrics;
 
 /// Concurrent writes of one decision.
 const CONCURRENT: usize = 8;
@@ -92,9 +94,15 @@ impl Executor<OfProcess> {
 
 impl Executor {
     /// As this service account; the user of `client` must have the right to impersonate it.
-    pub fn new(client: Client, kinds: Arc<KindDiscovery>, account: NamespacedName) -> Self {
+    pub fn new(
+        client: Client,
+        kinds: Arc<KindDiscovery>,
+        account: NamespacedName,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let events = EventPublisher::new(client.clone());
-        Self { requests: ApiRequests::new(client), kinds, events, account }
+        let requests = ApiRequests::new(client, RequestLimit::of_packages(metrics));
+        Self { requests, kinds, events, account }
     }
 
     /// The service account.

@@ -48,6 +48,7 @@ mod monitoring;
 mod namespaces;
 mod neighbours;
 mod outage;
+mod overload;
 mod overrides;
 mod packages;
 mod pipes;

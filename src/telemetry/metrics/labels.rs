@@ -56,6 +56,24 @@ impl Cap {
     }
 }
 
+/// What a request to the API server waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hindrance {
+    /// Others in flight.
+    InFlight,
+    /// The end of the time for which the API server refuses more (`Retry-After`).
+    Paused,
+}
+
+impl Hindrance {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::InFlight => "in_flight",
+            Self::Paused => "retry_after",
+        }
+    }
+}
+
 /// Labels of a decision; all from closed sets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct DecisionLabels {
@@ -82,6 +100,11 @@ pub(super) struct Admitted {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct CapLabel {
     pub cap: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct WaitLabel {
+    pub why: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -23,9 +23,9 @@ use prometheus_client::registry::Registry;
 use super::build;
 use labels::{
     Admitted, CapLabel, CapabilityState, ControllerLabels, ControllerResult, Installed, KindLabel, NameLabel,
-    PlanResult, ReasonLabel, RestCall, StateLabel, WebhookCode, WebhookLabels,
+    PlanResult, ReasonLabel, RestCall, StateLabel, WaitLabel, WebhookCode, WebhookLabels,
 };
-pub use labels::{Cap, DecisionLabels};
+pub use labels::{Cap, DecisionLabels, Hindrance};
 use rollouts::RolloutMetrics;
 
 /// Content type of [`Metrics::encode`].
@@ -45,6 +45,7 @@ pub struct Metrics {
     controller_panics: Counter,
     reconciler_stuck: Gauge,
     render_waits: Counter,
+    request_waits: Family<WaitLabel, Counter>,
     certificate_expiry: Gauge<f64, AtomicU64>,
     certificate_not_after: AtomicU64,
     webhook_requests: Family<WebhookCode, Counter>,
@@ -104,6 +105,7 @@ impl Metrics {
             controller_panics: Counter::default(),
             reconciler_stuck: Gauge::default(),
             render_waits: Counter::default(),
+            request_waits: Family::default(),
             certificate_expiry: Gauge::default(),
             certificate_not_after: AtomicU64::new(0),
             webhook_requests: Family::default(),
@@ -157,6 +159,8 @@ impl Metrics {
         let help =
             "Renderings delayed because the rendering threads or the share of their namespace were in use";
         r.register("render_put_off", help, self.render_waits.clone());
+        let help = "Requests to the API server that waited, by what for";
+        r.register("requests_put_off", help, self.request_waits.clone());
         let help = "Seconds until the serving certificate expires";
         r.register("certificate_expiry_seconds", help, self.certificate_expiry.clone());
         r.register("reconcile", "Reconciliations by result", self.reconciles.clone());
@@ -291,6 +295,11 @@ impl Metrics {
     /// A rendering was delayed.
     pub fn render_waited(&self) {
         self.render_waits.inc();
+    }
+
+    /// A request to the API server has to wait.
+    pub fn request_hindered(&self, why: Hindrance) {
+        self.request_waits.get_or_create(&WaitLabel { why: why.as_str() }).inc();
     }
 
     /// Whether the controllers are stuck.

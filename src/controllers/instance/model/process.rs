@@ -140,7 +140,7 @@ impl SharedParts {
             own_namespace: NAMESPACE.to_owned(),
             requests: guarded(),
             references: References::new(&client, watch::channel(GuardState::Intact).1),
-            objects: Executor::new(client.clone(), self.kinds.clone(), packages),
+            objects: Executor::new(client.clone(), self.kinds.clone(), packages, Arc::default()),
             events: EventPublisher::new(client.clone()).within(&bookkeeping),
             bookkeeping,
             client,
