@@ -20,6 +20,7 @@ use kube::Client;
 use tokio::sync::watch;
 use tracing::debug;
 
+use super::inventory::InventoryCache;
 use super::pod_failures::PodFailures;
 use super::references::References;
 use super::request_guard::Requests;
@@ -68,6 +69,8 @@ pub struct InstanceContext {
     pub lease: LeaseHolder,
     /// The status cache.
     pub status_cache: StatusCache,
+    /// Inventories of runs in progress.
+    pub inventories: InventoryCache,
     /// The namespace of the process.
     pub own_namespace: String,
     /// Whether the policy that guards requests is intact, and since when.

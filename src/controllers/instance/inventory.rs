@@ -1,6 +1,7 @@
 //! The inventory of an Instance in ControllerRevisions: read, and written under another name for each content.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::meta;
@@ -15,7 +16,7 @@ use super::view::InstanceView;
 use crate::cluster::requests::local;
 
 /// The inventory as it is kept.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct KeptInventory {
     /// What is listed.
     pub inventory: ObjectInventory,
@@ -28,6 +29,56 @@ impl KeptInventory {
     pub fn is_absent(&self) -> bool {
         self.parts.is_empty()
     }
+}
+
+/// Bytes of an inventory as text that is remembered; larger ones are read again.
+const LONGEST: usize = 4 << 10;
+/// Inventories that are remembered.
+const MOST: usize = 1024;
+
+/// Inventories of runs in progress, as this process last read or wrote them: nobody else writes them while it leads.
+#[derive(Debug, Default)]
+pub struct InventoryCache(Mutex<HashMap<NamespacedName, (String, KeptInventory)>>);
+
+impl InventoryCache {
+    /// Forgets the inventory of an Instance.
+    pub fn forget(&self, key: &NamespacedName) {
+        self.all().remove(key);
+    }
+
+    /// Forgets all of them: another process may lead from now on.
+    pub fn clear(&self) {
+        self.all().clear();
+    }
+
+    fn get(&self, subject: &InstanceView) -> Option<KeptInventory> {
+        let all = self.all();
+        all.get(&subject.key).filter(|(uid, _)| uid == subject.uid()).map(|(_, kept)| kept.clone())
+    }
+
+    fn put(&self, subject: &InstanceView, kept: &KeptInventory, bytes: usize) {
+        let mut all = self.all();
+        if bytes <= LONGEST && all.len() < MOST {
+            all.insert(subject.key.clone(), (subject.uid().to_owned(), kept.clone()));
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<NamespacedName, (String, KeptInventory)>> {
+        // No code that holds the lock panics half-way through a change.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The inventory at the begin of a pass, which is read once a run.
+pub async fn of_run(ctx: &InstanceContext, subject: &InstanceView) -> Result<KeptInventory, ApiFailure> {
+    if let Some(known) = ctx.inventories.get(subject) {
+        return Ok(known);
+    }
+    // Before the first run there is none.
+    if subject.basis.is_none() && subject.entries().is_empty() {
+        return Ok(KeptInventory::default());
+    }
+    read(ctx, subject).await
 }
 
 /// Reads the inventory. Where an earlier process was killed between two writes there are two, which count together:
@@ -64,6 +115,7 @@ pub async fn write(
     former: KeptInventory,
 ) -> Result<KeptInventory, ApiFailure> {
     let text = serde_json::to_string(&inventory).map_err(|error| local(error.to_string()))?;
+    ctx.inventories.forget(&subject.key);
     let parts = revision::inventory_parts(&spec_archive::owner(subject), &SpecHash::of(&text), &text)
         .map_err(|error| local(format!("the inventory of {} cannot be packed: {error}", subject.key)))?;
     let namespace = subject.key.namespace.as_str();
@@ -82,5 +134,6 @@ pub async fn write(
     for (name, uid) in former.parts.into_iter().filter(|(name, _)| !kept.parts.contains_key(name)) {
         ctx.bookkeeping.delete_revision(&NamespacedName::new(namespace, name), &uid).await?;
     }
+    ctx.inventories.put(subject, &kept, text.len());
     Ok(kept)
 }

@@ -12,7 +12,7 @@ pub mod execute;
 pub mod executor;
 pub mod flow;
 mod gate;
-mod inventory;
+pub mod inventory;
 #[cfg(test)]
 mod model;
 mod not_served;
@@ -95,6 +95,7 @@ impl Controller for InstanceContext {
 
     fn begin(&self, _: InstanceTerm) {
         self.status_cache.clear();
+        self.inventories.clear();
         self.store.set_reconciling(true);
     }
 

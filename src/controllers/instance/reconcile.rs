@@ -82,6 +82,7 @@ pub(super) async fn whole(ctx: &InstanceContext, key: &NamespacedName) -> Result
         KeptInstance::AtRest { .. } => look(ctx, key).await?,
         KeptInstance::Nothing => {
             ctx.status_cache.forget(key);
+            ctx.inventories.forget(key);
             return Err(Action::AwaitChange);
         }
     };

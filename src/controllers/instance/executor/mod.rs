@@ -232,7 +232,7 @@ impl<'a> Pass<'a> {
     /// Looks up what the engine requests, the inventory once.
     async fn look_up(&mut self, needs: &BTreeSet<Query>) -> Result<(), Stop> {
         if needs.contains(&Query::Inventory) && self.watch_state.observed().inventory.is_none() {
-            let kept = inventory::read(self.ctx, &self.subject).await?;
+            let kept = inventory::of_run(self.ctx, &self.subject).await?;
             self.watch_state.list(kept.inventory.clone());
             self.inventory = kept;
         }

@@ -109,6 +109,7 @@ impl Pass<'_> {
             self.publish(note).await;
         }
         if let RecordPhase::Over { fatal, .. } = phase {
+            self.ctx.inventories.forget(&self.subject.key);
             let status = &self.state.status.status;
             self.ctx.metrics.plan_ended(status.as_str());
             if *status != ExecutionStatus::Complete {

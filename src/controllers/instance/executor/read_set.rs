@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use interlock_core::api::inventory::ObjectInventory;
+use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
 use interlock_core::engine::config_digest::{ConfigDigest, ConfigKind};
@@ -22,7 +23,7 @@ use crate::cluster::requests::local;
 use crate::cluster::watch::WatchChange;
 use crate::controllers::instance::context::InstanceContext;
 use crate::runtime::executor::{Executor, Written};
-use crate::runtime::index::Child;
+use crate::runtime::index::{Child, KeptInstance};
 
 /// Bytes of files that one pass holds.
 const FILES: usize = 8 << 20;
@@ -233,8 +234,7 @@ impl<'a> ReadSet<'a> {
         let again = self.observed.failures.remove(key).is_some();
         self.clock += 1;
         if !again && let Some(watching) = self.ctx.watched_soon(&key.gvk).await {
-            let found = self.ctx.store.get_child(key);
-            match found {
+            match self.kept(key) {
                 Child::Absent if !certainly => return self.saw(key.clone(), Found::Absent),
                 // A merge needs more than metadata.
                 Child::Kept(object) if watching.whole => {
@@ -253,6 +253,17 @@ impl<'a> ReadSet<'a> {
                 self.failed(key, failure);
                 self.saw(key.clone(), Found::Absent);
             }
+        }
+    }
+
+    /// An object as last seen. A child Instance is kept while it is worked on itself.
+    fn kept(&self, key: &ObjectKey) -> Child {
+        let is_instance = key.gvk.group == meta::KUDO_GROUP && key.gvk.kind == "Instance";
+        let name = key.namespace.as_deref().filter(|_| is_instance);
+        let name = name.map(|namespace| NamespacedName::new(namespace, key.name.as_str()));
+        match name.map(|name| self.ctx.store.instance(&name)) {
+            Some(KeptInstance::Whole(object)) => Child::Kept(object),
+            _ => self.ctx.store.get_child(key),
         }
     }
 

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::super::context::InstanceContext;
 use super::super::gate::InstanceTerm;
+use super::super::inventory::InventoryCache;
 use super::super::pod_failures::PodFailures;
 use super::super::reconcile;
 use super::super::references::References;
@@ -153,6 +154,7 @@ impl SharedParts {
             leadership: watch::channel(leads).1,
             lease,
             status_cache: StatusCache::default(),
+            inventories: InventoryCache::default(),
             pipe_helper: Arc::new(PipeHelper::default()),
             pool: self.pool.clone(),
             template_key: Arc::new(OnceLock::new()),
