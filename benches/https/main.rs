@@ -16,6 +16,7 @@ mod load;
 mod peer;
 #[path = "../results/mod.rs"]
 mod results;
+mod reviewers;
 #[path = "../reviews/mod.rs"]
 mod reviews;
 mod server;
@@ -51,7 +52,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["serve", what, bytes, folder] => server::serve(what, bytes, Path::new(folder)),
+        ["serve", what, bytes, folder] => server::serve(reviewers::named(what, bytes), Path::new(folder)),
         ["load", folder, load] => load::main(Path::new(folder), load),
         ["train"] => match Cores::two() {
             Ok(cores) => training::train(&cores),

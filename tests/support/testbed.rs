@@ -23,6 +23,9 @@ pub struct Ready {
     pub ca: PathBuf,
     pub etcd: String,
     pub kubeconfigs: BTreeMap<String, PathBuf>,
+    /// Process ids of the components when it became ready.
+    #[serde(default)]
+    pub pids: BTreeMap<String, u32>,
     #[serde(default)]
     pub audit: Option<PathBuf>,
     pub workloads: bool,
