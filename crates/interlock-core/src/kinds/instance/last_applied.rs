@@ -9,7 +9,9 @@ use crate::admission::size_budget::{
     ANNOTATIONS_LIMIT, ANNOTATIONS_MAX, OBJECT_LIMIT, OBJECT_MAX, SPEC_LIMIT, SizeBudget,
 };
 use crate::api::json::json_string;
-use crate::api::stamp::{Applied, Beginning, Envelope, KeptSpec, Previous, SpecHash, SpecReference};
+use crate::api::stamp::{
+    Applied, Beginning, Envelope, KeptSpec, Previous, SpecChanges, SpecHash, SpecReference,
+};
 
 /// The last spec that was carried out in full, as text.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub struct WholeSpec<'a> {
     pub hash: Cow<'a, str>,
     /// Its canonical JSON; `None` if the annotation only refers to it.
     pub spec: Option<Cow<'a, str>>,
+    /// What makes it of the new spec, as JSON; written instead where that is inline.
+    changes: String,
     /// The kind of object that stores a referenced spec.
     pub reference: SpecReference,
 }
@@ -63,14 +67,16 @@ pub fn write(draft: &LastAppliedDraft<'_>, room: SizeBudget) -> Option<String> {
     room.fits(&text, ANNOTATIONS_MAX, OBJECT_MAX).then_some(text)
 }
 
+const SPEC: &str = ",\"spec\":";
+
 /// Writes what [`Envelope::to_json`] writes, from texts that are canonical JSON already.
 fn text_of(draft: &LastAppliedDraft<'_>, spec: Option<&str>, previous: Option<&WholeSpec<'_>>) -> String {
-    let of = |out: &mut String, hash: &str, spec: Option<&str>, reference: SpecReference| {
+    let of = |out: &mut String, hash: &str, spec: Option<(&str, &str)>, reference: SpecReference| {
         out.push_str("\"hash\":");
         json_string(out, hash);
         match spec {
-            Some(spec) => {
-                out.push_str(",\"spec\":");
+            Some((name, spec)) => {
+                out.push_str(name);
                 out.push_str(spec);
             }
             None => {
@@ -79,11 +85,14 @@ fn text_of(draft: &LastAppliedDraft<'_>, spec: Option<&str>, previous: Option<&W
             }
         }
     };
-    let inline = previous.and_then(|p| p.spec.as_deref());
-    let length = spec.map_or(0, str::len) + inline.map_or(0, str::len) + 320;
+    let inline = previous.and_then(|previous| {
+        let text = previous.spec.as_deref()?;
+        Some(if spec.is_some() { (",\"changes\":", previous.changes.as_str()) } else { (SPEC, text) })
+    });
+    let length = spec.map_or(0, str::len) + inline.map_or(0, |(_, text)| text.len()) + 320;
     let mut out = String::with_capacity(length);
     out.push_str("{\"v\":1,");
-    of(&mut out, draft.hash.as_str(), spec, SpecReference::default());
+    of(&mut out, draft.hash.as_str(), spec.map(|spec| (SPEC, spec)), SpecReference::default());
     if let Some(previous) = previous {
         out.push_str(",\"previous\":{");
         of(&mut out, &previous.hash, inline, previous.reference);
@@ -125,7 +134,7 @@ pub struct LastAppliedInput<'a> {
 pub fn make(making: LastAppliedInput<'_>, room: SizeBudget) -> Option<String> {
     let LastAppliedInput { hash, spec, previous, uid } = making;
     let canonical = spec.canonical();
-    let previous = previous.map(WholeSpec::from);
+    let previous = previous.map(|previous| WholeSpec::of(previous, spec));
     let draft = LastAppliedDraft { hash, spec: Some(&canonical), previous, uid, more: &[], excerpt: None };
     write(&draft, room)
 }
@@ -146,11 +155,14 @@ pub fn kept<'t>(text: &'t str, annotations: usize) -> Option<Cow<'t, str>> {
     room.fits(&text, ANNOTATIONS_MAX, usize::MAX).then_some(Cow::Owned(text))
 }
 
-impl From<Previous<'_>> for WholeSpec<'_> {
-    fn from(previous: Previous<'_>) -> Self {
+impl WholeSpec<'_> {
+    /// For an annotation that gets a new spec.
+    fn of(previous: Previous<'_>, new: &Applied<'_>) -> Self {
+        let spec = previous.kept.inline();
         Self {
             hash: Cow::Owned(previous.hash.as_str().to_owned()),
-            spec: previous.kept.inline().map(|spec| Cow::Owned(spec.canonical())),
+            spec: spec.map(|spec| Cow::Owned(spec.canonical())),
+            changes: spec.map(|spec| SpecChanges::between(new, spec).to_json()).unwrap_or_default(),
             reference: previous.kept.reference().unwrap_or_default(),
         }
     }
@@ -176,7 +188,7 @@ pub fn replaced<'a>(
     annotations: &Annotations<'_>,
     old: &'a SpecView<'_>,
     basis: Option<&BaselineHead<'_>>,
-    new: &SpecHash,
+    new: &SpecView<'_>,
 ) -> Option<WholeSpec<'a>> {
     let beginning = Beginning::of(annotations.stamp_json()?);
     if let (Some(basis), Some(beginning)) = (basis.filter(|basis| !basis.owes), beginning)
@@ -184,16 +196,16 @@ pub fn replaced<'a>(
         && basis.hash == old.hash().as_str()
     {
         let inline = beginning.reference.is_none() && old.canonical().len() <= SPEC_LIMIT;
-        let spec = inline.then(|| Cow::Borrowed(old.canonical()));
-        let reference = beginning.reference.unwrap_or_default();
-        return (old.hash() != new).then(|| WholeSpec {
+        let changes = || SpecChanges::between(&new.applied, &old.applied).to_json();
+        return (old.hash() != new.hash()).then(|| WholeSpec {
             hash: Cow::Borrowed(old.hash().as_str()),
-            spec,
-            reference,
+            spec: inline.then(|| Cow::Borrowed(old.canonical())),
+            changes: if inline { changes() } else { String::new() },
+            reference: beginning.reference.unwrap_or_default(),
         });
     }
     let text = annotations.stamp_text()?;
-    previous(Envelope::parse(&text), basis, new).map(WholeSpec::from)
+    previous(Envelope::parse(&text), basis, new.hash()).map(|previous| WholeSpec::of(previous, &new.applied))
 }
 
 /// Whether an annotation means the same as a draft, inline or by reference.

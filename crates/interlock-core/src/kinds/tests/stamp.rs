@@ -9,6 +9,7 @@ use super::{
 use crate::admission::WebhookEndpoint;
 use crate::admission::size_budget::{ANNOTATIONS_LIMIT, OBJECT_LIMIT, SPEC_LIMIT};
 use crate::api::meta;
+use crate::api::stamp::Envelope;
 use crate::kinds::instance::change::baseline::PendingPlan;
 
 const KEY: &str = meta::LAST_APPLIED_SPEC;
@@ -98,8 +99,29 @@ fn previous(#[case] owed: &[(&str, PendingPlan)], #[case] before: Option<&str>, 
     let want = after.map_or(Value::Null, |name| json!(hash_of(&spec(name))));
     assert_eq!(said.stamp()["previous"]["hash"], want);
     if after.is_some() {
-        assert!(said.stamp()["previous"]["spec"].is_object());
+        assert!(said.stamp()["previous"]["changes"].is_object());
     }
+    let text = said.object["metadata"]["annotations"][KEY].as_str().unwrap();
+    assert_eq!(Envelope::parse(text).unwrap().to_json(), text, "the reconciler writes it as admission does");
+}
+
+/// Interlock 0.1 wrote `previous` out whole: validation takes it, and nothing rewrites it.
+#[test]
+fn a_previous_that_is_written_out_is_as_good_as_changes() {
+    let world = World::strict();
+    let old = base();
+    let mut object = world.merge(&old, json!({"spec": {"parameters": {"NODES": "5"}}})).object;
+    let text = object["metadata"]["annotations"][KEY].as_str().unwrap();
+    let mut stamp: Value = serde_json::from_str(text).unwrap();
+    stamp["previous"] = json!({"hash": hash_of(&old["spec"]), "spec": super::applied(&old["spec"])});
+    // As it was written, its head in the order that is compared.
+    let head = format!("{{\"v\":1,\"hash\":{},\"spec\":{}", stamp["hash"], stamp["spec"]);
+    let whole = format!("{head},\"previous\":{},\"uid\":{}}}", stamp["previous"], stamp["uid"]);
+    object["metadata"]["annotations"][KEY] = json!(whole);
+    world.ask(WebhookEndpoint::Validate, &review("UPDATE", "Instance", object.clone(), old)).assert_allowed();
+    let said = world.merge(&object, json!({"metadata": {"labels": {"a": "b"}}}));
+    said.assert_allowed();
+    assert_eq!(said.object["metadata"]["annotations"], object["metadata"]["annotations"]);
 }
 
 /// With same-plan, a restart before the first start keeps the last spec that was carried out in full.

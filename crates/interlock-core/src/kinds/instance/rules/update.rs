@@ -242,7 +242,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         }
         // A change that runs no plan keeps the last spec that was carried out in full.
         let basis = if effect.plan.is_some() { self.basis()? } else { None };
-        let previous = last_applied::replaced(annotations, &self.old, basis, hash);
+        let previous = last_applied::replaced(annotations, &self.old, basis, spec);
         let uid = metadata.uid.as_deref();
         let draft =
             LastAppliedDraft { hash, spec: Some(spec.canonical()), previous, uid, more: &[], excerpt: None };
