@@ -184,7 +184,8 @@ fn what_is_healed_is_counted(ground: &Ground<'_>) {
 fn a_change_that_cannot_be_made(ground: &Ground<'_>) {
     // Admission refuses it, so it is written by the controller's user, which admission skips.
     ground.ns.bind(meta::CONTROLLER_USER, "ClusterRole", "cluster-admin");
-    let patch = json!({"spec": {"deployment": {"podTemplateSpec": {"spec": {"volumes": [{"emptyDir": {}}]}}}}});
+    let patch =
+        json!({"spec": {"deployment": {"podTemplateSpec": {"spec": {"volumes": [{"emptyDir": {}}]}}}}});
     let controller = format!("--as={}", meta::CONTROLLER_USER);
     let patch = ["patch", "dataplane", "edge", &controller, "--type=merge", "-p", &patch.to_string()];
     ground.ns.admin().kubectl(&patch).ok();

@@ -20,8 +20,8 @@ pub struct WholeSpec<'a> {
     pub hash: Cow<'a, str>,
     /// Its canonical JSON; `None` if the annotation only refers to it.
     pub spec: Option<Cow<'a, str>>,
-    /// What makes it of the new spec, as JSON; written instead where that is inline.
-    changes: String,
+    /// What makes it of the new spec, as JSON; written instead where that is inline. `None` = never.
+    pub changes: Option<String>,
     /// The kind of object that stores a referenced spec.
     pub reference: SpecReference,
 }
@@ -87,7 +87,8 @@ fn text_of(draft: &LastAppliedDraft<'_>, spec: Option<&str>, previous: Option<&W
     };
     let inline = previous.and_then(|previous| {
         let text = previous.spec.as_deref()?;
-        Some(if spec.is_some() { (",\"changes\":", previous.changes.as_str()) } else { (SPEC, text) })
+        let changes = previous.changes.as_deref().filter(|_| spec.is_some());
+        Some(changes.map_or((SPEC, text), |changes| (",\"changes\":", changes)))
     });
     let length = spec.map_or(0, str::len) + inline.map_or(0, |(_, text)| text.len()) + 320;
     let mut out = String::with_capacity(length);
@@ -162,7 +163,7 @@ impl WholeSpec<'_> {
         Self {
             hash: Cow::Owned(previous.hash.as_str().to_owned()),
             spec: spec.map(|spec| Cow::Owned(spec.canonical())),
-            changes: spec.map(|spec| SpecChanges::between(new, spec).to_json()).unwrap_or_default(),
+            changes: spec.map(|spec| SpecChanges::between(new, spec).to_json()),
             reference: previous.kept.reference().unwrap_or_default(),
         }
     }
@@ -200,7 +201,7 @@ pub fn replaced<'a>(
         return (old.hash() != new.hash()).then(|| WholeSpec {
             hash: Cow::Borrowed(old.hash().as_str()),
             spec: inline.then(|| Cow::Borrowed(old.canonical())),
-            changes: if inline { changes() } else { String::new() },
+            changes: inline.then(changes),
             reference: beginning.reference.unwrap_or_default(),
         });
     }

@@ -224,7 +224,7 @@ impl Piping<'_> {
                 let of = |cause: String| format!("file {path} of pipe pod {pod} cannot be read: {cause}");
                 Err(match error {
                     TaskError::Transient(cause) => TaskError::Transient(of(cause)),
-                    TaskError::Refused(cause) => TaskError::Refused(of(cause)),
+                    TaskError::Rejected(kind, cause) => TaskError::Rejected(kind, of(cause)),
                     TaskError::Fatal { reason, cause } => TaskError::Fatal { reason, cause: of(cause) },
                     other => other,
                 })

@@ -49,6 +49,7 @@ fn stamp(of: &DataPlaneView<'_>, side: &LiveSide) -> Option<String> {
         WholeSpec {
             hash: Cow::Owned(hash.as_str().to_owned()),
             spec: (spec.len() <= SPEC_LIMIT).then_some(Cow::Owned(spec)),
+            changes: None,
             reference: SpecReference::default(),
         }
     });
