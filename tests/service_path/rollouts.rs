@@ -3,6 +3,7 @@
 
 mod history;
 mod large_specs;
+mod refused;
 mod requests;
 mod routes;
 mod scaling;

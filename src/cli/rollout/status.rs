@@ -21,7 +21,7 @@ pub(super) struct RolloutStatusFlags {
     pub(super) name: DataPlaneName,
     #[command(flatten)]
     form: OutputFlag,
-    /// Print a line for each change, until nothing is staged (0) or the rollout has failed (1).
+    /// Print a line for each change, until nothing is staged (0), or the rollout has failed or is stalled (1).
     #[arg(long, short, conflicts_with = "output")]
     watch: bool,
 }
@@ -57,9 +57,9 @@ async fn watch(plane: &DataPlaneRef, printed: &RolloutSummary) -> Result<(), Cli
         is_over(&summary).then_some(Ok(summary))
     });
     match end.await? {
-        Some(summary) if summary.phase.has_failed() => {
+        Some(summary) if summary.phase.has_failed() || summary.stalled.is_some() => {
             let failed = CliError::refused(format!("DataPlane {}: {}", plane.key(), summary.phase))
-                .why(summary.waits_for.unwrap_or_default());
+                .why(summary.stalled.or(summary.waits_for).unwrap_or_default());
             Err(match summary.next {
                 Some(next) => failed.next(next),
                 None => failed,
@@ -74,7 +74,7 @@ async fn watch(plane: &DataPlaneRef, printed: &RolloutSummary) -> Result<(), Cli
 fn is_over(summary: &RolloutSummary) -> bool {
     let rests =
         matches!(summary.phase, ReportedPhase::Idle | ReportedPhase::InPlace) && summary.staged.is_none();
-    rests || summary.phase.has_failed()
+    rests || summary.phase.has_failed() || summary.stalled.is_some()
 }
 
 /// A rollout in one line.

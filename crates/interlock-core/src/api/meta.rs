@@ -297,6 +297,8 @@ pub mod condition {
     pub const TAKE_OVER_REFUSED: &str = "TakeOverRefused";
     /// Reason of [`MANAGED`]: Kong's operator may still write the children.
     pub const ANOTHER_MANAGER_WRITES: &str = "AnotherManagerWrites";
+    /// Of DataPlanes: fields of the spec that Interlock does not carry out; absent otherwise.
+    pub const NOT_CARRIED_OUT: &str = "NotCarriedOut";
     /// Of DataPlanes: the hash of the spec that the live side is made from; true once the live side was ready.
     pub const LIVE_SPEC_RECORDED: &str = "LiveSpecRecorded";
     /// All of ours on Instances: only the bookkeeping user writes them.

@@ -141,6 +141,14 @@ impl<'a> LiveStamp<'a> {
         self.spec.map(RawValue::get)
     }
 
+    /// The spec of the live pods, as far as the envelope holds it: the previous one while that stands.
+    pub fn live_spec(&self) -> Option<&'a str> {
+        match &self.previous {
+            Some(previous) => previous.spec(),
+            None => self.spec(),
+        }
+    }
+
     /// The part of a referenced spec that decides its router flavor, as JSON.
     pub fn flavor_spec(&self) -> Option<&'a str> {
         self.flavor_spec.map(RawValue::get)

@@ -64,7 +64,7 @@ impl Gateway {
     ) -> Result<Option<Self>, UnreadableGateway> {
         let stored = Self::read(object, namespace, sources)?;
         let (Some(stamp), Some(stored)) = (stamp_of(object), &stored) else { return Ok(stored) };
-        let live = match (stamp.spec(), stamp.flavor_spec()) {
+        let live = match (stamp.live_spec(), stamp.flavor_spec()) {
             (Some(spec), _) => {
                 Self::parse(stored.subject.clone(), spec, &object["status"].to_string(), sources)
             }
@@ -84,7 +84,7 @@ impl Gateway {
         let literal = literal_flavor(
             &stamp,
             uid,
-            stamp.spec().or(stamp.flavor_spec()).unwrap_or_default(),
+            stamp.live_spec().or(stamp.flavor_spec()).unwrap_or_default(),
             &live.subject,
         );
         Ok(Some(match literal {

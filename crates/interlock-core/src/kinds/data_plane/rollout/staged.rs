@@ -27,7 +27,7 @@ impl LiveSpec {
             Err(NoStamp::Superseded) => return Self::Known(live_spec::after(None, &object["spec"])),
             Err(why) => return Self::Unrecorded(why),
         };
-        if let Some(spec) = stamp.spec().and_then(|text| serde_json::from_str(text).ok()) {
+        if let Some(spec) = stamp.live_spec().and_then(|text| serde_json::from_str(text).ok()) {
             return Self::Known(spec);
         }
         let stored = live_spec::after(None, &object["spec"]);

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::live::{RECORDED, recorded_hash};
 use super::phase::{Reason, RolloutPhase};
 use super::sourced_flavor::SourcedFlavorChange;
+use super::take_over::not_supported;
 use super::view::{DataPlaneView, ROLLED_OUT};
 use crate::api::condition::{self, Condition, ConditionStatus, Time, WantedCondition};
 use crate::api::kong::labels;
@@ -201,6 +202,15 @@ fn conditions(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: &Ti
         }
         None => all.retain(|condition| condition.type_ != meta::condition::ROUTER_FLAVOR_STAGED),
     }
+    match not_carried_out(of) {
+        Some(message) => {
+            let reason = "UnsupportedFields".to_owned();
+            let type_ = meta::condition::NOT_CARRIED_OUT;
+            let fields = WantedCondition { type_, status: ConditionStatus::True, reason, message };
+            condition::set(&mut all, fields, Some(of.generation), now);
+        }
+        None => all.retain(|condition| condition.type_ != meta::condition::NOT_CARRIED_OUT),
+    }
     match &input.stalled {
         Some((reason, message)) => {
             let (reason, message) = ((*reason).to_owned(), message.clone());
@@ -227,6 +237,14 @@ fn conditions(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: &Ti
         None => all.retain(|condition| condition.type_ != meta::condition::MANAGED),
     }
     all
+}
+
+/// What Interlock does not carry out of a spec, for people.
+fn not_carried_out(of: &DataPlaneView<'_>) -> Option<String> {
+    let fields: Vec<String> =
+        not_supported(of.spec()).map(|path| format!("spec.{}", path.join("."))).collect();
+    (!fields.is_empty())
+        .then(|| format!("{}: kept in the spec, and not carried out by Interlock", fields.join(", ")))
 }
 
 /// Kong's condition, with Kong's reasons and texts.

@@ -12,12 +12,12 @@ use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::patch::Operations;
 use crate::admission::request::Request;
 use crate::admission::review::ReviewObject;
-use crate::admission::size_budget::SizeBudget;
+use crate::admission::size_budget::{SPEC_LIMIT, SizeBudget};
 use crate::api::canonical;
 use crate::api::kong::stamp::{FLAVOR, FLAVOR_SPEC, LiveStamp, SELECTOR, StatusSelectors};
 use crate::api::meta;
 use crate::api::rule::Rule;
-use crate::api::stamp::SpecHash;
+use crate::api::stamp::{SpecHash, SpecReference};
 use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::flavor::gateway::{is_live, literal_flavor, referenced};
 use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
@@ -26,7 +26,7 @@ use crate::kinds::data_plane::flavor::reading::FlavorReading;
 use crate::kinds::data_plane::live_spec;
 use crate::kinds::data_plane::rollout::changes::StagedChanges;
 use crate::kinds::instance::last_applied;
-use crate::kinds::instance::last_applied::LastAppliedDraft;
+use crate::kinds::instance::last_applied::{LastAppliedDraft, WholeSpec};
 
 /// The live state before a write, from the stored object.
 pub struct Live<'a> {
@@ -77,7 +77,7 @@ impl<'a> Live<'a> {
         let mut is_stored = false;
         let known = match &stamp {
             None => KnownSpec::Whole(Cow::Borrowed(stored)),
-            Some(stamp) => match (stamp.spec(), stamp.flavor_spec()) {
+            Some(stamp) => match (stamp.live_spec(), stamp.flavor_spec()) {
                 (Some(spec), _) => KnownSpec::Whole(Cow::Borrowed(spec)),
                 // Nothing is staged.
                 (None, _) if is_live(&serde_json::from_str(stored).unwrap_or_default(), stamp) => {
@@ -168,6 +168,15 @@ impl<'a> Live<'a> {
         self.stamp.as_ref().filter(|stamp| stamp.spec().is_none())
     }
 
+    /// Hash and text of the spec that the live pods are made from, as the annotation says.
+    fn before(&self) -> Option<(SpecHash, Option<&str>)> {
+        let stamp = self.stamp.as_ref()?;
+        Some(match &stamp.previous {
+            Some(previous) => (previous.hash.clone(), previous.spec()),
+            None => (stamp.hash.clone(), stamp.spec()),
+        })
+    }
+
     /// The fields that decide about the flavor, for an annotation that only refers to the live spec.
     fn excerpt(&self) -> Option<String> {
         match &self.known {
@@ -199,6 +208,8 @@ struct Made<'a> {
     uid: Option<&'a str>,
     selector: Option<&'a str>,
     excerpt: Option<String>,
+    /// Hash of the previous spec.
+    previous: Option<SpecHash>,
 }
 
 impl Made<'_> {
@@ -209,6 +220,7 @@ impl Made<'_> {
         found.hash == self.hash
             && found.uid.as_deref() == self.uid
             && found.selector.as_deref() == self.selector
+            && found.previous.as_ref().map(|previous| &previous.hash) == self.previous.as_ref()
             && (excerpt.is_none() || excerpt == self.excerpt.as_deref())
     }
 }
@@ -246,19 +258,28 @@ impl<'a> WantedStamp<'a> {
                 (SpecHash::of(&spec), Some(spec), excerpt, known)
             }
         };
+        // Where changes are not staged, what was live before stays known until the API server has accepted this one.
+        let before = old.map(|(_, live)| live).filter(|_| !live_spec::is_staged(&written));
+        let previous = before.and_then(Live::before).filter(|(before, _)| *before != hash);
         let mut more: Vec<(&str, &str)> = Vec::new();
         more.extend(selector.map(|selector| (SELECTOR, selector)));
         more.extend(known.map(|flavor| (FLAVOR, flavor.as_str())));
         let draft = LastAppliedDraft {
             hash: &hash,
             spec: spec.as_deref(),
-            previous: None,
+            previous: previous.as_ref().map(|(hash, spec)| WholeSpec {
+                hash: Cow::Borrowed(hash.as_str()),
+                spec: spec.filter(|spec| spec.len() <= SPEC_LIMIT).map(Cow::Borrowed),
+                changes: None,
+                reference: SpecReference::default(),
+            }),
             uid,
             more: &more,
             excerpt: excerpt.as_deref().map(|excerpt| (FLAVOR_SPEC, excerpt)),
         };
         let text = last_applied::write(&draft, room);
-        Self(text.map(|text| Made { text, hash, uid, selector, excerpt }))
+        let previous = previous.map(|(hash, _)| hash);
+        Self(text.map(|text| Made { text, hash, uid, selector, excerpt, previous }))
     }
 
     /// Patches an object that carries another annotation, and warns if a user changed it.

@@ -50,6 +50,9 @@ pub struct RolloutSummary {
     /// What the rollout waits for, or why it has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
+    /// What only a person can mend, or what Kubernetes refuses: reason and message of the condition `Stalled`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<String>,
     /// The next command, or a remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -101,10 +104,16 @@ impl RolloutSummary {
         let (namespace, name) = (text("namespace"), text("name"));
         let staged_flavor = sourced_flavor::staged(&object["status"]).map(|said| display(said, MESSAGE));
         let sourced = staged_flavor.is_some();
+        let stalled = stalled(object);
         let next = next(phase, &staged, sourced, promotion, &format!("{name} -n {namespace}"));
         Self {
             phase,
-            since: condition.as_ref().and_then(|found| found.since).map(str::to_owned),
+            // That of an earlier spec is no news of this one.
+            since: condition
+                .as_ref()
+                .filter(|found| found.is_current)
+                .and_then(|found| found.since)
+                .map(str::to_owned),
             live: LiveSummary::of(object, &live),
             waits_for: match phase {
                 ReportedPhase::Starting => readiness(object).map(str::to_owned),
@@ -119,7 +128,8 @@ impl RolloutSummary {
             },
             staged_flavor,
             promotion,
-            next,
+            next: next.or_else(|| stalled.is_some().then(|| corrected(&namespace, &name))),
+            stalled,
             namespace,
             name,
         }
@@ -261,11 +271,28 @@ impl fmt::Display for RolloutSummary {
             let label = if self.phase.has_failed() { "why" } else { "waits for" };
             writeln!(f, "{label}: {waits_for}")?;
         }
+        if let Some(stalled) = &self.stalled {
+            writeln!(f, "stalled: {stalled}")?;
+        }
         if let Some(next) = &self.next {
             writeln!(f, "next: {next}")?;
         }
         Ok(())
     }
+}
+
+/// Reason and message of the condition `Stalled`, where it is true of the stored spec.
+fn stalled(object: &Value) -> Option<String> {
+    let all = object["status"]["conditions"].as_array()?;
+    let found = all.iter().find(|condition| condition["type"] == meta::condition::STALLED)?;
+    let text = |member: &str| display(found[member].as_str().unwrap_or_default(), MESSAGE);
+    (found["status"] == "True").then(|| format!("{}: {}", text("reason"), text("message")))
+}
+
+fn corrected(namespace: &str, name: &str) -> String {
+    format!(
+        "correct the cause, and Interlock goes on by itself; `kubectl describe dataplane {name} -n {namespace}` shows all"
+    )
 }
 
 impl RolloutSummary {

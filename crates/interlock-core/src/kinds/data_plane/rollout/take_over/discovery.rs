@@ -113,15 +113,20 @@ fn owned<'o>(of: &DataPlaneView<'_>, objects: &'o [Arc<Value>]) -> Vec<&'o Value
     objects.iter().map(|object| &**object).filter(|object| is_of(of.uid, object)).collect()
 }
 
-/// Whether Kong's operator has carried the spec out, and no rollout goes on: it records no live spec, so what pods
-/// are made from is unknown while one does.
-fn is_settled(of: &DataPlaneView<'_>) -> Result<(), LeftAlone> {
-    let at = |path: &[&str]| path.iter().try_fold(of.spec(), |value, name| value.get(*name));
+/// Fields that a spec sets and Interlock does not carry out.
+pub fn not_supported(spec: &Value) -> impl Iterator<Item = &'static [&'static str]> {
+    let at = move |path: &[&str]| path.iter().try_fold(spec, |value, name| value.get(*name));
     let is_set = |value: &Value| match value {
         Value::Array(list) => !list.is_empty(),
         value => !value.is_null(),
     };
-    if let Some(path) = NOT_CARRIED_OUT.iter().find(|path| at(path).is_some_and(is_set)) {
+    NOT_CARRIED_OUT.into_iter().filter(move |path| at(path).is_some_and(is_set))
+}
+
+/// Whether Kong's operator has carried the spec out, and no rollout goes on: it records no live spec, so what pods
+/// are made from is unknown while one does.
+fn is_settled(of: &DataPlaneView<'_>) -> Result<(), LeftAlone> {
+    if let Some(path) = not_supported(of.spec()).next() {
         return Err(LeftAlone::refused(format!(
             "spec.{} is not carried out by Interlock, so the next pods would be without it: leave the DataPlane to Kong's \
              operator, or take the field out",

@@ -24,6 +24,7 @@ use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
 use crate::effect::Effect;
 use crate::reconcile::{Needs, View};
 
+pub use discovery::not_supported;
 pub use hand_back::{hand_back, is_at_rest};
 pub use left_alone::LeftAlone;
 pub use writer::{adopt, is_held, lease_key, may_write};
