@@ -27,6 +27,7 @@ const CORE: Crate = Crate {
     floors: &[
         &["api"],
         &["certificate", "effect", "strategic_merge"],
+        &["rejection"],
         &["package", "reconcile", "topology"],
         &["engine"],
         &["admission"],

@@ -9,7 +9,7 @@ pub mod pods;
 use serde_json::Value;
 
 pub use self::outcome::Health;
-use self::outcome::{condition, full_name, holds, name, number};
+use self::outcome::{condition, full_name, holds, is_observed, name, number};
 use crate::api::object::{Gvk, annotation};
 
 /// The health of one object.
@@ -70,10 +70,6 @@ fn deployment_waits(object: &Value, name: &str) -> Option<String> {
         return None;
     };
     Some(format!("Waiting for deployment \"{name}\" rollout to finish: {rest}"))
-}
-
-fn is_observed(object: &Value) -> bool {
-    number(&object["metadata"]["generation"]) <= number(&object["status"]["observedGeneration"])
 }
 
 /// The rules of `kubectl rollout status`; with `OnDelete`, which that does not support, every pod that is there has

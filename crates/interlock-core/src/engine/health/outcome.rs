@@ -33,6 +33,10 @@ pub(super) fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
+pub(super) fn is_observed(object: &Value) -> bool {
+    number(&object["metadata"]["generation"]) <= number(&object["status"]["observedGeneration"])
+}
+
 pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
     object["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == type_)
 }

@@ -3,8 +3,7 @@
 
 use serde_json::Value;
 
-use super::is_observed;
-use super::outcome::{condition, holds, number};
+use super::outcome::{condition, holds, is_observed, number};
 use crate::api::object::Gvk;
 use crate::rejection::Rejection;
 
