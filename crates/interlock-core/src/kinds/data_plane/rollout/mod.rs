@@ -21,6 +21,7 @@ pub mod phase;
 pub mod promotion;
 pub mod protect_live;
 pub mod reconcile;
+pub mod refused_child;
 pub mod report;
 pub mod reports;
 pub mod route_names;

@@ -1,7 +1,8 @@
 //! The certificate that the pods of a DataPlane mount: what became of it, and who waits for it.
 
-use super::{Pass, Stall};
+use super::Pass;
 use crate::certificate::{CertificateAnswer, CertificateRequest};
+use crate::kinds::data_plane::rollout::refused_child::Stall;
 use crate::kinds::data_plane::rollout::wanted::ChildRole;
 use crate::kinds::data_plane::rollout::{certificate, children, gates};
 use crate::reconcile::Needs;

@@ -3,7 +3,7 @@
 
 mod certificate_state;
 mod phase_facts;
-mod refused_child;
+mod refused;
 mod route_gate;
 mod taken_over;
 
@@ -12,7 +12,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::refused_child::RefusedChild;
 use super::certificate;
 use super::children::DataPlaneOwner;
 use super::commit::commit;
@@ -20,6 +19,7 @@ use super::healing;
 use super::housekeeping::Housekeeping;
 use super::live::{self, LiveRecord, LiveSide, LostSpec};
 use super::phase::RolloutPhase;
+use super::refused_child::{self, RefusedChild, Stall};
 use super::sourced_flavor::{SourcedFlavorChange, SourcedFlavors};
 use super::status::{self, DataPlaneStatusInput, RolloutInput};
 use super::take_over::{self, LeftAlone, TakeOver, TakenOver};
@@ -110,9 +110,6 @@ struct Pass<'p> {
     /// What is kept of it, if it was taken over.
     taken: Option<TakenOver>,
 }
-
-/// Reason and message of what only a person can mend.
-type Stall = (&'static str, String);
 
 /// What a pass wants written, and what only a person can mend.
 #[derive(Default)]

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Pass;
-use super::refused_child::replica_failure;
 use crate::api::meta;
 use crate::api::object::annotation;
 use crate::certificate::CertificateAnswer;
@@ -14,6 +13,7 @@ use crate::kinds::data_plane::rollout::phase::{
     PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, phase,
 };
 use crate::kinds::data_plane::rollout::promotion::{self, PromotionRequest};
+use crate::kinds::data_plane::rollout::refused_child::replica_failure;
 use crate::kinds::data_plane::rollout::reports::ExpectedReport;
 use crate::kinds::data_plane::rollout::view::since;
 use crate::kinds::data_plane::rollout::wanted::{self, ChildRole, ChildState};
