@@ -53,6 +53,35 @@ fn renders(#[case] text: &str, #[case] want: &str) {
     assert_eq!(render(text).as_deref(), Ok(want));
 }
 
+/// What a template changes, no other sees, whatever either has read before.
+#[rstest]
+#[case("{{ $_ := set .Params \"TEXT\" \"x\" }}{{ .Params.TEXT }} {{ len .Params }}", "x 6")]
+#[case(
+    "{{ .Params.TEXT }}{{ $_ := set .Params \"NEW\" .Params.MAP }}{{ .Params.NEW.y }} {{ len .Params }}",
+    "abc1 7"
+)]
+#[case("{{ $_ := unset .Params \"TEXT\" }}{{ hasKey .Params \"TEXT\" }} {{ keys .Params | len }}", "false 5")]
+#[case(
+    "{{ $_ := set .Params.MAP \"x\" 2 }}{{ .Params.MAP.x }} {{ toYaml .Params.MAP }}",
+    "2 x: 2\n\"y\": 1\n"
+)]
+#[case("{{ $m := merge .Params.MAP (dict \"z\" 3) }}{{ .Params.MAP.z }} {{ len $m }}", "3 3")]
+#[case(
+    "{{ $_ := set .Params.MAP \"x\" 2 }}{{ range $k, $v := .Params }}{{ if eq $k \"MAP\" }}{{ $v.x }}{{ end }}{{ end }}",
+    "2"
+)]
+fn renderings_share_values_and_no_changes(#[case] text: &str, #[case] want: &str) {
+    let values = root();
+    let root = Root::from(&values);
+    let all = parse("all.yaml", "{{ toYaml .Params }}").expect("a template");
+    let before = all.render(&root, &Never).expect("it is rendered");
+    let template = parse("file.yaml", text).expect("a template");
+    for _ in 0..2 {
+        assert_eq!(template.render(&root, &Never).as_deref(), Ok(want));
+        assert_eq!(all.render(&root, &Never).as_deref(), Ok(before.as_str()));
+    }
+}
+
 #[rstest]
 #[case(
     "a\n  {{ .Params.MISSING }}",
