@@ -26,12 +26,12 @@ pub struct Bookkeeping {
 impl Bookkeeping {
     /// As the user of the process.
     pub fn new(client: Client) -> Self {
-        Self::counted(client, Arc::default())
+        Self { requests: ApiRequests::new(client, RequestLimit::of_books(None)) }
     }
 
     /// The same; counts the requests that wait.
     pub fn counted(client: Client, metrics: Arc<Metrics>) -> Self {
-        Self { requests: ApiRequests::new(client, RequestLimit::of_books(metrics)) }
+        Self { requests: ApiRequests::new(client, RequestLimit::of_books(Some(metrics))) }
     }
 
     /// What sends its requests.

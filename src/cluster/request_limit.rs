@@ -44,7 +44,8 @@ pub struct RequestLimit {
     /// After this long in flight a request takes no share.
     slow: Duration,
     lanes: Mutex<HashMap<String, Arc<Lane>>>,
-    metrics: Arc<Metrics>,
+    /// Counts the requests that wait.
+    metrics: Option<Arc<Metrics>>,
 }
 
 /// The requests of one namespace.
@@ -63,12 +64,12 @@ pub struct Share {
 impl RequestLimit {
     /// For the requests that keep the books. They take their share however long they take: a busy API server is
     /// the reason for this limit.
-    pub fn of_books(metrics: Arc<Metrics>) -> Self {
+    pub fn of_books(metrics: Option<Arc<Metrics>>) -> Self {
         Self { shares: OF_BOOKS, all: None, slow: Duration::MAX, lanes: Mutex::default(), metrics }
     }
 
     /// For the requests of packages.
-    pub fn of_packages(metrics: Arc<Metrics>) -> Self {
+    pub fn of_packages(metrics: Option<Arc<Metrics>>) -> Self {
         let all = Some(Arc::new(Semaphore::new(OF_ALL_PACKAGES)));
         Self { shares: OF_PACKAGES, all, slow: SLOW, lanes: Mutex::default(), metrics }
     }
@@ -82,7 +83,7 @@ impl RequestLimit {
         let own = self.acquire(&lane.shares, shares).await;
         loop {
             if let Some(until) = lane.paused_until() {
-                self.metrics.request_hindered(Hindrance::Paused);
+                self.hindered(Hindrance::Paused);
                 tokio::time::sleep_until(until).await;
             }
             // A paused namespace holds no share of all.
@@ -100,10 +101,16 @@ impl RequestLimit {
         match semaphore.clone().try_acquire_many_owned(shares) {
             Ok(permit) => Some(permit),
             Err(_) => {
-                self.metrics.request_hindered(Hindrance::InFlight);
+                self.hindered(Hindrance::InFlight);
                 // A semaphore that is never closed never fails to acquire.
                 semaphore.clone().acquire_many_owned(shares).await.ok()
             }
+        }
+    }
+
+    fn hindered(&self, why: Hindrance) {
+        if let Some(metrics) = &self.metrics {
+            metrics.request_hindered(why);
         }
     }
 
@@ -193,7 +200,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_namespace_waits_for_its_own_requests_alone() {
-        let limit = RequestLimit::of_books(Arc::default());
+        let limit = RequestLimit::of_books(None);
         let mut small = refill(&limit, A);
         assert_eq!(small.len(), OF_BOOKS);
         let large =
@@ -209,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_namespace_leaves_shares_of_packages_to_others() {
-        let limit = RequestLimit::of_packages(Arc::default());
+        let limit = RequestLimit::of_packages(None);
         let a = refill(&limit, A);
         let mut b = refill(&limit, B);
         assert_eq!((a.len(), a.len() + b.len()), (OF_PACKAGES, OF_ALL_PACKAGES));
@@ -223,7 +230,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_hangs_takes_no_share() {
-        let limit = RequestLimit::of_packages(Arc::default());
+        let limit = RequestLimit::of_packages(None);
         let mut hang = refill(&limit, A);
         let mut hanging = Box::pin(futures::future::join_all(
             hang.iter_mut().map(|share| share.hold(std::future::pending::<()>())),
@@ -245,7 +252,7 @@ mod tests {
         #[case] retry_after: &str,
         #[case] seconds: u64,
     ) {
-        let limit = RequestLimit::of_packages(Arc::default());
+        let limit = RequestLimit::of_packages(None);
         let share = enter(&limit, A, 1).expect("a share");
         let headers = HeaderMap::from_iter([(RETRY_AFTER, retry_after.parse().unwrap())]);
         share.answered(StatusCode::from_u16(status).unwrap(), &headers);

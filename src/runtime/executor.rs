@@ -101,7 +101,7 @@ impl Executor {
         metrics: Arc<Metrics>,
     ) -> Self {
         let events = EventPublisher::new(client.clone());
-        let requests = ApiRequests::new(client, RequestLimit::of_packages(metrics));
+        let requests = ApiRequests::new(client, RequestLimit::of_packages(Some(metrics)));
         Self { requests, kinds, events, account }
     }
 
