@@ -13,6 +13,8 @@ pub enum Stamp {
     Inline,
     /// Without it, as Interlock does beyond that limit.
     Reference,
+    /// As inline, with a second spec: what an edit's stamp was before it held the changes alone.
+    Twice,
     /// As inline without quotes, in the flow form of YAML: nothing is escaped.
     Flow,
 }
@@ -32,6 +34,10 @@ impl Stamp {
         let text = Envelope { hash, kept, previous: None, uid: None, generation: None }.to_json();
         match self {
             Self::Inline | Self::Reference => text,
+            Self::Twice => {
+                let (_, previous) = text.split_once(',').expect("a hash and a spec");
+                format!("{},\"previous\":{{{previous}}}", &text[..text.len() - 1])
+            }
             Self::Flow => text.replace("\":", ": ").replace(',', ", ").replace('"', ""),
         }
     }

@@ -42,13 +42,14 @@ const WRITES: usize = 40;
 
 /// Of the curve: sizes of Instances, and the stamps that are tried with each.
 const SIZES: [usize; 4] = [1, 4, 9, 32];
-const FORMS: [(&str, Option<Stamp>); 4] = [
+const FORMS: [(&str, Option<Stamp>); 5] = [
     ("no stamp", None),
     ("a stamp with the spec", Some(Stamp::Inline)),
     ("a stamp that refers to it", Some(Stamp::Reference)),
+    ("a stamp with two specs", Some(Stamp::Twice)),
     ("a stamp without quotes", Some(Stamp::Flow)),
 ];
-const CURVE_ROUNDS: usize = 7;
+const CURVE_ROUNDS: usize = 5;
 const CURVE_WRITES: usize = 12;
 
 fn main() {
