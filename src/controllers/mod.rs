@@ -159,7 +159,7 @@ fn instances(
         leadership: context.leadership,
         lease: context.lease,
         status_cache: instance::status_cache::StatusCache::default(),
-        inventories: instance::inventory::InventoryCache::default(),
+        inventories: instance::inventory_cache::InventoryCache::default(),
         pipe_helper: context.pipe_helper,
         pool: context.pool,
         template_key: context.template_key,

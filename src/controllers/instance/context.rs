@@ -20,7 +20,7 @@ use kube::Client;
 use tokio::sync::watch;
 use tracing::debug;
 
-use super::inventory::InventoryCache;
+use super::inventory_cache::InventoryCache;
 use super::pod_failures::PodFailures;
 use super::references::References;
 use super::request_guard::Requests;

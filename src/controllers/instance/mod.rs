@@ -13,6 +13,7 @@ pub mod executor;
 pub mod flow;
 mod gate;
 pub mod inventory;
+pub mod inventory_cache;
 #[cfg(test)]
 mod model;
 mod not_served;

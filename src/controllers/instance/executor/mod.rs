@@ -29,7 +29,7 @@ use self::projection::Projection;
 use self::read_set::ReadSet;
 use super::context::InstanceContext;
 use super::engine::Engine;
-use super::inventory::KeptInventory;
+use super::inventory_cache::KeptInventory;
 use super::patches::InstanceChange;
 use super::record::{self, RecordPhase};
 use super::view::InstanceView;

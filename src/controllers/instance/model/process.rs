@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::super::context::InstanceContext;
 use super::super::gate::InstanceTerm;
-use super::super::inventory::InventoryCache;
+use super::super::inventory_cache::InventoryCache;
 use super::super::pod_failures::PodFailures;
 use super::super::reconcile;
 use super::super::references::References;

@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::child_problem::{ChildProblem, nobody, shown};
 use super::pod_fields::{self, FieldProblems};
 use super::pod_template;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::api::rule::Rule;
 use crate::kinds::data_plane::flavor::finding::Finding;
 use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
-use crate::kinds::data_plane::rollout::children::{DataPlaneOwner, InvalidTemplate, ingress_service};
+use crate::kinds::data_plane::rollout::children::{InvalidTemplate, ingress_service};
 use crate::kinds::data_plane::rollout::side::SideState;
 
 /// The longest value of a label.
@@ -21,8 +22,6 @@ const LONGEST_NAME: usize = 63;
 const TOLD: usize = 16;
 /// The most that are known of the stored one.
 const KNOWN: usize = 1024;
-/// The most characters of a value that is repeated to its author.
-const REPEATED: usize = 63;
 
 const INGRESS: &str = "/network/services/ingress";
 const PORTS: &str = "spec.network.services.ingress.ports";
@@ -47,19 +46,6 @@ const NOT_CARRIED_OUT: [(&str, &str, &str); 3] = [
         "mount the certificate by a volume of podTemplateSpec",
     ),
 ];
-
-/// Something of a DataPlane of which no child can be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChildProblem {
-    /// The rule.
-    pub rule: Rule,
-    /// Path of the field.
-    pub field: String,
-    /// What is wrong with its value.
-    pub detail: String,
-    /// What to do.
-    pub next: &'static str,
-}
 
 /// What is to be said of the children of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -190,22 +176,6 @@ fn scaling(spec: &Value, found: &mut ChildProblems) {
             next: "set maxReplicas to at least minReplicas",
         });
     }
-}
-
-/// An owner of what is only looked at.
-pub(super) fn nobody() -> DataPlaneOwner {
-    let nothing = String::new;
-    DataPlaneOwner {
-        namespace: nothing(),
-        name: nothing(),
-        uid: nothing(),
-        service_selector: None,
-        kept: None,
-    }
-}
-
-pub(super) fn shown(text: &str) -> &str {
-    text.char_indices().nth(REPEATED).map_or(text, |(end, _)| &text[..end])
 }
 
 /// A denial of a name from which no child can be made.

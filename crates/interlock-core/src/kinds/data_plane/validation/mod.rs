@@ -6,6 +6,7 @@
 //! `api/gateway-operator/v1beta1/dataplane_types.go`); its policy reads only literal values, too.
 //! Interlock finds the container by its name, and reads its environment as the kubelet makes it.
 
+mod child_problem;
 pub mod children;
 mod pod_fields;
 mod pod_template;

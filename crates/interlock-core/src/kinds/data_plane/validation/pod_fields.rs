@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::children::ChildProblem;
+use super::child_problem::ChildProblem;
 use crate::api::rule::Rule;
 use crate::kinds::data_plane::flavor::finding::Findings;
 

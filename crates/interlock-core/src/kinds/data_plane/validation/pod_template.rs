@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::children::{ChildProblem, nobody, shown};
+use super::child_problem::{ChildProblem, nobody, shown};
 use crate::api::rule::Rule;
 use crate::kinds::data_plane::rollout::children::{brings_certificate, deployment};
 use crate::kinds::data_plane::rollout::side::{DeploymentIdentity, SideState};
