@@ -5,7 +5,8 @@ use crate::support::instances::condition;
 use crate::support::wait_until;
 
 /// What belongs to DataPlanes.
-const CHILDREN: [&str; 4] = ["deployments", "horizontalpodautoscalers", "poddisruptionbudgets", "services"];
+const CHILDREN: [&str; 5] =
+    ["deployments", "endpointslices", "horizontalpodautoscalers", "poddisruptionbudgets", "services"];
 
 #[test]
 fn what_belongs_to_data_planes_is_watched_only_where_that_is_switched_on() {

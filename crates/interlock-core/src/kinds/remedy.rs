@@ -82,26 +82,11 @@ pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remed
             "Grant the right, or correct the object that the package applies; Interlock sends the request again by itself.",
             why(),
         ),
-        types::QUOTA_EXCEEDED => (
-            "Raise the quota that the message names, or delete what uses it up; Interlock sends the request again by itself.",
-            get("resourcequotas"),
-        ),
-        types::DENIED_BY_ADMISSION => (
-            "Change the policy or webhook that the message names, or correct the object that the package applies; Interlock sends the request again by itself.",
-            why(),
-        ),
-        types::PODS_REFUSED => (
-            "Raise the quota or change the policy that the message names; the plan then goes on by itself.",
-            why(),
-        ),
-        types::ALREADY_ALLOCATED => (
-            "Free the port or address that the message names, or name another one; Interlock sends the request again by itself.",
-            "kubectl get services --all-namespaces".to_owned(),
-        ),
-        types::WEBHOOK_UNAVAILABLE => (
-            "Start the webhook that the message names, or delete its configuration; Interlock sends the request again by itself.",
-            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations".to_owned(),
-        ),
+        types::QUOTA_EXCEEDED
+        | types::DENIED_BY_ADMISSION
+        | types::PODS_REFUSED
+        | types::ALREADY_ALLOCATED
+        | types::WEBHOOK_UNAVAILABLE => of_denial(reason, instance),
         types::MISSING_RIGHT => {
             ("Grant Interlock the right that the message names.", "interlock verify".to_owned())
         }
@@ -129,6 +114,35 @@ pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remed
         },
     };
     Remedy { next: next.to_owned(), command }
+}
+
+/// What to do about what others deny, and a command that shows it.
+fn of_denial(reason: &str, instance: &NamespacedName) -> (&'static str, String) {
+    let NamespacedName { namespace, name } = instance;
+    let why = format!("interlock why instance/{namespace}/{name}");
+    match reason {
+        types::QUOTA_EXCEEDED => (
+            "Raise the quota that the message names, or delete what uses it up; Interlock sends the request again by itself.",
+            format!("kubectl get resourcequotas -n {namespace}"),
+        ),
+        types::DENIED_BY_ADMISSION => (
+            "Change the policy or webhook that the message names, or correct the object that the package applies; Interlock sends the request again by itself.",
+            why,
+        ),
+        types::PODS_REFUSED => (
+            "Raise the quota or change the policy that the message names; the plan then goes on by itself.",
+            why,
+        ),
+        types::ALREADY_ALLOCATED => (
+            "Free the port or address that the message names, or name another one; Interlock sends the request again by itself.",
+            "kubectl get services --all-namespaces".to_owned(),
+        ),
+        types::WEBHOOK_UNAVAILABLE => (
+            "Start the webhook that the message names, or delete its configuration; Interlock sends the request again by itself.",
+            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations".to_owned(),
+        ),
+        _ => ("Look at what Interlock knows of it.", why),
+    }
 }
 
 /// The remedy for any condition on a gateway that reports a problem.

@@ -88,17 +88,7 @@ pub fn next(state: &State, spec: fn(&str) -> Value) -> Vec<State> {
         after.path.push(what);
         all.push(after);
     };
-    if state.budget.edits > 0 {
-        for image in ["kong:3.8", "kong:3.9", "kong:3.10"] {
-            // While a promotion is in progress the definition refuses an edit of the spec.
-            if state.world.rolled_out() != "PromotionInProgress" && state.world.get()["spec"] != spec(image) {
-                add(format!("edit {image}"), &|s| {
-                    s.world.edit(spec(image));
-                    s.budget.edits -= 1;
-                });
-            }
-        }
-    }
+    edits(state, spec, &mut add);
     if state.budget.promotions > 0 {
         add("promote".to_owned(), &|s| {
             s.world.annotate(meta::PROMOTE_WHEN_READY, "true");
@@ -163,6 +153,21 @@ pub fn next(state: &State, spec: fn(&str) -> Value) -> Vec<State> {
         }
     }
     all
+}
+
+/// What a user writes into the spec.
+fn edits(state: &State, spec: fn(&str) -> Value, add: &mut impl FnMut(String, &dyn Fn(&mut State))) {
+    if state.budget.edits > 0 {
+        for image in ["kong:3.8", "kong:3.9", "kong:3.10"] {
+            // While a promotion is in progress the definition refuses an edit of the spec.
+            if state.world.rolled_out() != "PromotionInProgress" && state.world.get()["spec"] != spec(image) {
+                add(format!("edit {image}"), &|s| {
+                    s.world.edit(spec(image));
+                    s.budget.edits -= 1;
+                });
+            }
+        }
+    }
 }
 
 /// Each change of others once more, with a watch that does not show it yet.
