@@ -154,6 +154,50 @@ impl Drop for Denying<'_> {
     }
 }
 
+/// A port and an address that another Service has.
+fn taken(ns: &Namespace<'_>) {
+    let post = |object: &Value| ns.admin().post(&ns.path("v1", "services", ""), object);
+    let service = |name: &str, port: &Value| {
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": port}]},
+        })
+    };
+    let made = post(&service("one", &Value::Null)).ok();
+    let taken = service("two", &made["spec"]["ports"][0]["nodePort"]);
+    assert_rejected(&post(&taken), 422, RejectionKind::AlreadyAllocated, None);
+    let mut taken = service("two", &Value::Null);
+    taken["spec"]["clusterIP"] = made["spec"]["clusterIP"].clone();
+    assert_rejected(&post(&taken), 422, RejectionKind::AlreadyAllocated, None);
+}
+
+/// What a LimitRange and the Pod Security Standards deny.
+fn plugins(ns: &Namespace<'_>) {
+    let admin = ns.admin();
+    let post = |plural: &str, object: &Value| admin.post(&ns.path("v1", plural, ""), object);
+    let range = json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "range"},
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "1", "memory": "1Gi"}}]},
+    });
+    post("limitranges", &range).ok();
+    wait_until("the range limits", CAP, || {
+        let answer = post("pods", &pod(&json!({"limits": {"cpu": "2", "memory": "2Gi"}})));
+        let found = rejection(&answer);
+        let limited = found.by.as_deref() == Some("LimitRange") && answer.code == 403;
+        if limited { Ok(()) } else { Err(answer.to_string()) }
+    });
+    ns.admin().delete(&ns.path("v1", "limitranges", "range")).ok();
+    let label = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+    admin.merge_patch(&format!("/api/v1/namespaces/{}", ns.name()), &label).ok();
+    wait_until("pods are judged", CAP, || {
+        let answer = post("pods", &pod(&json!({})));
+        let found = rejection(&answer);
+        let denied = (answer.code, found.kind, found.by.as_deref())
+            == (403, RejectionKind::DeniedByAdmission, Some("PodSecurity"));
+        if denied { Ok(()) } else { Err(answer.to_string()) }
+    });
+}
+
 /// Each text, as this API server says it.
 #[test]
 fn what_the_api_server_says_is_classified() {
@@ -165,16 +209,15 @@ fn what_the_api_server_says_is_classified() {
         admin.post(&ns.path(api_version, plural, ""), object)
     };
 
-    let name = deny_config_maps(&ns, None);
-    assert_rejected(&try_config_map(&ns), 422, DeniedByAdmission, Some(&name));
-    remove_policy(&admin, &name);
-    let name = deny_config_maps(&ns, Some("Forbidden"));
-    assert_rejected(&try_config_map(&ns), 403, DeniedByAdmission, Some(&name));
-    remove_policy(&admin, &name);
-    wait_until("the policy is gone", CAP, || {
-        let answer = try_config_map(&ns);
-        if answer.code < 300 { Ok(()) } else { Err(answer.to_string()) }
-    });
+    for (reason, code) in [(None, 422), (Some("Forbidden"), 403)] {
+        let name = deny_config_maps(&ns, reason);
+        assert_rejected(&try_config_map(&ns), code, DeniedByAdmission, Some(&name));
+        remove_policy(&admin, &name);
+        wait_until("the policy is gone", CAP, || {
+            let answer = try_config_map(&ns);
+            if answer.code < 300 { Ok(()) } else { Err(answer.to_string()) }
+        });
+    }
     let webhook = Denying::new(&ns, &json!({"message": "not on Fridays"}));
     assert_rejected(&try_config_map(&ns), 400, DeniedByAdmission, Some("policy.acme.com"));
     webhook.denies(&json!({"code": 422, "message": "exceeded quota: x, it says"}));
@@ -213,40 +256,8 @@ fn what_the_api_server_says_is_classified() {
         assert_rejected(&post("apps/v1", "deployments", &large), code, TooLarge, None);
     }
 
-    let service = |name: &str, port: &Value| {
-        json!({
-            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
-            "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": port}]},
-        })
-    };
-    let made = post("v1", "services", &service("one", &Value::Null)).ok();
-    let taken = service("two", &made["spec"]["ports"][0]["nodePort"]);
-    assert_rejected(&post("v1", "services", &taken), 422, AlreadyAllocated, None);
-    let mut taken = service("two", &Value::Null);
-    taken["spec"]["clusterIP"] = made["spec"]["clusterIP"].clone();
-    assert_rejected(&post("v1", "services", &taken), 422, AlreadyAllocated, None);
-
-    let range = json!({
-        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "range"},
-        "spec": {"limits": [{"type": "Container", "max": {"cpu": "1", "memory": "1Gi"}}]},
-    });
-    post("v1", "limitranges", &range).ok();
-    wait_until("the range limits", CAP, || {
-        let answer = post("v1", "pods", &pod(&json!({"limits": {"cpu": "2", "memory": "2Gi"}})));
-        let found = rejection(&answer);
-        let limited = found.by.as_deref() == Some("LimitRange") && answer.code == 403;
-        if limited { Ok(()) } else { Err(answer.to_string()) }
-    });
-    ns.admin().delete(&ns.path("v1", "limitranges", "range")).ok();
-    let label = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
-    admin.merge_patch(&format!("/api/v1/namespaces/{}", ns.name()), &label).ok();
-    wait_until("pods are judged", CAP, || {
-        let answer = post("v1", "pods", &pod(&json!({})));
-        let found = rejection(&answer);
-        let denied =
-            (answer.code, found.kind, found.by.as_deref()) == (403, DeniedByAdmission, Some("PodSecurity"));
-        if denied { Ok(()) } else { Err(answer.to_string()) }
-    });
+    taken(&ns);
+    plugins(&ns);
 
     let held = json!({"metadata": {"finalizers": ["example.dev/held"]}});
     admin.merge_patch(&ns.path("v1", "configmaps", "a"), &held).ok();

@@ -1,8 +1,10 @@
 //! A capability that is off until the settings switch it on.
 
+use interlock::install::{self, InstallOptions, Part};
+
 use super::world::{CAP, World};
 use crate::support::instances::condition;
-use crate::support::wait_until;
+use crate::support::{interlock as process, wait_until};
 
 /// What belongs to DataPlanes.
 const CHILDREN: [&str; 5] =
@@ -34,6 +36,8 @@ fn what_belongs_to_data_planes_is_watched_only_where_that_is_switched_on() {
     assert_eq!(listed(), [] as [&str; 0]);
 
     world.install("dataplanes");
+    let options = InstallOptions { data_planes: true, ..world.interlock.options(&[]) };
+    process::apply(&world.cluster.admin(), install::objects(Part::Rbac, &options));
     world.set("{capabilities: {dataplanes: {mode: auto}}}");
     world.await_state("dataplanes", "Running");
     ready_is("True", "Running");
