@@ -3,8 +3,8 @@
 use interlock_core::api::kong;
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::api::watched::{
-    DATA_PLANE_AUTOSCALERS, DATA_PLANE_DEPLOYMENTS, DATA_PLANE_DISRUPTION_BUDGETS, DATA_PLANE_SERVICES,
-    FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, LABELLED,
+    DATA_PLANE_AUTOSCALERS, DATA_PLANE_DEPLOYMENTS, DATA_PLANE_DISRUPTION_BUDGETS, DATA_PLANE_ENDPOINTS,
+    DATA_PLANE_PODS, DATA_PLANE_SERVICES, FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, LABELLED,
 };
 use interlock_core::topology::KindName;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ use super::reference::Key;
 
 /// `apiVersion`, kind, and whether it lives in namespaces: every declared kind, and two that are
 /// declared by nobody.
-pub const KINDS: [(&str, &str, bool); 24] = [
+pub const KINDS: [(&str, &str, bool); 26] = [
     ("kudo.dev/v1beta1", "Instance", true),
     ("kudo.dev/v1beta1", "OperatorVersion", true),
     ("kudo.dev/v1beta1", "Operator", true),
@@ -37,6 +37,8 @@ pub const KINDS: [(&str, &str, bool); 24] = [
     ("v1", DATA_PLANE_SERVICES.name, true),
     ("autoscaling/v2", DATA_PLANE_AUTOSCALERS.name, true),
     ("policy/v1", DATA_PLANE_DISRUPTION_BUDGETS.name, true),
+    ("v1", DATA_PLANE_PODS.name, true),
+    ("discovery.k8s.io/v1", DATA_PLANE_ENDPOINTS.name, true),
     ("v1", "ConfigMap", true),
     ("rbac.authorization.k8s.io/v1", "ClusterRole", false),
 ];
@@ -248,6 +250,11 @@ fn content(kind: &str, refers: u8, value: u8) -> Value {
                 "status": {"readyReplicas": value},
             })
         }
+        "DataPlanePod" | "DataPlaneEndpointSlice" => json!({
+            "metadata": {"labels": {"app": name}},
+            "status": {"podIP": value.to_string()},
+            "endpoints": [{"targetRef": {"name": value.to_string()}}],
+        }),
         "GuardedService" => json!({"spec": {"selector": {"app": value.to_string()}}}),
         "FlavorSource" => json!({"data": {"flavor": value.to_string()}}),
         "HTTPRoute" | "GRPCRoute" | "TLSRoute" => json!({"spec": {

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::api::kong::stamp::LiveStamp;
+use crate::api::meta::condition::LIVE_SPEC_RECORDED;
 use crate::api::stamp::SpecHash;
 
 /// Fields that take effect at once even if changes are staged: they set the number of pods and the
@@ -49,6 +51,29 @@ pub fn hash(written: &Value) -> SpecHash {
 /// The fields of a spec that only a promotion makes live, where changes are staged.
 pub fn staged_part(spec: &Value) -> Value {
     merged(after(None, spec), &Value::Object(Map::new()))
+}
+
+/// Whether the status of a DataPlane vouches for a live spec: Interlock has carried it out, or is about to. `flavor` is
+/// that of the stamp.
+pub fn is_recorded(status: &Value, spec: &Value, flavor: Option<&str>) -> bool {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let mut recorded = conditions.filter(|found| found["type"] == LIVE_SPEC_RECORDED);
+    let Some(message) = recorded.next().and_then(|found| found["message"].as_str()) else { return false };
+    let part = staged_part(spec).to_string();
+    let with_flavor = |flavor: &str| message == SpecHash::of(&format!("{part}\n{flavor}")).as_str();
+    message == SpecHash::of(&part).as_str() || flavor.is_some_and(with_flavor)
+}
+
+/// Drops the previous spec of a stamp that the status does not vouch for: another operator may have carried out the
+/// present one.
+pub fn without_unrecorded<'a>(mut stamp: LiveStamp<'a>, status: &Value) -> LiveStamp<'a> {
+    let flavor = stamp.flavor.as_deref();
+    let of = stamp.previous.as_ref().and_then(|previous| previous.spec());
+    let spec = of.and_then(|text| serde_json::from_str::<Value>(text).ok());
+    if !spec.is_some_and(|spec| is_recorded(status, &spec, flavor)) {
+        stamp.previous = None;
+    }
+    stamp
 }
 
 /// The written spec with everything but its rollout and its immediate fields as it is live.

@@ -223,7 +223,8 @@ fn stamp_of(object: &Value) -> Option<LiveStamp<'_>> {
     if kind_of(object) != Some(GatewayKind::DataPlane) {
         return None;
     }
-    LiveStamp::of_object(object).ok()
+    let stamp = LiveStamp::of_object(object).ok()?;
+    Some(live_spec::without_unrecorded(stamp, &object["status"]))
 }
 
 fn stamped_flavor(object: &Value) -> Option<Flavor> {

@@ -22,7 +22,7 @@ impl LiveSpec {
     /// That of an object; `kept` is the spec of its ControllerRevision, where that was read.
     pub fn of(object: &Value, kept: Option<&Value>) -> Self {
         let stamp = match LiveStamp::of_object(object) {
-            Ok(stamp) => stamp,
+            Ok(stamp) => live_spec::without_unrecorded(stamp, &object["status"]),
             // Another operator has made the stored spec live.
             Err(NoStamp::Superseded) => return Self::Known(live_spec::after(None, &object["spec"])),
             Err(why) => return Self::Unrecorded(why),

@@ -39,6 +39,8 @@ pub struct Live<'a> {
     selector: Option<String>,
     /// Whether the stored spec is the one that the annotation refers to.
     is_stored: bool,
+    /// The status of the stored object.
+    status: Value,
     known: KnownSpec<'a>,
 }
 
@@ -71,8 +73,10 @@ impl<'a> Live<'a> {
         stamp: Option<&'a str>,
         kept: impl FnOnce(&str, &SpecHash) -> Option<String>,
     ) -> Self {
-        let (uid, selectors) = (old.metadata.uid.as_deref(), selectors(old));
+        let status = status_of(old);
+        let (uid, selectors) = (old.metadata.uid.as_deref(), StatusSelectors::of(&status));
         let stamp = stamp.and_then(LiveStamp::parse).filter(|stamp| stamp.tells_of(uid, &selectors));
+        let stamp = stamp.map(|stamp| live_spec::without_unrecorded(stamp, &status));
         let stored = text_of(old);
         let mut is_stored = false;
         let known = match &stamp {
@@ -92,7 +96,7 @@ impl<'a> Live<'a> {
             },
         };
         let json = old.metadata.annotations.stamp_json();
-        Self { stamp, json, uid, selector: selectors.live, is_stored, known }
+        Self { stamp, json, uid, selector: selectors.live, is_stored, status, known }
     }
 
     /// The live spec, or an excerpt with the same flavor, as JSON; `None` if it is unknown.
@@ -168,13 +172,15 @@ impl<'a> Live<'a> {
         self.stamp.as_ref().filter(|stamp| stamp.spec().is_none())
     }
 
-    /// Hash and text of the spec that the live pods are made from, as the annotation says.
+    /// Hash and text of the spec that the live pods are made from, where Interlock has recorded it.
     fn before(&self) -> Option<(SpecHash, Option<&str>)> {
         let stamp = self.stamp.as_ref()?;
-        Some(match &stamp.previous {
-            Some(previous) => (previous.hash.clone(), previous.spec()),
-            None => (stamp.hash.clone(), stamp.spec()),
-        })
+        if let Some(previous) = &stamp.previous {
+            return Some((previous.hash.clone(), previous.spec()));
+        }
+        let spec = serde_json::from_str(stamp.spec()?).ok()?;
+        let is_recorded = live_spec::is_recorded(&self.status, &spec, stamp.flavor.as_deref());
+        is_recorded.then(|| (stamp.hash.clone(), stamp.spec()))
     }
 
     /// The fields that decide about the flavor, for an annotation that only refers to the live spec.
@@ -192,10 +198,9 @@ pub fn text_of<'a>(object: &ReviewObject<'a>) -> &'a str {
     object.spec.map_or("{}", |raw| raw.get())
 }
 
-/// The selectors in the status of an object.
-fn selectors(object: &ReviewObject<'_>) -> StatusSelectors {
-    let status = object.status.and_then(|raw| serde_json::from_str(raw.get()).ok());
-    status.as_ref().map(StatusSelectors::of).unwrap_or_default()
+/// The status of an object; null where it has none.
+fn status_of(object: &ReviewObject<'_>) -> Value {
+    object.status.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 /// The last-applied annotation that an object must carry; `None` if not even a hash fits or is known.
