@@ -126,6 +126,7 @@ impl Controller for DescribedKind {
     }
 
     async fn reconcile(&self, key: &NamespacedName, epoch: LeaderEpoch) -> Action {
+        self.metrics.kept_objects(self.store.kept_totals());
         match self.passes(key, epoch).await {
             Err(Interrupted::NotLeading) => Action::AwaitChange,
             Err(Interrupted::Gone) => {

@@ -392,6 +392,11 @@ impl Metrics {
         self.rollouts.set(totals, now);
     }
 
+    /// How many objects that reconcilers read exceed the budgets of their namespaces, and the bytes of all others.
+    pub fn kept_objects(&self, (left_out, bytes): (usize, usize)) {
+        self.rollouts.kept(left_out, bytes);
+    }
+
     /// An object of this kind was put right; the kind is one that a reconciler makes.
     pub fn healed(&self, kind: &str, cause: HealCause) {
         self.rollouts.healed(kind, cause);

@@ -16,6 +16,8 @@ pub(super) struct RolloutMetrics {
     by_phase: Family<PhaseLabel, Gauge>,
     oldest: Family<PhaseLabel, Gauge>,
     healed: Family<HealedChild, Counter>,
+    left_out: Gauge,
+    kept_bytes: Gauge,
 }
 
 impl RolloutMetrics {
@@ -26,6 +28,10 @@ impl RolloutMetrics {
         registry.register("dataplane_rollout_oldest_seconds", help, self.oldest.clone());
         let help = "Children of live sides that this process put right, by kind and by what had happened";
         registry.register("dataplane_healed", help, self.healed.clone());
+        let help = "Objects of DataPlanes over the memory budget of their namespace: they are read by request";
+        registry.register("kept_objects_left_out", help, self.left_out.clone());
+        let help = "Bytes of the objects of DataPlanes that are kept for reconcilers, as text";
+        registry.register("kept_objects_bytes", help, self.kept_bytes.clone());
     }
 
     pub(super) fn set(&self, totals: &RolloutTotals, now: u64) {
@@ -39,6 +45,12 @@ impl RolloutMetrics {
                 self.oldest.get_or_create(&PhaseLabel { phase }).set(number(age));
             }
         }
+    }
+
+    pub(super) fn kept(&self, left_out: usize, bytes: usize) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.left_out.set(number(left_out));
+        self.kept_bytes.set(number(bytes));
     }
 
     pub(super) fn healed(&self, kind: &str, cause: HealCause) {
