@@ -183,6 +183,14 @@ pub fn contents(kind: &'static str) -> impl Iterator<Item = Value> {
         .map(move |(refers, value)| build(&key, (0, 0, 0, refers, value)))
 }
 
+fn serving(data_plane: &str, value: u8) -> Value {
+    json!({
+        "metadata": {"labels": {"app": data_plane}},
+        "status": {"podIP": value.to_string()},
+        "endpoints": [{"targetRef": {"name": value.to_string()}}],
+    })
+}
+
 fn content(kind: &str, refers: u8, value: u8) -> Value {
     let name = ["a", "b", "c"][usize::from(refers % 3)];
     match kind {
@@ -250,11 +258,7 @@ fn content(kind: &str, refers: u8, value: u8) -> Value {
                 "status": {"readyReplicas": value},
             })
         }
-        "DataPlanePod" | "DataPlaneEndpointSlice" => json!({
-            "metadata": {"labels": {"app": name}},
-            "status": {"podIP": value.to_string()},
-            "endpoints": [{"targetRef": {"name": value.to_string()}}],
-        }),
+        "DataPlanePod" | "DataPlaneEndpointSlice" => serving(name, value),
         "GuardedService" => json!({"spec": {"selector": {"app": value.to_string()}}}),
         "FlavorSource" => json!({"data": {"flavor": value.to_string()}}),
         "HTTPRoute" | "GRPCRoute" | "TLSRoute" => json!({"spec": {

@@ -28,7 +28,8 @@ impl RolloutMetrics {
         registry.register("dataplane_rollout_oldest_seconds", help, self.oldest.clone());
         let help = "Children of live sides that this process put right, by kind and by what had happened";
         registry.register("dataplane_healed", help, self.healed.clone());
-        let help = "Objects of DataPlanes over the memory budget of their namespace: they are read by request";
+        let help =
+            "Objects of DataPlanes over the memory budget of their namespace: they are read by request";
         registry.register("kept_objects_left_out", help, self.left_out.clone());
         let help = "Bytes of the objects of DataPlanes that are kept for reconcilers, as text";
         registry.register("kept_objects_bytes", help, self.kept_bytes.clone());
