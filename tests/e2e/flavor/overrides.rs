@@ -95,6 +95,8 @@ fn of_a_data_plane() {
 #[test]
 fn of_a_deployment() {
     let (cluster, _) = Interlock::shared();
+    // Another case may define them meanwhile, and what is not established yet is warned of.
+    super::define_data_planes(cluster);
     let ns = cluster.namespace("override");
     // Without pods, what is stored is all that there is to compare with.
     let text = an_override_holds_once(&ns, |flavor| {
