@@ -150,7 +150,7 @@ fn trouble_comes_first(browser: &mut Browser) {
         "for ",
         "exceeded quota",
         "Raise the quota",
-        "interlock why instance/shop/payments",
+        "kubectl get resourcequotas -n shop",
     ] {
         assert!(trouble.contains(part), "{part} is not in\n{trouble}");
     }
@@ -203,7 +203,7 @@ fn a_command_is_copied(browser: &mut Browser) {
     browser.await_true("document.querySelector('#trouble button').textContent === 'Copied'");
     let copied = browser.ask("navigator.clipboard.readText()");
     assert_eq!(copied, browser.ask("document.querySelector('#trouble code').textContent"));
-    assert!(copied.as_str().is_some_and(|text| text.starts_with("interlock ")), "{copied}");
+    assert!(copied.as_str().is_some_and(|text| text.starts_with("kubectl get ")), "{copied}");
     browser.await_true("document.querySelector('#trouble button').textContent === 'Copy'");
     browser.await_true("document.activeElement === document.querySelector('#trouble button')");
     let label = browser.ask("document.activeElement.getAttribute('aria-label')").to_string();

@@ -114,7 +114,7 @@ impl OutageCarrier {
                     self.wait_for_producer(&look, wait).await?;
                     true
                 }
-                wait @ (OutageMove::AwaitNoPods | OutageMove::AwaitPods) => {
+                wait @ (OutageMove::AwaitNoPods | OutageMove::AwaitTaken | OutageMove::AwaitPods) => {
                     self.wait_for_pods(&look, wait).await?;
                     true
                 }

@@ -83,6 +83,18 @@ pub fn restored(live: &Value, written: &Value) -> Value {
     spec
 }
 
+/// A spec with as many replicas as another.
+pub fn scaled_as(spec: &Value, other: &Value) -> Value {
+    let mut spec = spec.clone();
+    put(&mut spec, &["deployment", "replicas"], other.pointer("/deployment/replicas"));
+    spec
+}
+
+/// Whether two live specs differ in the number of pods at most.
+pub fn is_scaled(before: &Value, after: &Value) -> bool {
+    scaled_as(before, after) == *after
+}
+
 fn without_rollout(mut spec: Value) -> Value {
     if let Some(deployment) = spec.get_mut("deployment").and_then(Value::as_object_mut) {
         deployment.remove("rollout");

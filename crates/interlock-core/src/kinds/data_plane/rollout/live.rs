@@ -119,7 +119,7 @@ pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -
         true => live_spec::after(Some(base.clone()), of.spec()),
         false => of.wanted_spec(),
     };
-    let in_place = !of.is_blue_green() && has_served(of) && now != base;
+    let in_place = !of.is_blue_green() && has_served(of) && !live_spec::is_scaled(&base, &now);
     let refused = if in_place { unguarded::refusal(of, &base) } else { None };
     let (now, previous) = match (in_place, refused.is_some()) {
         (true, false) => (now, Some(base)),

@@ -23,7 +23,8 @@ pub(super) fn refusal(of: &DataPlaneView<'_>, live: &Value) -> Option<String> {
         live: Some(&before.reading),
         stored: Some(&before),
         new: &new,
-        stopped: is_stopped(live) && is_stopped(of.spec()),
+        // As admission judges it: what is live may be an earlier spec, whose pods are gone.
+        stopped: is_stopped(of.spec()) && of.object["status"]["replicas"].as_i64().unwrap_or_default() == 0,
         routes: &Inventory::seen([]),
         configuration: ProducerConfiguration::Usual,
         group: None,

@@ -193,6 +193,12 @@ impl<'a> Live<'a> {
     }
 }
 
+/// Whether a written spec changes the number of pods alone, which the API server refuses of no Deployment.
+fn is_scaled(before: Option<&str>, written: &Value) -> bool {
+    let before = before.and_then(|text| serde_json::from_str(text).ok());
+    before.is_some_and(|before| live_spec::is_scaled(&before, &live_spec::after(None, written)))
+}
+
 /// The spec as received.
 pub fn text_of<'a>(object: &ReviewObject<'a>) -> &'a str {
     object.spec.map_or("{}", |raw| raw.get())
@@ -265,7 +271,8 @@ impl<'a> WantedStamp<'a> {
         };
         // Where changes are not staged, what was live before stays known until the API server has accepted this one.
         let before = old.map(|(_, live)| live).filter(|_| !live_spec::is_staged(&written));
-        let previous = before.and_then(Live::before).filter(|(before, _)| *before != hash);
+        let previous = before.and_then(Live::before);
+        let previous = previous.filter(|(before, spec)| *before != hash && !is_scaled(*spec, &written));
         let mut more: Vec<(&str, &str)> = Vec::new();
         more.extend(selector.map(|selector| (SELECTOR, selector)));
         more.extend(known.map(|flavor| (FLAVOR, flavor.as_str())));

@@ -16,10 +16,12 @@ use crate::kinds::data_plane::live_spec;
 /// Where a change through an outage stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutageFacts {
-    /// The flavor of the spec.
+    /// The flavor of the spec that the pods are made from.
     pub from: Flavor,
     /// The wanted flavor.
     pub to: Flavor,
+    /// Whether the stored spec has the wanted flavor, whatever the pods are made from.
+    pub is_written: bool,
     /// How many pods the spec wants.
     pub replicas: i64,
     /// How many pods to go back to, where this change has scaled it to 0.
@@ -74,6 +76,8 @@ pub enum OutageMove {
     AwaitNoPods,
     /// Write the wanted flavor.
     Change,
+    /// Wait until the API server has taken what was written.
+    AwaitTaken,
     /// Scale the DataPlane back.
     StartPods,
     /// Scale the producer back.
@@ -103,6 +107,8 @@ impl OutageFacts {
         let runs = Gateway::runs(object, "", sources).map_err(|error| unknown(&error))?;
         let runs = runs.ok_or_else(|| unknown(&"it is no DataPlane"))?;
         let from = runs.known().ok_or_else(|| unknown(&runs))?;
+        let written = Gateway::read(object, "", sources).map_err(|error| unknown(&error))?;
+        let written = written.and_then(|written| written.spec.reading.effective.known());
         match &producer {
             ProducerState::Absent => return Err(FlavorChangeRefusal::ProducerAbsent.into()),
             ProducerState::Taken(by) => return Err(FlavorChangeRefusal::ProducerTaken(by.clone()).into()),
@@ -114,6 +120,7 @@ impl OutageFacts {
         Ok(Self {
             from,
             to,
+            is_written: written == Some(to),
             replicas,
             // Of what is no number, one pod is started.
             remembered: remembered.map(|text| text.parse().ok().filter(|count| *count > 0).unwrap_or(1)),
@@ -132,6 +139,7 @@ pub fn next_move(facts: &OutageFacts) -> OutageMove {
             ProducerState::Stopping => OutageMove::AwaitProducerStopped,
             _ if facts.replicas != 0 => OutageMove::StopPods,
             _ if facts.pods != 0 => OutageMove::AwaitNoPods,
+            _ if facts.is_written => OutageMove::AwaitTaken,
             _ => OutageMove::Change,
         };
     }

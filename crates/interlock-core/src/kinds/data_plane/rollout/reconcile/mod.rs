@@ -188,6 +188,10 @@ impl Pass<'_> {
         if !wants.effects.is_empty() {
             return Ok(ReconcileStep::Write(wants.effects));
         }
+        if self.side.previous.is_some() && !wants.untaken {
+            let side = LiveSide { previous: None, ..self.side.clone() };
+            return Ok(ReconcileStep::Write(vec![commit(&self.of, &side, false)]));
+        }
         if phase == Some(RolloutPhase::Committing) {
             self.view.fresh_answers()?;
             return Ok(self.promote());
@@ -231,7 +235,9 @@ impl Pass<'_> {
     /// previous spec asked for.
     fn live(&self, wants: &mut Wants) {
         let side = LiveSide { spec: self.live_spec(&self.side.spec), ..self.side.clone() };
-        let previous = self.side.previous.as_ref().map(|spec| self.live_spec(spec));
+        // How many pods there are is no matter of what was refused.
+        let previous = self.side.previous.as_ref().map(|spec| live_spec::scaled_as(spec, &self.side.spec));
+        let previous = previous.map(|spec| self.live_spec(&spec));
         let previous = previous.map(|spec| LiveSide { spec, ..self.side.clone() });
         for child in ChildRole::ALL.into_iter().filter(|child| child.is_live()) {
             let (key, found) = (self.key(child), self.found(child));

@@ -234,6 +234,69 @@ fn an_edit_past_admission_that_skips_a_step_is_not_carried_out() {
     assert_eq!(stalled(&world), "");
 }
 
+/// While no pod runs every flavor may come, however soon after the last pod has gone.
+#[test]
+fn a_flavor_changes_while_no_pod_runs() {
+    let scaled = |flavor: &str, replicas: u32| {
+        let mut spec = with_flavor(flavor);
+        spec["deployment"]["replicas"] = json!(replicas);
+        spec
+    };
+    let mut world = World::with(scaled("traditional", 2));
+    settle(&mut world);
+    world.edit(scaled("traditional", 0));
+    while world.get()["status"]["replicas"] != 0 {
+        world.reconcile(1);
+        world.settle_deployments();
+    }
+    world.edit(scaled("expressions", 0));
+    settle(&mut world);
+    assert_eq!(stalled(&world), "");
+    let pods = world.child("Deployment", BLUE).unwrap();
+    assert_eq!(pods["spec"]["replicas"], 0);
+    assert!(pods.to_string().contains("expressions"), "{pods}");
+    assert_eq!(previous(&world), None);
+}
+
+/// The last spec that was accepted whole, as the annotation has it.
+fn previous(world: &World) -> Option<Value> {
+    let object = world.get();
+    let text = object["metadata"]["annotations"][meta::LAST_APPLIED_SPEC].as_str()?;
+    let stamp: Value = serde_json::from_str(text).unwrap();
+    stamp.get("previous").cloned()
+}
+
+/// It is let go where what differs takes effect at once, too, as what the condition vouches for is the same.
+#[rstest]
+#[case::replicas(json!({"replicas": 3}))]
+#[case::labels(json!({"labels": {"team": "edge"}}))]
+fn a_previous_spec_is_let_go_once_a_change_is_taken(#[case] change: Value) {
+    let mut world = World::with(with_flavor("traditional"));
+    settle(&mut world);
+    let mut spec = with_flavor("traditional");
+    json_patch::merge(&mut spec["deployment"], &change);
+    world.edit(spec);
+    settle(&mut world);
+    assert_eq!(previous(&world), None);
+}
+
+/// A Deployment made anew from the previous spec has as many pods as are wanted now.
+#[test]
+fn a_refused_spec_is_scaled() {
+    let mut world = World::with(with_flavor("traditional"));
+    settle(&mut world);
+    let mut refused = with_flavor("traditional_compatible");
+    refused["deployment"]["replicas"] = json!(0);
+    world.edit(refused);
+    world.reconcile(1);
+    assert!(previous(&world).is_some());
+    world.delete("Deployment", BLUE);
+    world.reconcile(1);
+    let pods = world.child("Deployment", BLUE).unwrap();
+    assert!(!pods.to_string().contains("traditional_compatible"), "{pods}");
+    assert_eq!(pods["spec"]["replicas"], 0);
+}
+
 /// In every phase the live side comes back as it was, and the preview as it is staged.
 #[rstest]
 fn a_child_that_is_gone_comes_back(

@@ -3,8 +3,11 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::api::meta;
+use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::Flavor::{Expressions as EX, Traditional as T};
 use crate::kinds::data_plane::flavor::sources::Nothing;
+use crate::kinds::data_plane::live_spec;
 use crate::kinds::data_plane::rollout::flavor_change::outage::{
     OutageFacts, OutageMove, OutageRefusal, next_move, start_pods, stop_pods,
 };
@@ -49,6 +52,27 @@ const TO: &str = "expressions";
 fn the_next_move(#[case] object: Value, #[case] producer: ProducerState, #[case] wanted: OutageMove) {
     let facts = OutageFacts::of(&object, EX, &Nothing, producer).unwrap();
     assert_eq!(next_move(&facts), wanted, "{facts:?}");
+}
+
+/// The written flavor is awaited where the pods are still made from the spec before it.
+#[test]
+fn a_written_flavor_is_not_written_again() {
+    let mut object = plane(TO, Some(0), [0, 0], Some("2"));
+    let live = live_spec::after(None, &plane(FROM, Some(0), [0, 0], None)["spec"]);
+    let recorded = live_spec::staged_part(&live).to_string();
+    let hash = |text: &str| SpecHash::of(text).as_str().to_owned();
+    let stored = live_spec::after(None, &object["spec"]);
+    object["metadata"]["uid"] = json!("u");
+    object["status"]["selector"] = json!("s");
+    let stamp = json!({
+        "v": 1, "hash": live_spec::hash(&object["spec"]).as_str(), "spec": stored, "uid": "u", "selector": "s",
+        "previous": {"hash": live_spec::hash(&live).as_str(), "spec": live},
+    });
+    object["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(stamp.to_string());
+    let condition = json!({"type": "LiveSpecRecorded", "status": "True", "message": hash(&recorded)});
+    object["status"]["conditions"].as_array_mut().unwrap().push(condition);
+    let facts = OutageFacts::of(&object, EX, &Nothing, ProducerState::NotGiven).unwrap();
+    assert_eq!((facts.from, next_move(&facts)), (T, OutageMove::AwaitTaken));
 }
 
 /// A report on an earlier spec says nothing of the pods that were started since.
