@@ -73,7 +73,7 @@ fn a_package_costs_what_its_budgets_allow() {
     let head = format!("[&a \"{}\"", "x".repeat(300_000));
     let large = "more than 8388608 bytes when it is decoded";
     // An Instance may give another value.
-    reviewed.tells("aliases", &default(&head, ", *a", "]"), true, large);
+    reviewed.tells("aliases", &default(&head, ", *a", "]"), true, "uses a YAML alias");
     reviewed.tells("maps", &default("[", "{a},", "]"), true, large);
     reviewed.tells("lists", &default("[", "[a],", "]"), true, large);
     let actions = json!({"templates": {"all.yaml": "{{.}}".repeat(SIZE / 5)}});

@@ -6,7 +6,7 @@
 //! Whatever comes in: no panic, and nothing beyond the budgets. The fuzzer holds it to 2 s and 256 MiB.
 
 use go_template::limits::MAX_OUTPUT;
-use go_template::yaml::Reader;
+use go_template::yaml::{Aliases, Reader};
 use go_template::{Never, Root, Value};
 use interlock_core::package::functions;
 
@@ -14,7 +14,7 @@ use interlock_core::package::functions;
 pub fn call(body: &[u8]) {
     let text = String::from_utf8_lossy(body);
     let (value, text) = text.split_once("\n=====\n").unwrap_or(("[a, {b: 1}]", &text));
-    let value = Reader::new(&Never).read(value).unwrap_or_default();
+    let value = Reader::new(Aliases::Refused, &Never).read(value).unwrap_or_default();
     let root = serde_json::json!({
         "Name": "demo", "Namespace": "team", "Pipes": {},
         "Params": {"TEXT": "a b", "NUMBER": "3", "EMPTY": "", "VALUE": value},

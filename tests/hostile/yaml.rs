@@ -5,14 +5,14 @@
 //! Whatever comes in: no panic, nothing beyond the budget, and what was read is written and read again.
 
 use go_template::Never;
-use go_template::yaml::{self, MAX_MADE, Reader};
+use go_template::yaml::{self, Aliases, MAX_MADE, Reader};
 use serde_json::Value;
 
 /// Decodes it both ways.
 pub fn call(body: &[u8]) {
     let text = String::from_utf8_lossy(body);
-    let _ = yaml::read(&text);
-    let reader = Reader::new(&Never);
+    let _ = Reader::new(Aliases::Refused, &Never).read(&text);
+    let reader = Reader::new(Aliases::Counted, &Never);
     let Ok(documents) = reader.documents(&text) else { return };
     assert!(reader.made() <= MAX_MADE);
     // Written out it has no aliases left, so it can be too large to be read again.

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use crate::Never;
 use crate::limits::{Interrupt, Interrupted};
-use crate::yaml::{self, MAX_DEPTH, MAX_MADE, Reader, YamlProblem};
+use crate::yaml::{self, Aliases, MAX_DEPTH, MAX_MADE, Reader, YamlProblem};
 
 /// Ten levels of nine aliases each.
 fn bomb() -> String {
@@ -55,7 +55,7 @@ fn documents_share_a_budget() {
     let text = vec![document; 100].join("\n---\n");
     let error = yaml::documents(&text).expect_err("together they are too large");
     assert_eq!(error.problem, YamlProblem::TooLarge);
-    let reader = Reader::new(&Never);
+    let reader = Reader::new(Aliases::Counted, &Never);
     for _ in 0..15 {
         assert!(reader.documents(&"- x\n".repeat(10_000)).is_ok());
     }
@@ -70,6 +70,22 @@ fn a_large_definition_is_read() {
     let text = format!("properties:\n{}", (0..8_333).map(property).collect::<String>());
     let value = yaml::read(&text).expect("it is read");
     assert_eq!(value["properties"].as_object().map(serde_json::Map::len), Some(8_333));
+}
+
+#[rstest]
+#[case::alias("[&a x, *a]")]
+#[case::key("{&a x: 1, *a : 2}")]
+#[case::merge("a: &a {b: 1}\nc: {<<: *a}")]
+#[case::itself("&a [*a]")]
+fn aliases_can_be_refused(#[case] text: &str) {
+    let reader = Reader::new(Aliases::Refused, &Never);
+    assert_eq!(reader.read(text).map_err(|error| error.problem), Err(YamlProblem::Alias));
+}
+
+#[test]
+fn an_anchor_alone_copies_nothing() {
+    let reader = Reader::new(Aliases::Refused, &Never);
+    assert!(reader.read(&format!("&a [{}]", "&b x,".repeat(20_000))).is_ok());
 }
 
 #[test]
@@ -89,7 +105,7 @@ impl Interrupt for Now {
 
 #[test]
 fn decoding_can_be_interrupted() {
-    let error = Reader::new(&Now).documents("a: 1").expect_err("interrupted");
+    let error = Reader::new(Aliases::Counted, &Now).documents("a: 1").expect_err("interrupted");
     assert!(error.is_transient(), "{error}");
     assert!(!yaml::read("{").expect_err("no YAML").is_transient());
 }

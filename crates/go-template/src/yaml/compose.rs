@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Number, Value};
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag, options};
 
-use super::error::{MAX_DEPTH, YamlError, YamlProblem};
+use super::error::{Aliases, MAX_DEPTH, YamlError, YamlProblem};
 use super::made::{self, Made};
 use super::scalar::{Scalar, resolve};
 use crate::go::float::{rounded_to_f32, shortest};
@@ -19,6 +19,7 @@ type Composed<T> = Result<T, YamlError>;
 pub(super) struct Composer<'t> {
     text: &'t str,
     parser: Parser<'t, StrInput<'t>>,
+    aliases: Aliases,
     /// Values by anchor, with the bytes of each.
     anchors: HashMap<usize, (Value, usize)>,
     made: &'t Made<'t>,
@@ -36,9 +37,9 @@ enum Key {
 }
 
 impl<'t> Composer<'t> {
-    pub(super) fn new(text: &'t str, made: &'t Made<'t>) -> Self {
+    pub(super) fn new(text: &'t str, aliases: Aliases, made: &'t Made<'t>) -> Self {
         let parser = Parser::new_from_str_with_options(text, options! { emit_comments: false });
-        Self { text, parser, anchors: HashMap::new(), made, depth: 0, last: (1, 0), end: 0 }
+        Self { text, parser, aliases, anchors: HashMap::new(), made, depth: 0, last: (1, 0), end: 0 }
     }
 
     fn error<T>(&self, problem: YamlProblem) -> Composed<T> {
@@ -115,8 +116,10 @@ impl<'t> Composer<'t> {
 
     /// Stores a copy for the aliases of an anchor.
     fn keep(&mut self, anchor: usize, value: &Value, bytes: usize) -> Composed<()> {
-        self.charge(made::LIST + bytes)?;
-        self.anchors.insert(anchor, (value.clone(), bytes));
+        if self.aliases == Aliases::Counted {
+            self.charge(made::LIST + bytes)?;
+            self.anchors.insert(anchor, (value.clone(), bytes));
+        }
         Ok(())
     }
 
@@ -138,6 +141,9 @@ impl<'t> Composer<'t> {
     }
 
     fn alias(&mut self, id: usize) -> Composed<Value> {
+        if self.aliases == Aliases::Refused {
+            return self.error(YamlProblem::Alias);
+        }
         let Some((value, bytes)) = self.anchors.get(&id) else {
             return self.error(YamlProblem::Syntax("an anchor's value contains itself".to_owned()));
         };

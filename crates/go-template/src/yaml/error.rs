@@ -50,6 +50,9 @@ pub enum YamlProblem {
         /// The tag, `!!int`.
         tag: String,
     },
+    /// A forbidden alias.
+    #[error("aliases (*name) are not allowed here; write the value out")]
+    Alias,
     /// More than [`MAX_MADE`].
     #[error(
         "the decoded values take more than the budget of {MAX_MADE} bytes, what aliases copy included: make the \
@@ -62,4 +65,13 @@ pub enum YamlProblem {
     /// Interrupted, independent of the text.
     #[error("decoding {0}")]
     Interrupted(#[from] Interrupted),
+}
+
+/// Whether a text may use `*name`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aliases {
+    /// Allowed, and counted as copies.
+    Counted,
+    /// Forbidden.
+    Refused,
 }

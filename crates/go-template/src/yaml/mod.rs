@@ -11,7 +11,7 @@ mod scalar;
 mod style;
 mod write;
 
-pub use error::{MAX_DEPTH, MAX_MADE, YamlError, YamlProblem};
+pub use error::{Aliases, MAX_DEPTH, MAX_MADE, YamlError, YamlProblem};
 pub use places::{DuplicateKey, PathStep, duplicate_key, line_of, lines_of_items};
 pub use read::{Reader, documents, read};
 pub(super) use write::Doc;

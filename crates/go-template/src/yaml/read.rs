@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::compose::Composer;
-use super::error::YamlError;
+use super::error::{Aliases, YamlError};
 use super::made::Made;
 use crate::limits::{Interrupt, Never};
 
@@ -11,12 +11,13 @@ use crate::limits::{Interrupt, Never};
 #[derive(Debug)]
 pub struct Reader<'i> {
     made: Made<'i>,
+    aliases: Aliases,
 }
 
 impl<'i> Reader<'i> {
     /// A reader with its whole budget.
-    pub fn new(interrupt: &'i dyn Interrupt) -> Self {
-        Self { made: Made::new(interrupt) }
+    pub fn new(aliases: Aliases, interrupt: &'i dyn Interrupt) -> Self {
+        Self { made: Made::new(interrupt), aliases }
     }
 
     /// Approximate bytes of the values created so far.
@@ -27,7 +28,7 @@ impl<'i> Reader<'i> {
     /// The first document of a text; an empty one is `null`.
     pub fn read(&self, text: &str) -> Result<Value, YamlError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        Composer::new(text, &self.made).document()
+        Composer::new(text, self.aliases, &self.made).document()
     }
 
     /// The documents of a text: splits it at every line that starts with `---`, even within a block of text,
@@ -53,10 +54,10 @@ impl<'i> Reader<'i> {
 
 /// The first document of a text, with a budget of its own.
 pub fn read(text: &str) -> Result<Value, YamlError> {
-    Reader::new(&Never).read(text)
+    Reader::new(Aliases::Counted, &Never).read(text)
 }
 
 /// The objects of a text ([`Reader::documents`]), with a budget of their own.
 pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
-    Reader::new(&Never).documents(text)
+    Reader::new(Aliases::Counted, &Never).documents(text)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use go_template::yaml::{Reader, YamlError};
+use go_template::yaml::{Aliases, Reader, YamlError};
 use go_template::{Given, Keys, RenderError, Root, SharedMap};
 use serde_json::Value;
 
@@ -114,7 +114,7 @@ pub(super) fn full() -> TaskError {
 pub(super) fn unnamed(context: &TaskContext<'_>, file: &str) -> Result<Value, TaskError> {
     let interrupt = context.run.interrupt;
     interrupt.begin();
-    let reader = Reader::new(interrupt);
+    let reader = Reader::new(Aliases::Counted, interrupt);
     let pipes = pipes_of(context)?;
     let keys = context.keys();
     let documents = documents(&reader, file, &render(context, file, &context.root(pipes), &keys)?)?;
@@ -136,7 +136,7 @@ pub(super) fn parameters(
     let interrupt = context.run.interrupt;
     interrupt.begin();
     let text = render(context, file, &context.root_of_instance(), &context.keys())?;
-    let content = Reader::new(interrupt).read(&text);
+    let content = Reader::new(Aliases::Counted, interrupt).read(&text);
     parameter_file::values(content.map_err(|error| unread(file, &error))?)
         .map_err(|error| TaskError::fatal(reason::RENDERING, format!("parameter file {file} {error}")))
 }
@@ -155,7 +155,7 @@ pub(super) fn with_files<'f>(
 ) -> Result<Vec<(&'f str, Value)>, TaskError> {
     let interrupt = context.run.interrupt;
     interrupt.begin();
-    let reader = Reader::new(interrupt);
+    let reader = Reader::new(Aliases::Counted, interrupt);
     let pipes = pipes_of(context)?;
     let (root, keys) = (context.root(pipes), context.keys());
     let mut objects: Vec<(&str, Value)> = Vec::new();

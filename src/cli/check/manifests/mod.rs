@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow, bail};
 use crd_schema::PathPart;
 use go_template::Never;
-use go_template::yaml::{PathStep, Reader, duplicate_key, line_of, lines_of_items};
+use go_template::yaml::{Aliases, PathStep, Reader, duplicate_key, line_of, lines_of_items};
 use serde_json::Value;
 
 use crate::cli::files::{self, READABLE};
@@ -181,7 +181,7 @@ impl Input {
         let mut lines_before = 0;
         for chunk in text.split("\n---") {
             if !chunk.trim().is_empty() {
-                let value = Reader::new(&Never).read(chunk).map_err(|error| {
+                let value = Reader::new(Aliases::Counted, &Never).read(chunk).map_err(|error| {
                     let line = error.line + lines_before;
                     anyhow!("{}:{line}: the text is neither YAML nor JSON: {}", path.display(), error.problem)
                 })?;
