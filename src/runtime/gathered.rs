@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use interlock_core::api::object::ObjectKey;
 use interlock_core::effect::ApiFailure;
 use interlock_core::reconcile::{FRESH_ANSWERS, Facts, Lookup, Needs, ObjectList, PodAnswer, PodRequest};
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use rustls::ClientConfig;
 use serde_json::Value;
 
-use super::executor::{Executor, OfProcess};
+use super::executor::{Executor, OfProcess, WriteIdentity};
 use super::index::{Child, Observer, Store};
 use crate::cluster::pods;
 use crate::cluster::read::BoundedList;
@@ -34,7 +34,74 @@ const CONCURRENT: usize = 8;
 /// Requests to pods at once.
 const CONCURRENT_ASKS: usize = 64;
 
-/// What the objects of a reconcile are looked up in.
+/// Where objects are looked up.
+pub trait ObjectSource: Sync {
+    /// An object as it is kept, where that suffices. With `certainly` its absence does not.
+    fn kept(&self, key: &ObjectKey, certainly: bool) -> impl Future<Output = Option<Lookup>> + Send;
+
+    /// An object by request.
+    fn read(&self, key: &ObjectKey) -> impl Future<Output = Result<Lookup, ApiFailure>> + Send;
+}
+
+/// Objects that were looked up.
+#[derive(Default)]
+pub struct LookedUp {
+    /// Those that were read by request.
+    pub by_request: Vec<ObjectKey>,
+    /// Those that could not be read.
+    pub failed: Vec<(ObjectKey, ApiFailure)>,
+}
+
+/// Looks up the objects that a pass lacks: as they are kept, else by request. One of which a lookup or a write has failed
+/// is read by request, whatever is kept of it.
+pub async fn look_up(from: &impl ObjectSource, facts: &mut Facts, needs: &Needs) -> LookedUp {
+    let Needs { objects, if_allowed, certainly, .. } = needs;
+    let wanted = objects.iter().chain(if_allowed).map(|key| (key, false));
+    let wanted = wanted.chain(certainly.iter().map(|key| (key, true)));
+    // With owned keys, as a future of a reconcile moves between threads.
+    let wanted: Vec<(ObjectKey, bool, bool)> = wanted
+        .map(|(key, certainly)| (key.clone(), certainly, facts.failures.remove(key).is_some()))
+        .collect();
+    let looked = wanted.into_iter().map(|(key, certainly, failed)| async move {
+        match if failed { None } else { from.kept(&key, certainly).await } {
+            Some(kept) => (key, Ok(kept), false),
+            None => {
+                let found = from.read(&key).await;
+                (key, found, true)
+            }
+        }
+    });
+    let mut all = LookedUp::default();
+    let mut looked = pin!(futures::stream::iter(looked).buffered(CONCURRENT));
+    while let Some((key, found, by_request)) = looked.next().await {
+        let found = match found {
+            Ok(found) => found,
+            Err(failure) if failure.code == 403 && if_allowed.contains(&key) => Lookup::Forbidden,
+            Err(failure) => {
+                all.failed.push((key, failure));
+                continue;
+            }
+        };
+        if by_request {
+            all.by_request.push(key.clone());
+        }
+        facts.objects.insert(key, found);
+    }
+    all
+}
+
+/// By request alone.
+impl<I: WriteIdentity + Sync> ObjectSource for Executor<I> {
+    async fn kept(&self, _: &ObjectKey, _: bool) -> Option<Lookup> {
+        None
+    }
+
+    async fn read(&self, key: &ObjectKey) -> Result<Lookup, ApiFailure> {
+        Ok(self.get(key).await?.map_or(Lookup::Absent, Lookup::Found))
+    }
+}
+
+/// What the objects of a described kind are looked up in.
 #[derive(Clone, Copy)]
 pub struct Sources<'s> {
     /// By request.
@@ -45,24 +112,31 @@ pub struct Sources<'s> {
     pub observer: &'s Observer,
 }
 
-impl Sources<'_> {
-    /// Reads an object by request. What is kept of it is as new from now on.
-    pub async fn read(&self, key: &ObjectKey) -> Result<Lookup, ApiFailure> {
-        Ok(match self.executor.get(key).await? {
-            Some(object) => {
-                self.saw(&object);
-                Lookup::Found(object)
-            }
-            None => Lookup::Absent,
-        })
+impl ObjectSource for Sources<'_> {
+    async fn kept(&self, key: &ObjectKey, _: bool) -> Option<Lookup> {
+        match self.store.kept_object(key)? {
+            Child::Kept(object) => Some(Lookup::Found(object)),
+            Child::Absent => Some(Lookup::Absent),
+            Child::Unread => None,
+        }
     }
 
+    /// What is kept of it is as new from now on.
+    async fn read(&self, key: &ObjectKey) -> Result<Lookup, ApiFailure> {
+        let found = self.executor.read(key).await?;
+        if let Lookup::Found(object) = &found {
+            self.saw(object);
+        }
+        Ok(found)
+    }
+}
+
+impl Sources<'_> {
     /// An object as it is kept, else by request.
-    pub async fn look_up(&self, key: &ObjectKey) -> Result<(Lookup, bool), ApiFailure> {
-        match self.store.kept_object(key) {
-            Some(Child::Kept(object)) => Ok((Lookup::Found(object), true)),
-            Some(Child::Absent) => Ok((Lookup::Absent, true)),
-            Some(Child::Unread) | None => Ok((self.read(key).await?, false)),
+    pub async fn look_up(&self, key: &ObjectKey) -> Result<Lookup, ApiFailure> {
+        match self.kept(key, false).await {
+            Some(kept) => Ok(kept),
+            None => self.read(key).await,
         }
     }
 
@@ -86,8 +160,6 @@ pub struct Gathered {
     requested: BTreeSet<ObjectKey>,
     /// The lists that were read by request.
     requested_lists: BTreeSet<ObjectList>,
-    /// The objects that are read by request, whatever is kept of them: a write met another version.
-    doubted: BTreeSet<ObjectKey>,
     /// Bytes of the answers of pods.
     bytes: usize,
 }
@@ -110,29 +182,11 @@ impl From<ApiFailure> for GatherError {
 impl Gathered {
     /// Looks up objects.
     pub async fn objects(&mut self, from: Sources<'_>, needs: &Needs) -> Result<(), GatherError> {
-        let wanted = needs.objects.len() + needs.if_allowed.len();
+        let wanted = needs.objects.len() + needs.if_allowed.len() + needs.certainly.len();
         within(self.facts.objects.len() + wanted, OBJECTS, "more than 64 objects")?;
-        let mut keys: Vec<(ObjectKey, bool)> = Vec::with_capacity(wanted);
-        keys.extend(needs.objects.iter().map(|key| (key.clone(), false)));
-        keys.extend(needs.if_allowed.iter().map(|key| (key.clone(), true)));
-        let doubted = &self.doubted;
-        let found = futures::stream::iter(keys).map(|(key, if_allowed)| async move {
-            let found = match doubted.contains(&key) {
-                true => from.read(&key).await.map(|found| (found, false)),
-                false => from.look_up(&key).await,
-            };
-            match found {
-                Err(failure) if if_allowed && failure.code == 403 => Ok((key, (Lookup::Forbidden, false))),
-                found => found.map(|found| (key, found)),
-            }
-        });
-        for (key, (found, is_kept)) in found.buffered(CONCURRENT).try_collect::<Vec<_>>().await? {
-            if !is_kept {
-                self.requested.insert(key.clone());
-            }
-            self.facts.objects.insert(key, found);
-        }
-        Ok(())
+        let LookedUp { by_request, failed } = look_up(&from, &mut self.facts, needs).await;
+        self.requested.extend(by_request);
+        failed.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure.into()))
     }
 
     /// Gets lists; those by request one after the other, as each may take some memory.
@@ -198,21 +252,16 @@ impl Gathered {
         answer
     }
 
-    /// After a write of an object that was read by request: what the API server answered stands for it, `None` where it is
-    /// gone. One that is kept is looked up again, as the store has taken in the same answer.
-    pub fn wrote(&mut self, key: &ObjectKey, answer: Option<&Arc<Value>>) {
-        self.doubted.remove(key);
-        if self.requested.contains(key) {
-            let found = answer.map_or(Lookup::Absent, |object| Lookup::Found(object.clone()));
-            self.facts.objects.insert(key.clone(), found);
-        }
+    /// Takes in what the API server answered a write with; `None` where the object is gone.
+    pub fn wrote(&mut self, key: &ObjectKey, answer: Option<Arc<Value>>) {
+        self.facts.wrote(key.clone(), answer);
         self.forget_lists(key);
     }
 
     /// A write of an object met another version: it is read again, by request.
-    pub fn doubt(&mut self, key: &ObjectKey) {
-        self.doubted.insert(key.clone());
+    pub fn doubt(&mut self, key: &ObjectKey, failure: ApiFailure) {
         self.facts.objects.remove(key);
+        self.facts.failures.insert(key.clone(), failure);
         self.forget_lists(key);
     }
 

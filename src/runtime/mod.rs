@@ -6,7 +6,7 @@ pub mod controller;
 pub mod driver;
 pub mod executor;
 pub mod gate;
-mod gathered;
+pub mod gathered;
 pub mod index;
 pub mod pool;
 pub mod queue;

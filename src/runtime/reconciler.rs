@@ -20,7 +20,7 @@ use super::certificates::CertificateSigner;
 use super::controller::{Action, Controller, WorkerLimits};
 use super::executor::{Executor, OfProcess, Written};
 use super::gate::LeaderEpoch;
-use super::gathered::{GatherError, Gathered, Sources};
+use super::gathered::{GatherError, Gathered, ObjectSource as _, Sources};
 use super::index::{Observer, Store};
 use super::queue::FairnessGroup;
 use super::refused::RefusedWrites;
@@ -195,7 +195,7 @@ impl DescribedKind {
             return;
         }
         let key = self.key_of(key);
-        let Ok((Lookup::Found(object), _)) = self.sources().look_up(&key).await else { return };
+        let Ok(Lookup::Found(object)) = self.sources().look_up(&key).await else { return };
         let uid = meta_str(&object, "uid").unwrap_or_default().to_owned();
         let note = Note { severity: Severity::Warning, reason: reason.to_owned(), message };
         self.executor.run(vec![vec![Effect::Event { key, uid, note }]]).await;
@@ -230,9 +230,9 @@ impl DescribedKind {
                         return Err(failure.into());
                     }
                     // The others are written all the same.
-                    self.refused.refuse(owner, &at, effect, failure, Timestamp::now());
+                    self.refused.refuse(owner, &at, effect, failure.clone(), Timestamp::now());
                 }
-                gathered.doubt(&at);
+                gathered.doubt(&at, failure);
                 if at == key {
                     self.sources().read(&key).await?;
                 }
@@ -271,7 +271,7 @@ impl DescribedKind {
 
     /// The object that is reconciled.
     async fn look_up(&self, key: &ObjectKey) -> Result<Arc<Value>, Interrupted> {
-        let (Lookup::Found(object), _) = self.sources().look_up(key).await? else {
+        let Lookup::Found(object) = self.sources().look_up(key).await? else {
             return Err(Interrupted::Gone);
         };
         match meta_str(&object, "deletionTimestamp") {
@@ -346,7 +346,7 @@ impl DescribedKind {
                 None | Some(Ok(Written::Published)) => {}
                 Some(Ok(Written::Now(object, _))) => {
                     self.sources().saw(&object);
-                    gathered.wrote(&key, Some(&object));
+                    gathered.wrote(&key, Some(object));
                     self.refused.succeeded(owner, &key);
                     succeeded = true;
                 }

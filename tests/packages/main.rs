@@ -12,15 +12,16 @@ use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::values::Values;
+use interlock_core::config_digest::ConfigDigest;
 use interlock_core::effect::{Effect, FileRead};
 use interlock_core::engine::advance::advance;
-use interlock_core::engine::config_digest::ConfigDigest;
-use interlock_core::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState, Query};
+use interlock_core::engine::lookup::{EngineStep, Observed, PlanState};
 use interlock_core::engine::render_cache::Rendered;
 use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
 use interlock_core::engine::{tasks, validate};
 use interlock_core::package::Package;
 use interlock_core::package::bundle::{PackageBundle, PackageFiles};
+use interlock_core::reconcile::{KindServed, Lookup};
 use serde_json::{Value, json};
 
 mod compared;
@@ -127,35 +128,31 @@ fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
             return (step, written);
         }
         state = step.state;
-        for need in step.needs {
-            match need {
-                Query::Kind(gvk) => drop(observed.kinds.insert(gvk.clone(), served(&gvk))),
-                Query::Object(key) | Query::Certainly(key) => {
-                    drop(observed.objects.insert(key, Found::Absent))
-                }
-                Query::Digest(key) => drop(observed.digests.insert(key, Ok(ConfigDigest::default()))),
-                Query::PodFailure(key) => drop(observed.pod_failures.insert(key, Ok(None))),
-                Query::Inventory => observed.inventory = Some(ObjectInventory::default()),
-                Query::File(file) => {
-                    let content: Arc<[u8]> = Arc::from(b"A=1\n".as_slice());
-                    drop(observed.files.insert(file, FileRead::Content(content)))
-                }
-            }
+        let (facts, needs) = (&mut observed.facts, step.needs);
+        facts.kinds.extend(needs.kinds.into_iter().map(|gvk| (gvk.clone(), served(&gvk))));
+        let keys = needs.objects.into_iter().chain(needs.certainly);
+        facts.objects.extend(keys.map(|key| (key, Lookup::Absent)));
+        facts.digests.extend(needs.digests.into_iter().map(|key| (key, Ok(ConfigDigest::default()))));
+        facts.pod_failures.extend(needs.pod_failures.into_iter().map(|key| (key, Ok(None))));
+        if needs.inventory {
+            facts.inventory = Some(ObjectInventory::default());
         }
+        let content: Arc<[u8]> = Arc::from(b"A=1\n".as_slice());
+        facts.files.extend(needs.files.into_iter().map(|file| (file, FileRead::Content(content.clone()))));
         for write in step.effects.into_iter().flatten() {
             written += 1;
             let key = write.key().unwrap();
             let seen = match write {
-                Effect::Create { object } => Found::Present(Arc::new(healthy(object))),
+                Effect::Create { object } => Lookup::Found(Arc::new(healthy(object))),
                 Effect::Patch { patch, .. } => {
-                    let Some(Found::Present(current)) = observed.objects.get(&key) else {
+                    let Some(Lookup::Found(current)) = observed.facts.objects.get(&key) else {
                         panic!("{key} is not there")
                     };
                     let mut object = Value::clone(current);
                     json_patch::merge(&mut object, &patch);
-                    Found::Present(Arc::new(healthy(object)))
+                    Lookup::Found(Arc::new(healthy(object)))
                 }
-                Effect::Delete { .. } => Found::Absent,
+                Effect::Delete { .. } => Lookup::Absent,
                 Effect::Apply { .. }
                 | Effect::Status { .. }
                 | Effect::Event { .. }
@@ -163,7 +160,7 @@ fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
                     panic!("the engine wants none of these")
                 }
             };
-            observed.objects.insert(key, seen);
+            observed.facts.objects.insert(key, seen);
         }
     }
 }

@@ -10,6 +10,7 @@
 pub mod admission;
 pub mod api;
 pub mod certificate;
+pub mod config_digest;
 pub mod effect;
 pub mod engine;
 pub mod kinds;

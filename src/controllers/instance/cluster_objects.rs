@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use interlock_core::api::inventory::ListedObject;
 use interlock_core::api::meta::{INSTANCE_UID, plan::CLEANUP};
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
@@ -12,9 +11,10 @@ use interlock_core::effect::{Note, Severity};
 use interlock_core::engine::cluster_scoped;
 use interlock_core::engine::cluster_scoped::Release;
 use interlock_core::engine::errors::reason;
-use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
+use interlock_core::engine::lookup::Observed;
 use interlock_core::kinds;
 use interlock_core::kinds::namespace::NamespaceLister as _;
+use interlock_core::reconcile::{KindServed, Needs};
 use jiff::Timestamp;
 use tracing::warn;
 
@@ -23,6 +23,7 @@ use super::inventory;
 use super::view::InstanceView;
 use crate::cluster::watch::WatchChange;
 use crate::runtime::executor::{Executor, Written};
+use crate::runtime::gathered;
 
 /// How long requests that fail hold up a deletion, after its cleanup.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,9 +36,6 @@ const ATTEMPT: Duration = Duration::from_secs(10);
 
 /// Rounds of an attempt; each conflict takes two.
 const ROUNDS: usize = 12;
-
-/// Lookups at once.
-const CONCURRENT: usize = 8;
 
 /// What became of the objects, and Events about those that could not be listed.
 type Outcome = Result<(Release, Vec<Note>), String>;
@@ -131,31 +129,13 @@ async fn by_label(
     Ok((listed, unlisted))
 }
 
-async fn look_up(
-    ctx: &InstanceContext,
-    objects: &Executor,
-    needs: &BTreeSet<Query>,
-    observed: &mut Observed,
-) {
-    let mut keys: Vec<ObjectKey> = Vec::new();
-    for need in needs {
-        match need {
-            Query::Kind(gvk) => drop(observed.kinds.insert(gvk.clone(), ctx.served(gvk).await)),
-            Query::Object(key) | Query::Certainly(key) => keys.push(key.clone()),
-            Query::Digest(_) | Query::PodFailure(_) | Query::File(_) | Query::Inventory => {}
-        }
+async fn look_up(ctx: &InstanceContext, objects: &Executor, needs: &Needs, observed: &mut Observed) {
+    for gvk in &needs.kinds {
+        observed.facts.kinds.insert(gvk.clone(), ctx.served(gvk).await);
     }
-    let read = |key: ObjectKey| async move { (objects.get(&key).await, key) };
-    let mut answers = futures::stream::iter(keys).map(read).buffer_unordered(CONCURRENT);
-    while let Some((answer, key)) = answers.next().await {
-        observed.failures.remove(&key);
-        match answer {
-            Ok(found) => drop(observed.objects.insert(key, found.map_or(Found::Absent, Found::Present))),
-            Err(failure) => {
-                observed.objects.remove(&key);
-                observed.failures.insert(key, failure);
-            }
-        }
+    for (key, failure) in gathered::look_up(objects, &mut observed.facts, needs).await.failed {
+        observed.facts.objects.remove(&key);
+        observed.facts.failures.insert(key, failure);
     }
 }
 
@@ -167,18 +147,14 @@ async fn write(
     observed: &mut Observed,
 ) {
     for (key, answer) in objects.run(release.effects).await {
-        let found = match answer {
+        match answer {
             Ok(Written::Now(object, _)) => {
                 ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
-                Found::Present(object)
+                observed.facts.wrote(key, Some(object));
             }
-            Ok(Written::Gone | Written::Published) => Found::Absent,
-            Err(failure) => {
-                observed.failures.insert(key, failure);
-                continue;
-            }
-        };
-        observed.objects.insert(key, found);
+            Ok(Written::Gone | Written::Published) => observed.facts.wrote(key, None),
+            Err(failure) => drop(observed.facts.failures.insert(key, failure)),
+        }
     }
 }
 

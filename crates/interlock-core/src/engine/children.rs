@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::errors::{FailedRequest, TaskError, is_stale, reason};
-use super::lookup::{Found, Observed, Query, TaskProgress};
+use super::lookup::{Observed, TaskProgress};
 use super::run::Run;
 use super::tasks::delete::{kept_note, why_kept};
 use crate::api::inventory::{CHILDREN, ListedObject, ObjectInventory};
@@ -58,7 +58,7 @@ pub fn advance(
         }
         let key = child.within(&run.instance.namespace);
         match next(run, &key, child, observed)? {
-            Next::Look => drop(removal.progress.needs.insert(Query::Certainly(key))),
+            Next::Look => drop(removal.progress.needs.certainly.insert(key)),
             Next::Nothing => {}
             Next::Keep(note) => kept.push(note),
             Next::Refused(note) => {
@@ -98,9 +98,9 @@ fn next(
     child: &ListedObject,
     observed: &Observed,
 ) -> Result<Next, TaskError> {
-    let found = observed.objects.get(key);
-    if let Some(failure) = observed.failures.get(key) {
-        let request = if found.is_some() { FailedRequest::Delete } else { FailedRequest::Get };
+    let found = observed.facts.get(key);
+    if let Some(failure) = observed.facts.failures.get(key) {
+        let request = if found.is_ok() { FailedRequest::Delete } else { FailedRequest::Get };
         if is_stale(request, failure) {
             return Ok(Next::Look);
         }
@@ -115,10 +115,10 @@ fn next(
         return Ok(Next::Refused(kept_note(key, &why)));
     }
     Ok(match found {
-        None => Next::Look,
-        Some(Found::Absent) => Next::Nothing,
-        Some(Found::Present(current)) if meta_str(current, "deletionTimestamp").is_some() => Next::Nothing,
-        Some(Found::Present(current)) => match why_left(run, key, child, current) {
+        Err(_) => Next::Look,
+        Ok(None) => Next::Nothing,
+        Ok(Some(current)) if meta_str(current, "deletionTimestamp").is_some() => Next::Nothing,
+        Ok(Some(current)) => match why_left(run, key, child, current) {
             Some(note) => Next::Keep(note),
             None => delete(run, key, current),
         },

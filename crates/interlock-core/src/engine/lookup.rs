@@ -1,70 +1,28 @@
-//! Lookups of the engine: the state of the cluster that a pass knows, and the queries for more.
+//! What a pass of the engine decides on, and what it wants.
 //!
-//! The controller calls `advance` repeatedly within one pass: it answers the queries, makes the
-//! writes and records the results here, until `advance` returns neither.
+//! The controller calls `advance` repeatedly within one pass: it gets what that lacks, makes the
+//! writes and records the results here, until `advance` wants neither.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
-use super::config_digest::ConfigDigest;
 use crate::api::interlock::{Adoption, CountedReferences};
 use crate::api::inventory::ObjectInventory;
 use crate::api::kudo::{HeldObject, PlanStatus};
 use crate::api::meta::condition as types;
-use crate::api::object::{Gvk, ObjectKey};
-use crate::effect::{ApiFailure, Effect, FileRead, Note, PodFile};
+use crate::api::object::Gvk;
+use crate::effect::{Effect, Note};
 use crate::package::dependencies::DependencyProblem;
 use crate::package::time_limits::RunLimits;
+use crate::reconcile::{Facts, Needs};
 use crate::rejection::RejectionKind;
 
-/// Whether the API server serves a kind, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KindServed {
-    /// Objects live in namespaces.
-    Namespaced,
-    /// Objects are cluster-scoped.
-    Cluster,
-    /// Not now, and perhaps later: its CustomResourceDefinition is absent or being deleted. Its
-    /// objects are gone, or about to be.
-    Undefined,
-    /// Not now, and perhaps later: its CustomResourceDefinition exists and does not serve it. Its
-    /// objects cannot be read.
-    NotServed,
-    /// Not served, and never will be.
-    NeverServed,
-    /// Not known now.
-    Unknown,
-}
-
-/// Result of the lookup of an object.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Found {
-    /// The object does not exist.
-    Absent,
-    /// The object as the API server returned it, with all fields.
-    Present(Arc<Value>),
-}
-
-/// The state of the cluster that a pass has looked up.
+/// What a pass of an Instance decides on.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// Kinds that were looked up.
-    pub kinds: BTreeMap<Gvk, KindServed>,
-    /// Objects that were looked up, or returned by a write of this pass.
-    pub objects: BTreeMap<ObjectKey, Found>,
-    /// Writes and lookups of this pass that failed, by object. The lookup for a [`Query`] removes
-    /// its entry, and bypasses any cache where there was one.
-    pub failures: BTreeMap<ObjectKey, ApiFailure>,
-    /// Files of Pods that were read.
-    pub files: BTreeMap<PodFile, FileRead>,
-    /// Digests of ConfigMaps and Secrets that pods use, or why they could not be read.
-    pub digests: BTreeMap<ObjectKey, Result<ConfigDigest, ApiFailure>>,
-    /// Why workloads lack pods, as their controllers last reported it in an Event; `None` where they reported nothing
-    /// else since.
-    pub pod_failures: BTreeMap<ObjectKey, Result<Option<String>, ApiFailure>>,
+    /// What was looked up of the cluster.
+    pub facts: Facts,
     /// The references of pod templates that count in their hash.
     pub references: CountedReferences,
     /// Current time and time limits.
@@ -75,31 +33,8 @@ pub struct Observed {
     pub dependencies: Option<DependencyProblem>,
     /// Names of the Instances that the Instance owns, as last seen.
     pub children: BTreeSet<String>,
-    /// The inventory of the Instance, once it was read.
-    pub inventory: Option<ObjectInventory>,
     /// Such objects that the run takes over, on request.
     pub adopts: BTreeSet<HeldObject>,
-}
-
-/// Something that must be looked up before the pass can go on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Query {
-    /// How a kind is served.
-    Kind(Gvk),
-    /// An object.
-    Object(ObjectKey),
-    /// An object whose absence ends a task: where a cache lacks it, the API server is queried, as a
-    /// task that trusts a stale cache would leave it alive.
-    Certainly(ObjectKey),
-    /// The digest of a ConfigMap or Secret that pods use. It is read as the package's account where the
-    /// Instance did not make it, and not kept.
-    Digest(ObjectKey),
-    /// Why a workload lacks pods.
-    PodFailure(ObjectKey),
-    /// A file of a Pod.
-    File(PodFile),
-    /// The inventory of the Instance.
-    Inventory,
 }
 
 /// A run in progress: its entry in `planStatus`, and the tasks that are done.
@@ -141,8 +76,8 @@ pub struct TaskProgress {
     pub done: bool,
     /// Its writes, in order.
     pub lane: Vec<Effect>,
-    /// Queries that it needs answered first.
-    pub needs: BTreeSet<Query>,
+    /// What it lacks.
+    pub needs: Needs,
     /// Why it waits, for people.
     pub waiting: Vec<String>,
     /// Why it cannot progress without human intervention.
@@ -176,8 +111,8 @@ pub struct EngineStep {
     pub finalizer: bool,
     /// The inventory, where it must be saved before the writes, or before the end of the run.
     pub inventory: Option<ObjectInventory>,
-    /// Queries to answer first; empty when nothing is missing.
-    pub needs: BTreeSet<Query>,
+    /// What it lacks, which comes first.
+    pub needs: Needs,
     /// Why unfinished tasks wait, for people, in plan order.
     pub waiting: Vec<String>,
     /// Whether any of them waits for a state that may come by itself.

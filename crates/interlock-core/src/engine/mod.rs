@@ -8,7 +8,6 @@ pub mod advance;
 pub mod api_warnings;
 mod children;
 pub mod cluster_scoped;
-pub mod config_digest;
 pub mod dependencies_hash;
 pub mod enhance;
 pub mod errors;

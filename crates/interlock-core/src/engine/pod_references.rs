@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::config_digest::ConfigKind;
 use crate::api::interlock::CountedReferences;
+use crate::config_digest::ConfigKind;
 
 /// A ConfigMap or Secret of the pod's namespace; ordered as KUDO does, by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

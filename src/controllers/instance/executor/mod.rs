@@ -19,9 +19,10 @@ use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note};
 use interlock_core::engine::advance::advance;
 use interlock_core::engine::api_warnings;
-use interlock_core::engine::lookup::{EngineStep, FailureKind, Observed, PlanState, Query, TaskFailure};
+use interlock_core::engine::lookup::{EngineStep, FailureKind, Observed, PlanState, TaskFailure};
 use interlock_core::package::Package;
 use interlock_core::package::time_limits::{Cleanup, RunLimits, Words};
+use interlock_core::reconcile::Needs;
 use jiff::Timestamp;
 use tracing::{debug, warn};
 
@@ -230,8 +231,8 @@ impl<'a> Pass<'a> {
     }
 
     /// Looks up what the engine requests, the inventory once.
-    async fn look_up(&mut self, needs: &BTreeSet<Query>) -> Result<(), Stop> {
-        if needs.contains(&Query::Inventory) && self.watch_state.observed().inventory.is_none() {
+    async fn look_up(&mut self, needs: &Needs) -> Result<(), Stop> {
+        if needs.inventory && self.watch_state.observed().facts.inventory.is_none() {
             let kept = inventory::of_run(self.ctx, &self.subject).await?;
             self.watch_state.list(kept.inventory.clone());
             self.inventory = kept;
@@ -371,7 +372,7 @@ impl<'a> Pass<'a> {
             imagined.take_back(observed);
             if !step.needs.is_empty() {
                 self.look_up(&step.needs).await?;
-                step.needs.iter().for_each(|need| imagined.see(self.watch_state.observed(), need));
+                imagined.see(&self.watch_state.observed().facts, &step.needs);
                 continue;
             }
             if step.effects.is_empty() || step.state.status.status.is_terminal() {

@@ -1,11 +1,13 @@
 //! Projection: the state if all writes succeed, which shows how far a run can get with one proof.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use interlock_core::effect::Effect;
-use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
+use interlock_core::engine::lookup::Observed;
+use interlock_core::reconcile::{Facts, Lookup, Needs};
 
 /// The observed state plus the expected answers of planned writes.
 pub(super) struct Projection(Observed);
@@ -27,35 +29,20 @@ impl Projection {
         self.0 = observed;
     }
 
-    /// Adds the results of a lookup.
-    pub(super) fn see(&mut self, observed: &Observed, need: &Query) {
-        match need {
-            Query::Kind(gvk) => {
-                let served = observed.kinds.get(gvk).copied().unwrap_or(KindServed::Unknown);
-                self.0.kinds.insert(gvk.clone(), served);
-            }
-            Query::Inventory => self.0.inventory.clone_from(&observed.inventory),
-            Query::Digest(key) => {
-                let digest = observed.digests.get(key).map(|digest| (key.clone(), digest.clone()));
-                self.0.digests.extend(digest);
-            }
-            Query::PodFailure(key) => {
-                let report = observed.pod_failures.get(key).map(|report| (key.clone(), report.clone()));
-                self.0.pod_failures.extend(report);
-            }
-            Query::File(file) => {
-                let read = observed.files.get(file).map(|read| (file.clone(), read.clone()));
-                self.0.files.extend(read);
-            }
-            Query::Object(key) | Query::Certainly(key) => {
-                self.0.failures.remove(key);
-                if let Some(seen) = observed.objects.get(key) {
-                    self.0.objects.insert(key.clone(), seen.clone());
-                }
-                if let Some(failure) = observed.failures.get(key) {
-                    self.0.failures.insert(key.clone(), failure.clone());
-                }
-            }
+    /// Adds the results of lookups.
+    pub(super) fn see(&mut self, observed: &Facts, needs: &Needs) {
+        let facts = &mut self.0.facts;
+        copy(&mut facts.kinds, &observed.kinds, &needs.kinds);
+        copy(&mut facts.digests, &observed.digests, &needs.digests);
+        copy(&mut facts.pod_failures, &observed.pod_failures, &needs.pod_failures);
+        copy(&mut facts.files, &observed.files, &needs.files);
+        for keys in [&needs.objects, &needs.certainly] {
+            keys.iter().for_each(|key| drop(facts.failures.remove(key)));
+            copy(&mut facts.objects, &observed.objects, keys);
+            copy(&mut facts.failures, &observed.failures, keys);
+        }
+        if needs.inventory {
+            facts.inventory.clone_from(&observed.inventory);
         }
     }
 
@@ -63,21 +50,23 @@ impl Projection {
     pub(super) fn write(&mut self, write: Effect) {
         let Some(key) = write.key() else { return };
         let seen = match write {
-            Effect::Create { object } => Found::Present(Arc::new(object)),
-            Effect::Patch { patch, .. } => match self.0.objects.get(&key) {
-                Some(Found::Present(current)) => {
-                    let mut object = Value::clone(current);
-                    json_patch::merge(&mut object, &patch);
-                    Found::Present(Arc::new(object))
-                }
-                _ => Found::Absent,
-            },
-            Effect::Delete { .. } => Found::Absent,
+            Effect::Create { object } => Some(Arc::new(object)),
+            Effect::Patch { patch, .. } => self.0.facts.get(&key).ok().flatten().map(|current| {
+                let mut object = Value::clone(current);
+                json_patch::merge(&mut object, &patch);
+                Arc::new(object)
+            }),
+            Effect::Delete { .. } => None,
             // The engine wants none of these: a run ends at what they would answer.
             Effect::Apply { .. } | Effect::Status { .. } | Effect::Event { .. } | Effect::Healed { .. } => {
                 return;
             }
         };
-        self.0.objects.insert(key, seen);
+        self.0.facts.objects.insert(key, seen.map_or(Lookup::Absent, Lookup::Found));
     }
+}
+
+/// Copies what there is of these keys.
+fn copy<K: Ord + Clone, V: Clone>(to: &mut BTreeMap<K, V>, from: &BTreeMap<K, V>, keys: &BTreeSet<K>) {
+    to.extend(keys.iter().filter_map(|key| Some((key.clone(), from.get(key)?.clone()))));
 }

@@ -1,18 +1,19 @@
 //! The objects that a pass has read, and whether they are older than the last proof that the run is
 //! current.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
+use interlock_core::config_digest::{ConfigDigest, ConfigKind};
 use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
-use interlock_core::engine::config_digest::{ConfigDigest, ConfigKind};
-use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
+use interlock_core::engine::lookup::Observed;
 use interlock_core::engine::run::InstanceId;
 use interlock_core::kinds::instance::change::wake_ups;
+use interlock_core::reconcile::{KindServed, Lookup, Needs};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -23,6 +24,7 @@ use crate::cluster::requests::local;
 use crate::cluster::watch::WatchChange;
 use crate::controllers::instance::context::InstanceContext;
 use crate::runtime::executor::{Executor, Written};
+use crate::runtime::gathered::{self, ObjectSource};
 use crate::runtime::index::{Child, KeptInstance};
 
 /// Bytes of files that one pass holds.
@@ -34,6 +36,41 @@ fn size(read: &FileRead) -> usize {
     match read {
         FileRead::Content(bytes) => bytes.len(),
         FileRead::TooLarge | FileRead::Ended { .. } | FileRead::Failed(_) => 0,
+    }
+}
+
+/// The objects of an Instance.
+struct InstanceObjects<'a> {
+    ctx: &'a InstanceContext,
+    objects: &'a Executor,
+    instance: &'a NamespacedName,
+}
+
+impl ObjectSource for InstanceObjects<'_> {
+    /// An object as last seen, if its kind is watched. A child Instance is kept while it is worked on itself.
+    async fn kept(&self, key: &ObjectKey, certainly: bool) -> Option<Lookup> {
+        let watching = self.ctx.watched_soon(&key.gvk).await?;
+        let is_instance = key.gvk.group == meta::KUDO_GROUP && key.gvk.kind == "Instance";
+        let name = key.namespace.as_deref().filter(|_| is_instance);
+        let name = name.map(|namespace| NamespacedName::new(namespace, key.name.as_str()));
+        let kept = match name.map(|name| self.ctx.store.instance(&name)) {
+            Some(KeptInstance::Whole(object)) => Child::Kept(object),
+            _ => self.ctx.store.get_child(key),
+        };
+        match kept {
+            Child::Absent if !certainly => Some(Lookup::Absent),
+            // A merge needs more than metadata.
+            Child::Kept(object) if watching.whole => Some(Lookup::Found(object)),
+            _ => None,
+        }
+    }
+
+    async fn read(&self, key: &ObjectKey) -> Result<Lookup, ApiFailure> {
+        let found = self.objects.read(key).await?;
+        if let Lookup::Found(object) = &found {
+            self.ctx.saw(self.instance, &WatchChange::Applied(object.clone()));
+        }
+        Ok(found)
     }
 }
 
@@ -104,7 +141,7 @@ impl<'a> ReadSet<'a> {
 
     /// Sets the inventory of the Instance, as it is kept.
     pub(super) fn list(&mut self, inventory: ObjectInventory) {
-        self.observed.inventory = Some(inventory);
+        self.observed.facts.inventory = Some(inventory);
     }
 
     /// Takes the warnings about what was written.
@@ -123,25 +160,22 @@ impl<'a> ReadSet<'a> {
             && wake_ups::watches_suffice(&self.observed, instance, |kind| self.ctx.is_watched(kind))
     }
 
-    /// Looks up what the engine requests.
-    pub(super) async fn look_up(&mut self, needs: &BTreeSet<Query>) {
-        for need in needs {
-            match need {
-                Query::Kind(gvk) => {
-                    let served = self.served(gvk).await;
-                    self.observed.kinds.insert(gvk.clone(), served);
-                }
-                Query::Object(key) => self.look_at(key, false).await,
-                Query::Certainly(key) => self.look_at(key, true).await,
-                Query::Digest(key) => {
-                    let digest = self.digest(key).await;
-                    self.observed.digests.insert(key.clone(), digest);
-                }
-                Query::PodFailure(key) => self.look_for_pods(key).await,
-                Query::File(file) => self.read_file(file).await,
-                // The pass keeps it.
-                Query::Inventory => {}
-            }
+    /// Gets what the engine lacks; the inventory is the pass's own.
+    pub(super) async fn look_up(&mut self, needs: &Needs) {
+        for gvk in &needs.kinds {
+            let served = self.served(gvk).await;
+            self.observed.facts.kinds.insert(gvk.clone(), served);
+        }
+        self.look_at(needs).await;
+        for key in &needs.digests {
+            let digest = self.digest(key).await;
+            self.observed.facts.digests.insert(key.clone(), digest);
+        }
+        for key in &needs.pod_failures {
+            self.look_for_pods(key).await;
+        }
+        for file in &needs.files {
+            self.read_file(file).await;
         }
     }
 
@@ -177,8 +211,8 @@ impl<'a> ReadSet<'a> {
 
     /// Why a workload lacks pods; no watch reports it, so the Instance is reconciled when it is due again.
     async fn look_for_pods(&mut self, key: &ObjectKey) {
-        let (namespace, uid) = match self.observed.objects.get(key) {
-            Some(Found::Present(object)) => (key.namespace.as_deref(), meta_str(object, "uid")),
+        let (namespace, uid) = match self.observed.facts.get(key) {
+            Ok(Some(object)) => (key.namespace.as_deref(), meta_str(object, "uid")),
             _ => (None, None),
         };
         let report = match (namespace, uid) {
@@ -189,12 +223,12 @@ impl<'a> ReadSet<'a> {
             }
             _ => Ok(None),
         };
-        self.observed.pod_failures.insert(key.clone(), report);
+        self.observed.facts.pod_failures.insert(key.clone(), report);
     }
 
     async fn read_file(&mut self, file: &PodFile) {
         let until = *self.files_until.get_or_insert_with(|| Instant::now() + FILES_TIME);
-        let held: usize = self.observed.files.values().map(size).sum();
+        let held: usize = self.observed.facts.files.values().map(size).sum();
         let refused = |why: String| FileRead::Failed(local(why));
         let read = if let Some(first) = &self.file_failed {
             refused(format!("it is read after {first}"))
@@ -217,7 +251,7 @@ impl<'a> ReadSet<'a> {
             self.file_failed =
                 Some(format!("file {path} of pod {}, which failed: {}", pod.name, failure.message));
         }
-        self.observed.files.insert(file.clone(), read);
+        self.observed.facts.files.insert(file.clone(), read);
     }
 
     /// A kind of which nothing is known now is looked up again.
@@ -228,58 +262,27 @@ impl<'a> ReadSet<'a> {
         served
     }
 
-    /// Reads an object: from the store where its kind is watched, unless a write of it failed or its
-    /// absence must be certain.
-    async fn look_at(&mut self, key: &ObjectKey, certainly: bool) {
-        let again = self.observed.failures.remove(key).is_some();
+    /// Looks up objects: from the store where their kind is watched, unless a write failed or an absence must be certain.
+    async fn look_at(&mut self, needs: &Needs) {
         self.clock += 1;
-        if !again && let Some(watching) = self.ctx.watched_soon(&key.gvk).await {
-            match self.kept(key) {
-                Child::Absent if !certainly => return self.saw(key.clone(), Found::Absent),
-                // A merge needs more than metadata.
-                Child::Kept(object) if watching.whole => {
-                    return self.saw(key.clone(), Found::Present(object));
-                }
-                _ => {}
-            }
+        let from = InstanceObjects { ctx: self.ctx, objects: &self.objects, instance: &self.instance };
+        let failed = gathered::look_up(&from, &mut self.observed.facts, needs).await.failed;
+        for (key, failure) in failed {
+            self.failed(&key, failure);
+            self.observed.facts.objects.insert(key, Lookup::Absent);
         }
-        match self.objects.get(key).await {
-            Ok(Some(object)) => {
-                self.ctx.saw(&self.instance, &WatchChange::Applied(object.clone()));
-                self.saw(key.clone(), Found::Present(object));
-            }
-            Ok(None) => self.saw(key.clone(), Found::Absent),
-            Err(failure) => {
-                self.failed(key, failure);
-                self.saw(key.clone(), Found::Absent);
-            }
-        }
-    }
-
-    /// An object as last seen. A child Instance is kept while it is worked on itself.
-    fn kept(&self, key: &ObjectKey) -> Child {
-        let is_instance = key.gvk.group == meta::KUDO_GROUP && key.gvk.kind == "Instance";
-        let name = key.namespace.as_deref().filter(|_| is_instance);
-        let name = name.map(|namespace| NamespacedName::new(namespace, key.name.as_str()));
-        match name.map(|name| self.ctx.store.instance(&name)) {
-            Some(KeptInstance::Whole(object)) => Child::Kept(object),
-            _ => self.ctx.store.get_child(key),
-        }
+        let looked_at = needs.objects.iter().chain(&needs.certainly);
+        self.seen.extend(looked_at.map(|key| (key.clone(), self.clock)));
     }
 
     /// Records a failure. One that shows that the kind is not served says nothing about the object, and no
     /// object of the kind counts as gone until the table of definitions shows the reason.
     fn failed(&mut self, key: &ObjectKey, failure: ApiFailure) {
         if self.has_left(&key.gvk, &failure) {
-            self.observed.kinds.insert(key.gvk.clone(), KindServed::NotServed);
+            self.observed.facts.kinds.insert(key.gvk.clone(), KindServed::NotServed);
         } else {
-            self.observed.failures.insert(key.clone(), failure);
+            self.observed.facts.failures.insert(key.clone(), failure);
         }
-    }
-
-    fn saw(&mut self, key: ObjectKey, seen: Found) {
-        self.seen.insert(key.clone(), self.clock);
-        self.observed.objects.insert(key, seen);
     }
 
     /// Whether every write is based on objects read before the last proof.
@@ -317,15 +320,13 @@ impl<'a> ReadSet<'a> {
                 Ok(Written::Now(object, warnings)) => {
                     self.warnings.extend(warnings.into_iter().map(|text| (key.clone(), text)));
                     self.ctx.saw(&self.instance, &WatchChange::Applied(object.clone()));
-                    self.observed.failures.remove(&key);
-                    self.observed.objects.insert(key, Found::Present(object));
+                    self.observed.facts.wrote(key, Some(object));
                 }
                 Ok(Written::Gone) => {
-                    if let Some(Found::Present(object)) = self.observed.objects.get(&key) {
+                    if let Ok(Some(object)) = self.observed.facts.get(&key) {
                         self.ctx.saw(&self.instance, &WatchChange::Deleted(object.clone()));
                     }
-                    self.observed.failures.remove(&key);
-                    self.observed.objects.insert(key, Found::Absent);
+                    self.observed.facts.wrote(key, None);
                 }
                 Ok(Written::Published) => {}
                 Err(failure) => {

@@ -378,7 +378,7 @@ fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<TaskObject>, out: &mut 
         out.effects.push(lane);
     }
     out.may_pass |= !waiting.is_empty() && absent.is_empty() && held.is_none();
-    out.needs.extend(needs);
+    out.needs.add(needs);
     out.waiting.extend(waiting);
     out.absent.extend(absent);
     out.held = out.held.take().or(held);

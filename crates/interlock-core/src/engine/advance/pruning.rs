@@ -8,7 +8,7 @@ use crate::api::meta::plan::CLEANUP;
 use crate::engine::children;
 use crate::engine::cluster_scoped;
 use crate::engine::errors::{TaskError, reason};
-use crate::engine::lookup::{EngineStep, FailureKind, Query, TaskFailure, TaskObject};
+use crate::engine::lookup::{EngineStep, FailureKind, TaskFailure, TaskObject};
 use crate::engine::prune;
 
 /// A removal that was not done.
@@ -40,9 +40,9 @@ impl Walk<'_> {
         if !self.prunes() && made.is_empty() && !drops && !out.finalizer {
             return Ok(complete);
         }
-        let Some(known) = &self.observed.inventory else {
+        let Some(known) = &self.observed.facts.inventory else {
             out.effects.clear();
-            out.needs.insert(Query::Inventory);
+            out.needs.inventory = true;
             return Ok(false);
         };
         let mut inventory = known.clone();

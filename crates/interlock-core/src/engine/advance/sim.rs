@@ -13,13 +13,14 @@ use crate::api::inventory::ObjectInventory;
 use crate::api::kudo::{HeldObject, OperatorVersionSpec};
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::api::values::Values;
+use crate::config_digest::{ConfigDigest, ConfigKind};
 use crate::effect::{ApiFailure, Effect, FileRead, PodFile};
-use crate::engine::config_digest::{ConfigDigest, ConfigKind};
-use crate::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState, Query};
+use crate::engine::lookup::{EngineStep, Observed, PlanState};
 use crate::engine::render_cache::Rendered;
 use crate::engine::run::{InstanceId, Run};
 use crate::package::Package;
 use crate::package::time_limits::RunLimits;
+use crate::reconcile::{Facts, KindServed, Lookup, Needs};
 
 /// A package with an Instance and values.
 pub struct Fixture {
@@ -114,8 +115,8 @@ impl Server {
         }
     }
 
-    pub fn look(&self, key: &ObjectKey) -> Found {
-        self.objects.get(key).map_or(Found::Absent, |object| Found::Present(Arc::new(object.clone())))
+    pub fn look(&self, key: &ObjectKey) -> Lookup {
+        self.objects.get(key).map_or(Lookup::Absent, |object| Lookup::Found(Arc::new(object.clone())))
     }
 
     /// Names of the Instances that the Instance of a run owns.
@@ -151,7 +152,7 @@ impl Server {
         self.objects.insert(key, object);
     }
 
-    pub fn write(&mut self, write: Effect) -> Result<Found, ApiFailure> {
+    pub fn write(&mut self, write: Effect) -> Result<Lookup, ApiFailure> {
         if let Some(Some(fault)) = self.faults.pop_front() {
             return Err(fault);
         }
@@ -275,6 +276,26 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
+    fn look_up(&self, needs: &Needs, server: &Server, facts: &mut Facts) {
+        facts.kinds.extend(needs.kinds.iter().map(|gvk| (gvk.clone(), server.kind(gvk))));
+        for key in needs.objects.iter().chain(&needs.certainly) {
+            facts.failures.remove(key);
+            facts.objects.insert(key.clone(), server.look(key));
+        }
+        for key in &needs.digests {
+            let kind = ConfigKind::of(&key.gvk).unwrap();
+            let digest = server.objects.get(key).map(|o| ConfigDigest::of_live(kind, o));
+            facts.digests.insert(key.clone(), Ok(digest.unwrap_or_default()));
+        }
+        let reports =
+            needs.pod_failures.iter().map(|key| (key.clone(), Ok(server.reports.get(key).cloned())));
+        facts.pod_failures.extend(reports);
+        facts.files.extend(needs.files.iter().map(|file| (file.clone(), server.file(file))));
+        if needs.inventory {
+            facts.inventory = Some(self.inventory.clone());
+        }
+    }
+
     /// One pass: calls the engine until it needs nothing more.
     pub fn pass(&mut self, server: &mut Server) -> Result<EngineStep, Killed> {
         let (limits, adoption) = (self.limits.clone(), self.adoption);
@@ -290,33 +311,11 @@ impl<'a> Process<'a> {
             state = step.state.clone();
             if let Some(inventory) = step.inventory.clone() {
                 self.inventory = inventory.clone();
-                observed.inventory = Some(inventory);
+                observed.facts.inventory = Some(inventory);
                 self.spend()?;
             }
             if !step.needs.is_empty() {
-                for need in &step.needs {
-                    match need {
-                        Query::Kind(gvk) => drop(observed.kinds.insert(gvk.clone(), server.kind(gvk))),
-                        Query::Object(key) | Query::Certainly(key) => {
-                            observed.failures.remove(key);
-                            observed.objects.insert(key.clone(), server.look(key));
-                        }
-                        Query::Digest(key) => {
-                            let kind = ConfigKind::of(&key.gvk).unwrap();
-                            let digest = server.objects.get(key).map(|o| ConfigDigest::of_live(kind, o));
-                            observed.digests.insert(key.clone(), Ok(digest.unwrap_or_default()));
-                        }
-                        Query::PodFailure(key) => {
-                            drop(
-                                observed
-                                    .pod_failures
-                                    .insert(key.clone(), Ok(server.reports.get(key).cloned())),
-                            );
-                        }
-                        Query::File(file) => drop(observed.files.insert(file.clone(), server.file(file))),
-                        Query::Inventory => observed.inventory = Some(self.inventory.clone()),
-                    }
-                }
+                self.look_up(&step.needs, server, &mut observed.facts);
             } else if step.effects.is_empty() {
                 self.save(&mut state)?;
                 return Ok(step);
@@ -336,9 +335,9 @@ impl<'a> Process<'a> {
                         self.spend()?;
                     }
                     match answer {
-                        Ok(seen) => drop(observed.objects.insert(key, seen)),
+                        Ok(seen) => drop(observed.facts.objects.insert(key, seen)),
                         Err(failure) => {
-                            observed.failures.insert(key, failure);
+                            observed.facts.failures.insert(key, failure);
                             break;
                         }
                     }

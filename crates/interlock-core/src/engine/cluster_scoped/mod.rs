@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::errors::{FailedRequest, TaskError, is_stale, reason};
-use super::lookup::{Found, KindServed, Observed, Query};
+use super::lookup::Observed;
 use super::run::Run;
 use super::sharing;
 use super::tasks::delete::is_data;
@@ -17,6 +17,7 @@ use crate::api::meta::plan::CLEANUP;
 use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
 use crate::api::rule::Rule;
 use crate::effect::{ApiFailure, Effect, Note, Propagation, Severity};
+use crate::reconcile::{KindServed, Lookup, Needs};
 
 /// Events about what is left; the last one counts the rest.
 const MOST_EVENTS: usize = 8;
@@ -31,9 +32,9 @@ pub(super) fn made(run: &Run<'_>, observed: &Observed, effects: &[Vec<Effect>]) 
         Effect::Patch { key, patch, .. } if lasts && sharing::names(patch, uid) => Some(key.clone()),
         _ => None,
     });
-    let there = observed.objects.iter().filter(|(_, found)| match found {
-        Found::Present(object) => lasts && sharing::names(object, uid),
-        Found::Absent => false,
+    let there = observed.facts.objects.iter().filter(|(_, found)| match found {
+        Lookup::Found(object) => lasts && sharing::names(object, uid),
+        Lookup::Absent | Lookup::Forbidden => false,
     });
     let keys = written.chain(there.map(|(key, _)| key.clone()));
     let kept = keys.filter(|key| key.namespace.is_none() && !is_data(&key.gvk));
@@ -43,8 +44,8 @@ pub(super) fn made(run: &Run<'_>, observed: &Observed, effects: &[Vec<Effect>]) 
 /// What is to be done about the cluster-scoped objects of an Instance that is deleted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Release {
-    /// Queries that are to be answered first.
-    pub needs: BTreeSet<Query>,
+    /// What it lacks, which comes first.
+    pub needs: Needs,
     /// Writes; each is about another object.
     pub effects: Vec<Vec<Effect>>,
     /// Objects that are left for good.
@@ -85,9 +86,9 @@ pub fn release<'l>(
     let mut release = Release::default();
     for listed in listed.into_iter().filter(|listed| !is_data(&listed.gvk)) {
         let key = ObjectKey { gvk: listed.gvk.clone(), namespace: None, name: listed.name.clone() };
-        let why = match observed.kinds.get(&key.gvk) {
+        let why = match observed.facts.kinds.get(&key.gvk) {
             None => {
-                release.needs.insert(Query::Kind(key.gvk));
+                release.needs.kinds.insert(key.gvk);
                 continue;
             }
             Some(KindServed::Cluster) => None,
@@ -107,11 +108,10 @@ pub fn release<'l>(
 }
 
 fn remove(uid: &str, key: ObjectKey, observed: &Observed, transient: &[Rule], release: &mut Release) {
-    let current = match observed.objects.get(&key) {
-        Some(Found::Present(current)) => Some(current.as_ref()),
-        Some(Found::Absent) | None => None,
-    };
-    if let Some(failure) = observed.failures.get(&key) {
+    let looked_up = observed.facts.get(&key);
+    let is_unknown = looked_up.is_err();
+    let current = looked_up.ok().flatten().map(AsRef::as_ref);
+    if let Some(failure) = observed.facts.failures.get(&key) {
         let found = match current {
             None => Remainder::Unread,
             Some(current) if sharing::leave(current, uid).is_some() => Remainder::Shared,
@@ -120,8 +120,8 @@ fn remove(uid: &str, key: ObjectKey, observed: &Observed, transient: &[Rule], re
         return failed(key, found, failure, transient, release);
     }
     let Some(current) = current else {
-        if !observed.objects.contains_key(&key) {
-            release.needs.insert(Query::Certainly(key));
+        if is_unknown {
+            release.needs.certainly.insert(key);
         }
         return;
     };
@@ -149,7 +149,7 @@ fn failed(key: ObjectKey, found: Remainder, failure: &ApiFailure, transient: &[R
         Remainder::Last => FailedRequest::Delete,
     };
     if is_stale(request, failure) {
-        release.needs.insert(Query::Certainly(key));
+        release.needs.certainly.insert(key);
         return;
     }
     let (list, why) = match TaskError::api(request, &key, failure, transient) {

@@ -14,8 +14,9 @@ use crate::api::object::ObjectKey;
 use crate::effect::{ApiFailure, Effect};
 use crate::engine::advance::fixture::phase;
 use crate::engine::advance::sim::{Fixture, Process, Server, failure, manifest};
-use crate::engine::lookup::{Found, KindServed, Observed, Query};
+use crate::engine::lookup::Observed;
 use crate::package::time_limits::RunLimits;
+use crate::reconcile::{KindServed, Lookup};
 
 const KINDS: [(&str, &str, &str); 4] = [
     ("a", "v1", "ConfigMap"),
@@ -141,17 +142,17 @@ fn key(name: &str) -> ObjectKey {
 }
 
 /// Uid `a` is deleted; what is done about a ClusterRole `r` that its inventory lists.
-fn about(found: Option<Found>, failed: Option<ApiFailure>, served: Option<KindServed>) -> Release {
+fn about(found: Option<Lookup>, failed: Option<ApiFailure>, served: Option<KindServed>) -> Release {
     let mut observed = Observed::default();
-    observed.kinds.extend(served.map(|served| (key("r").gvk, served)));
-    observed.objects.extend(found.map(|found| (key("r"), found)));
-    observed.failures.extend(failed.map(|failure| (key("r"), failure)));
+    observed.facts.kinds.extend(served.map(|served| (key("r").gvk, served)));
+    observed.facts.objects.extend(found.map(|found| (key("r"), found)));
+    observed.facts.failures.extend(failed.map(|failure| (key("r"), failure)));
     let listed = BTreeSet::from([ListedObject::of(&role("r", None, None)).unwrap()]);
     release("a", &listed, &observed, &[])
 }
 
-fn present(role: Value) -> Option<Found> {
-    Some(Found::Present(Arc::new(role)))
+fn present(role: Value) -> Option<Lookup> {
+    Some(Lookup::Found(Arc::new(role)))
 }
 
 /// What one word says of a release.
@@ -161,10 +162,11 @@ fn word(release: &Release) -> String {
         Effect::Patch { patch, .. } => format!("patch {}", patch["metadata"]),
         other => format!("{other:?}"),
     });
-    let need = release.needs.iter().next().map(|need| match need {
-        Query::Kind(_) => "kind".to_owned(),
-        _ => "look".to_owned(),
-    });
+    let need = match (release.needs.is_empty(), release.needs.kinds.is_empty()) {
+        (true, _) => None,
+        (false, false) => Some("kind".to_owned()),
+        (false, true) => Some("look".to_owned()),
+    };
     let named = |word: &str, objects: &[LeftObject]| {
         objects.first().map(|object| format!("{word} {:?}: {}", object.found, object.why))
     };
@@ -221,12 +223,12 @@ fn the_kind_decides(#[case] served: Option<KindServed>, #[case] expected: &str) 
     assert_eq!(word(&about(None, None, served)), expected);
 }
 
-fn mine() -> Option<Found> {
+fn mine() -> Option<Lookup> {
     present(role("r", Some("a"), None))
 }
 
 #[rstest]
-#[case::gone(Some(Found::Absent), None, "")]
+#[case::gone(Some(Lookup::Absent), None, "")]
 #[case::changed(mine(), Some(409), "look")]
 #[case::gone_meanwhile(mine(), Some(404), "look")]
 #[case::forbidden(mine(), Some(403), "left Last: no")]
@@ -240,7 +242,7 @@ fn mine() -> Option<Found> {
 #[case::forbidden_to_read(None, Some(403), "left Unread: no")]
 #[case::not_answered(None, Some(0), "waits Unread: no")]
 fn what_the_api_server_says_counts(
-    #[case] found: Option<Found>,
+    #[case] found: Option<Lookup>,
     #[case] code: Option<u16>,
     #[case] expected: &str,
 ) {

@@ -7,11 +7,10 @@ use std::fmt::Write as _;
 use md5::{Digest as _, Md5};
 use serde_json::Value;
 
-use super::config_digest::{ConfigDigest, ConfigKind};
 use super::enhance;
 use super::enhance::WantedObject;
 use super::errors::{FailedRequest, TaskError, reason};
-use super::lookup::{Found, Observed, Query};
+use super::lookup::Observed;
 use super::ownership::TaskOwners;
 use super::pod_references;
 use super::pod_references::PodReference;
@@ -19,6 +18,7 @@ use super::render::TaskContext;
 use crate::api::meta;
 use crate::api::object::ObjectKey;
 use crate::api::path;
+use crate::config_digest::{ConfigDigest, ConfigKind};
 use crate::effect::ApiFailure;
 
 /// Maximum of ConfigMaps and Secrets that are read for the pod templates of one task.
@@ -34,8 +34,8 @@ const FAILED: &str = "failed to add dependencies hash";
 /// Why the hashes of a task are not set.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unset {
-    /// These have to be looked up first.
-    Needs(BTreeSet<Query>),
+    /// The digests of these are lacking.
+    Needs(BTreeSet<ObjectKey>),
     /// Another task is about to write what the pods of this one use.
     Waits(String),
     /// A ConfigMap or Secret cannot be read, or they exceed the budget.
@@ -92,15 +92,15 @@ fn hashed(
     match (known.wait, known.needs) {
         (Some(why), _) => Err(Unset::Waits(why)),
         (None, needs) if needs.is_empty() => Ok(hashed),
-        (None, needs) => Err(Unset::Needs(needs.into_iter().take(BATCH).map(Query::Digest).collect())),
+        (None, needs) => Err(Unset::Needs(needs.into_iter().take(BATCH).collect())),
     }
 }
 
 /// A Job that is there: its pods cannot change, so it keeps its hash; the API server would refuse another.
 fn job<'o>(key: &ObjectKey, observed: &'o Observed) -> Option<&'o Value> {
     let is_job = (key.gvk.group.as_str(), key.gvk.kind.as_str()) == ("batch", "Job");
-    match observed.objects.get(key) {
-        Some(Found::Present(job)) if is_job => Some(job),
+    match observed.facts.get(key) {
+        Ok(Some(job)) if is_job => Some(job),
         _ => None,
     }
 }
@@ -198,11 +198,11 @@ impl<'a> Known<'a> {
             return Ok(ConfigDigest::default());
         }
         // What tasks of this pass have read or written; where that failed, its state is not known.
-        let seen = self.observed.objects.get(key).filter(|_| !self.observed.failures.contains_key(key));
-        match seen {
-            Some(Found::Present(object)) => return Ok(ConfigDigest::of_live(kind, object)),
-            Some(Found::Absent) => return Ok(ConfigDigest::default()),
-            None => {}
+        match self.observed.facts.get(key) {
+            Ok(_) if self.observed.facts.failures.contains_key(key) => {}
+            Ok(Some(object)) => return Ok(ConfigDigest::of_live(kind, object)),
+            Ok(None) => return Ok(ConfigDigest::default()),
+            Err(_) => {}
         }
         self.read += 1;
         if self.read > MAX_READ {
@@ -211,7 +211,7 @@ impl<'a> Known<'a> {
                  apply itself: name fewer, or divide the task"
             )));
         }
-        let digest = match self.observed.digests.get(key) {
+        let digest = match self.observed.facts.digests.get(key) {
             None => {
                 self.needs.insert(key.clone());
                 return Ok(ConfigDigest::default());

@@ -17,6 +17,7 @@ use crate::engine::advance::sim::{Did, Fixture, Process, Server, failure};
 use crate::engine::render_cache::{Parameters, Rendered};
 use crate::engine::run::{InstanceId, PipeHelper, Run};
 use crate::package::Package;
+use crate::reconcile::Lookup;
 use crate::rejection::RejectionKind;
 
 /// The annotation of the pod template of an object.
@@ -129,13 +130,13 @@ impl Case {
     /// With an object that a task of the pass knows.
     fn seen(mut self, object: Value) -> Self {
         let key = ObjectKey::of(&object).unwrap();
-        self.observed.objects.insert(key, Found::Present(Arc::new(object)));
+        self.observed.facts.objects.insert(key, Lookup::Found(Arc::new(object)));
         self
     }
 
     /// With the answer to a lookup.
     fn read(mut self, key: ObjectKey, answer: Result<ConfigDigest, ApiFailure>) -> Self {
-        self.observed.digests.insert(key, answer);
+        self.observed.facts.digests.insert(key, answer);
         self
     }
 
@@ -241,7 +242,7 @@ fn pods_that_use_nothing_have_none() {
 
     let mut case = Case::new([deployment]);
     case.observed.references = CountedReferences::All;
-    assert_eq!(case.add(), Err(Unset::Needs(BTreeSet::from([Query::Digest(config_map("a"))]))));
+    assert_eq!(case.add(), Err(Unset::Needs(BTreeSet::from([config_map("a")]))));
 }
 
 /// What of several sources counts.
@@ -264,16 +265,16 @@ fn sources(#[case] task: bool, #[case] pass: bool, #[case] expected: &str) {
 fn what_does_not_exist_counts_as_zeros() {
     let mut case =
         Case::new([mounts(&["a", "b", "in/valid", ""])]).read(config_map("b"), Ok(ConfigDigest::default()));
-    case.observed.objects.insert(config_map("a"), Found::Absent);
+    case.observed.facts.objects.insert(config_map("a"), Lookup::Absent);
     assert_eq!(hash(&case.add().unwrap()), Some(hex(&[ZEROS; 4]).as_str()));
 }
 
 #[test]
 fn what_another_task_could_not_read_is_read() {
     let mut case = Case::new([mounts(&["a"])]);
-    case.observed.objects.insert(config_map("a"), Found::Absent);
-    case.observed.failures.insert(config_map("a"), failure(500, "try later"));
-    assert_eq!(case.add(), Err(Unset::Needs(BTreeSet::from([Query::Digest(config_map("a"))]))));
+    case.observed.facts.objects.insert(config_map("a"), Lookup::Absent);
+    case.observed.facts.failures.insert(config_map("a"), failure(500, "try later"));
+    assert_eq!(case.add(), Err(Unset::Needs(BTreeSet::from([config_map("a")]))));
 }
 
 #[test]
@@ -329,7 +330,7 @@ mod budgets {
     fn a_few_are_read_at_a_time() {
         let names = names(20);
         let Err(Unset::Needs(needs)) = case(&names).add() else { panic!("nothing is read") };
-        assert_eq!(needs, names.iter().take(BATCH).map(|name| Query::Digest(config_map(name))).collect());
+        assert_eq!(needs, names.iter().take(BATCH).map(|name| config_map(name)).collect());
     }
 
     #[test]

@@ -18,12 +18,13 @@ use crate::engine::enhance::WantedObject;
 use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale, reason};
 use crate::engine::health;
 use crate::engine::health::{Health, pods};
-use crate::engine::lookup::{Found, KindServed, Observed, Query, TaskProgress};
+use crate::engine::lookup::{Observed, TaskProgress};
 use crate::engine::merge;
 use crate::engine::merge::MergeError;
 use crate::engine::ownership::TaskOwners;
 use crate::engine::removed_apis;
 use crate::engine::render::TaskContext;
+use crate::reconcile::KindServed;
 use crate::rejection::Rejection;
 
 /// The kind of task.
@@ -81,8 +82,8 @@ pub(super) fn advance(
     for object in objects {
         match resolve(context, object, observed, owners)? {
             Resolved::Object(object) => wanted.push(object),
-            Resolved::Lookup(query) => {
-                progress.needs.insert(query);
+            Resolved::Lookup(gvk) => {
+                progress.needs.kinds.insert(gvk);
             }
             Resolved::Waiting(why) => progress.waiting.push(why),
             Resolved::NotServed(gvk) => {
@@ -91,11 +92,11 @@ pub(super) fn advance(
             }
         }
     }
-    progress.needs.extend(missing(&wanted, observed));
+    progress.needs.objects.extend(missing(&wanted, observed));
     if progress.needs.is_empty() {
         match dependencies_hash::add(context, &mut wanted, observed, owners) {
             Ok(()) => {}
-            Err(Unset::Needs(digests)) => progress.needs = digests,
+            Err(Unset::Needs(digests)) => progress.needs.digests = digests,
             Err(Unset::Waits(why)) => {
                 progress.waiting.push(why);
                 return Ok(progress);
@@ -120,7 +121,7 @@ pub(super) fn advance(
 
 enum Resolved {
     Object(WantedObject),
-    Lookup(Query),
+    Lookup(Gvk),
     Waiting(String),
     /// The kind is not served, and no object of this call defines it.
     NotServed(Gvk),
@@ -134,8 +135,8 @@ fn resolve(
 ) -> Result<Resolved, TaskError> {
     let gvk = Gvk::of(&object)
         .ok_or_else(|| TaskError::fatal(reason::RENDERING, "the object names no kind".to_owned()))?;
-    let namespaced = match observed.kinds.get(&gvk) {
-        None => return Ok(Resolved::Lookup(Query::Kind(gvk))),
+    let namespaced = match observed.facts.kinds.get(&gvk) {
+        None => return Ok(Resolved::Lookup(gvk)),
         Some(KindServed::Namespaced) => true,
         Some(KindServed::Cluster) => false,
         Some(KindServed::NeverServed) if !owners.defines(&gvk) => return Err(unknown_kind(&gvk)),
@@ -162,10 +163,11 @@ fn unknown_kind(gvk: &Gvk) -> TaskError {
     )
 }
 
-fn missing<'a>(wanted: &'a [WantedObject], observed: &'a Observed) -> impl Iterator<Item = Query> + 'a {
-    let is_found =
-        |key: &ObjectKey| observed.objects.contains_key(key) || observed.failures.contains_key(key);
-    wanted.iter().filter(move |w| !is_found(&w.key)).map(|w| Query::Object(w.key.clone()))
+fn missing<'a>(wanted: &'a [WantedObject], observed: &'a Observed) -> impl Iterator<Item = ObjectKey> + 'a {
+    let is_found = |key: &ObjectKey| {
+        observed.facts.objects.contains_key(key) || observed.facts.failures.contains_key(key)
+    };
+    wanted.iter().filter(move |w| !is_found(&w.key)).map(|w| w.key.clone())
 }
 
 /// Builds the write batch, in order: the first object that failed stops it, as in KUDO.
@@ -176,23 +178,23 @@ fn add_writes(
     progress: &mut TaskProgress,
 ) -> Result<(), TaskError> {
     for WantedObject { key, object } in wanted {
-        let found = observed.objects.get(key);
-        if let Some(failure) = observed.failures.get(key) {
+        let found = observed.facts.get(key);
+        if let Some(failure) = observed.facts.failures.get(key) {
             let request = match found {
-                None => FailedRequest::Get,
-                Some(Found::Absent) => FailedRequest::Create,
-                Some(Found::Present(_)) => FailedRequest::Patch,
+                Err(_) => FailedRequest::Get,
+                Ok(None) => FailedRequest::Create,
+                Ok(Some(_)) => FailedRequest::Patch,
             };
             if !is_stale(request, failure) {
                 return Err(TaskError::api(request, key, failure, context.run.transient));
             }
-            progress.needs.insert(Query::Object(key.clone()));
+            progress.needs.objects.insert(key.clone());
             return Ok(());
         }
         match found {
-            None => {}
-            Some(Found::Absent) => progress.lane.push(create(key, object)?),
-            Some(Found::Present(current)) => match awaits_deletion(context, key, current) {
+            Err(_) => {}
+            Ok(None) => progress.lane.push(create(key, object)?),
+            Ok(Some(current)) => match awaits_deletion(context, key, current) {
                 Some(why) => progress.waiting.push(why),
                 None => match ownership(context, key, current, observed) {
                     Ownership::Foreign(owner) => return Err(held(context, key, &owner, wanted, observed)),
@@ -239,7 +241,7 @@ fn held(
     observed: &Observed,
 ) -> TaskError {
     let unmanaged = wanted.iter().filter_map(|w| {
-        let Some(Found::Present(current)) = observed.objects.get(&w.key) else { return None };
+        let Ok(Some(current)) = observed.facts.get(&w.key) else { return None };
         let owner = ownership(context, &w.key, current, observed);
         let held = adoption::held(&w.key, current)?;
         (owner == Ownership::Foreign(ForeignOwner::Unmanaged)).then_some((&w.key, held))
@@ -281,8 +283,8 @@ fn patch(
 fn wait(key: &ObjectKey, current: &Value, mut why: String, observed: &Observed, progress: &mut TaskProgress) {
     let mut refused = pods::reported(current).is_some();
     if pods::lacks(current) {
-        match observed.pod_failures.get(key) {
-            None => drop(progress.needs.insert(Query::PodFailure(key.clone()))),
+        match observed.facts.pod_failures.get(key) {
+            None => drop(progress.needs.pod_failures.insert(key.clone())),
             Some(Ok(report)) => {
                 if let Some(rejection) = report.as_deref().and_then(pods::refused) {
                     why.push_str(&pods::told(&rejection));
@@ -307,7 +309,7 @@ fn check_health(
     progress: &mut TaskProgress,
 ) -> Result<(), TaskError> {
     for WantedObject { key, .. } in wanted {
-        let Some(Found::Present(current)) = observed.objects.get(key) else { continue };
+        let Ok(Some(current)) = observed.facts.get(key) else { continue };
         match health::of(current) {
             Health::Healthy => {}
             Health::Waiting(why) => wait(key, current, format!("{key}: {why}"), observed, progress),

@@ -14,10 +14,11 @@ use crate::engine::adoption::{ForeignOwner, Ownership};
 use crate::engine::enhance;
 use crate::engine::enhance::WantedObject;
 use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale, reason};
-use crate::engine::lookup::{Found, KindServed, Observed, Query, TaskProgress};
+use crate::engine::lookup::{Observed, TaskProgress};
 use crate::engine::ownership::TaskOwners;
 use crate::engine::render::TaskContext;
 use crate::engine::sharing;
+use crate::reconcile::KindServed;
 
 /// Kinds that hold a user's data: Interlock never deletes them (group, kind).
 const NEVER_DELETED: [(&str, &str); 4] = [
@@ -80,9 +81,9 @@ pub fn advance(
     let mut progress = TaskProgress::default();
     for object in objects {
         let Some(gvk) = Gvk::of(&object) else { continue };
-        let namespaced = match observed.kinds.get(&gvk) {
+        let namespaced = match observed.facts.kinds.get(&gvk) {
             None => {
-                progress.needs.insert(Query::Kind(gvk));
+                progress.needs.kinds.insert(gvk);
                 continue;
             }
             Some(KindServed::Namespaced) => true,
@@ -102,7 +103,7 @@ pub fn advance(
         let WantedObject { key, object } = enhance::enhance(context, object, namespaced)?;
         delete(context, &key, &object, observed, &mut progress)?;
         // As in KUDO, the first request that fails stops the task.
-        if progress.needs.contains(&Query::Certainly(key.clone())) && observed.failures.contains_key(&key) {
+        if progress.needs.certainly.contains(&key) && observed.facts.failures.contains_key(&key) {
             break;
         }
     }
@@ -123,21 +124,21 @@ fn delete(
     observed: &Observed,
     progress: &mut TaskProgress,
 ) -> Result<(), TaskError> {
-    let found = observed.objects.get(key);
-    if let Some(failure) = observed.failures.get(key) {
-        let request = if found.is_some() { FailedRequest::Delete } else { FailedRequest::Get };
+    let found = observed.facts.get(key);
+    if let Some(failure) = observed.facts.failures.get(key) {
+        let request = if found.is_ok() { FailedRequest::Delete } else { FailedRequest::Get };
         if !is_stale(request, failure) {
             return Err(TaskError::api(request, key, failure, context.run.transient));
         }
-        progress.needs.insert(Query::Certainly(key.clone()));
+        progress.needs.certainly.insert(key.clone());
         return Ok(());
     }
     match found {
-        None => {
-            progress.needs.insert(Query::Certainly(key.clone()));
+        Err(_) => {
+            progress.needs.certainly.insert(key.clone());
         }
-        Some(Found::Absent) => {}
-        Some(Found::Present(current)) => {
+        Ok(None) => {}
+        Ok(Some(current)) => {
             if let Some(why) = why_kept(key, wanted, current) {
                 progress.notes.push(why);
             } else if let Some(patch) = leave(context, current) {

@@ -94,10 +94,10 @@ fn a_stale_write_is_looked_at_again(#[case] code: u16) {
     server.put(made("v1", "ConfigMap", "a"));
     let state = {
         let mut observed = empty(&[config_map("a")]);
-        observed.objects.insert(config_map("a"), server.look(&config_map("a")));
-        observed.failures.insert(config_map("a"), failure(code, "stale"));
+        observed.facts.objects.insert(config_map("a"), server.look(&config_map("a")));
+        observed.facts.failures.insert(config_map("a"), failure(code, "stale"));
         let step = advance(&fixture.run(), fixture.start(), &observed);
-        assert_eq!(step.needs.len(), 1);
+        assert_eq!(step.needs.objects.len(), 1);
         assert_eq!((step.effects.len(), step.failure), (0, None));
         step.state
     };
@@ -173,7 +173,7 @@ fn what_leads_to_another_object_is_fatal(
         let fixture = Fixture::new(spec);
         let step = advance(&fixture.run(), fixture.start(), &Observed::default());
         let fatal = step.fatal.unwrap();
-        assert_eq!((fatal.reason.as_str(), step.needs.len()), ("TaskRenderingError", 0));
+        assert_eq!((fatal.reason.as_str(), step.needs.is_empty()), ("TaskRenderingError", true));
         let text = format!("{FAILED}{task}: parsing YAML from a.yaml failed: object 1: {text}");
         assert!(fatal.message.starts_with(&text), "{}", fatal.message);
     }
@@ -330,7 +330,7 @@ fn a_failed_step_of_a_running_plan_is_not_taken_again() {
     let mut state = fixture.start();
     state.status.phases.as_mut().unwrap()[0].steps.as_mut().unwrap()[0].status = FatalError;
     let step = advance(&fixture.run(), state, &Observed::default());
-    assert_eq!((step.state.status.status, step.needs.len()), (FatalError, 0));
+    assert_eq!((step.state.status.status, step.needs.is_empty()), (FatalError, true));
 }
 
 /// A quota on pods lets the Job in, and not its pods.

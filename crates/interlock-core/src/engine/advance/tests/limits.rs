@@ -8,8 +8,9 @@ use super::steps;
 use crate::api::kudo::ExecutionStatus::{Complete, Error, FatalError, InProgress};
 use crate::engine::advance::fixture::{one, package, phase};
 use crate::engine::advance::sim::{Fixture, Process, Server, failure};
-use crate::engine::lookup::{EngineStep, KindServed};
+use crate::engine::lookup::EngineStep;
 use crate::package::time_limits::{CleanupDeadline, RunLimits};
+use crate::reconcile::KindServed;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()

@@ -9,7 +9,8 @@ use super::sim::{Did, Fixture, Process, Server, manifest};
 use crate::api::kudo::ExecutionStatus::{self, Complete, Error, InProgress};
 use crate::api::object::{ObjectKey, annotation, meta_str};
 use crate::effect::Effect;
-use crate::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState};
+use crate::engine::lookup::{EngineStep, Observed, PlanState};
+use crate::reconcile::{KindServed, Lookup};
 
 mod children;
 mod existing;
@@ -32,8 +33,8 @@ fn statuses(state: &PlanState) -> Vec<ExecutionStatus> {
 fn empty(keys: &[ObjectKey]) -> Observed {
     let mut observed = Observed::default();
     for key in keys {
-        observed.kinds.insert(key.gvk.clone(), KindServed::Namespaced);
-        observed.objects.insert(key.clone(), Found::Absent);
+        observed.facts.kinds.insert(key.gvk.clone(), KindServed::Namespaced);
+        observed.facts.objects.insert(key.clone(), Lookup::Absent);
     }
     observed
 }

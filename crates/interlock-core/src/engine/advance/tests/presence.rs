@@ -7,7 +7,7 @@ use crate::api::kudo::ExecutionStatus::{self, Complete, FatalError, InProgress};
 use crate::api::object::Gvk;
 use crate::engine::advance::fixture::{config_map, key, made, one, package, phase};
 use crate::engine::advance::sim::{Did, Fixture, Process, Server, manifest};
-use crate::engine::lookup::KindServed;
+use crate::reconcile::KindServed;
 
 #[rstest]
 #[case::on("T", true)]

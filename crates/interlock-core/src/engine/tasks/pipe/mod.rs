@@ -23,7 +23,7 @@ use crate::effect::{Effect, FileRead, MAX_FILE, PodFile, Propagation};
 use crate::engine::adoption;
 use crate::engine::adoption::Ownership;
 use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale};
-use crate::engine::lookup::{Found, Observed, Query, TaskProgress};
+use crate::engine::lookup::{Observed, TaskProgress};
 use crate::engine::ownership::TaskOwners;
 use crate::engine::pipes;
 use crate::engine::render::TaskContext;
@@ -98,11 +98,11 @@ impl Tasker for PipeTask<'_> {
             name: pipes::pod(context.run, context.place()),
         };
         let piping = Piping { context, files: self.files, observed, owners, key: &key };
-        let mut progress = match observed.objects.get(&key) {
-            Some(Found::Absent) if !observed.failures.contains_key(&key) => {
+        let mut progress = match observed.facts.get(&key) {
+            Ok(None) if !observed.facts.failures.contains_key(&key) => {
                 piping.unless_done(|| apply::advance(context, vec![pod], observed, owners))?
             }
-            Some(Found::Present(current)) => piping.of_pod(current, pod)?,
+            Ok(Some(current)) => piping.of_pod(current, pod)?,
             // Unknown yet, or the first write failed.
             _ => apply::advance(context, vec![pod], observed, owners)?,
         };
@@ -134,10 +134,10 @@ impl Piping<'_> {
         let mut current = true;
         for file in self.files {
             let key = artifact::key(self.context, file);
-            match self.observed.objects.get(&key) {
-                None => _ = progress.needs.insert(Query::Object(key)),
-                Some(Found::Absent) => current = false,
-                Some(Found::Present(object)) => current &= self.is_of_run(object),
+            match self.observed.facts.get(&key) {
+                Err(needs) => progress.needs.add(needs),
+                Ok(None) => current = false,
+                Ok(Some(object)) => current &= self.is_of_run(object),
             }
         }
         if !progress.needs.is_empty() {
@@ -205,9 +205,9 @@ impl Piping<'_> {
         };
         let fatal = |why: String| Err(TaskError::fatal(PIPE_TASK_ERROR, why));
         let pod = &self.key.name;
-        match self.observed.files.get(&file) {
+        match self.observed.facts.files.get(&file) {
             None => {
-                progress.needs.insert(Query::File(file));
+                progress.needs.files.insert(file);
                 Ok(None)
             }
             Some(FileRead::Content(bytes)) => Ok(Some(bytes)),
@@ -234,12 +234,12 @@ impl Piping<'_> {
 
     fn delete_pod(&self, current: &serde_json::Value) -> Result<TaskProgress, TaskError> {
         let mut progress = TaskProgress::default();
-        if let Some(failure) = self.observed.failures.get(self.key) {
+        if let Some(failure) = self.observed.facts.failures.get(self.key) {
             if !is_stale(FailedRequest::Delete, failure) {
                 let transient = self.context.run.transient;
                 return Err(TaskError::api(FailedRequest::Delete, self.key, failure, transient));
             }
-            progress.needs.insert(Query::Certainly(self.key.clone()));
+            progress.needs.certainly.insert(self.key.clone());
             return Ok(progress);
         }
         let text = |field| meta_str(current, field).unwrap_or_default().to_owned();

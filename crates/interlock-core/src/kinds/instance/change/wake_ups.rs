@@ -7,8 +7,9 @@ use crate::api::object::{Gvk, annotation, meta_str};
 use crate::engine::adoption;
 use crate::engine::health;
 use crate::engine::health::Health;
-use crate::engine::lookup::{Found, Observed};
+use crate::engine::lookup::Observed;
 use crate::engine::run::InstanceId;
+use crate::reconcile::Lookup;
 
 /// Uids of the Instances that made or apply an object, as its metadata lists them: owners and
 /// adopter, or for a cluster-scoped object, which can have no owner, maker and sharers.
@@ -33,9 +34,9 @@ pub fn watches_suffice(
     instance: &InstanceId,
     is_watched: impl Fn(&Gvk) -> bool,
 ) -> bool {
-    observed.objects.iter().all(|(key, seen)| match seen {
-        Found::Absent => true,
-        Found::Present(object) => {
+    observed.facts.objects.iter().all(|(key, seen)| match seen {
+        Lookup::Absent | Lookup::Forbidden => true,
+        Lookup::Found(object) => {
             !is_waited_for(object, instance) || (is_watched(&key.gvk) && wakes(object, instance))
         }
     })
@@ -109,7 +110,7 @@ mod tests {
     fn table(#[case] object: Value, #[case] woken: bool) {
         let mut observed = Observed::default();
         let key = ObjectKey::of(&object).unwrap();
-        observed.objects.insert(key, Found::Present(Arc::new(object)));
+        observed.facts.objects.insert(key, Lookup::Found(Arc::new(object)));
         let instance = InstanceId { namespace: "ns".to_owned(), name: "x".to_owned(), uid: "new".to_owned() };
         assert_eq!(watches_suffice(&observed, &instance, |kind| kind.kind != "Secret"), woken);
     }

@@ -1,6 +1,9 @@
 //! A reconciler as a pure function of a [`View`]: it returns the effects that it wants, or waits. What the view lacks
 //! ends the pass with [`Needs`]; the runtime gets that and calls the reconciler again.
 
+mod facts;
+mod needs;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +11,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
+pub use self::facts::{
+    Facts, KindServed, Lookup, ObjectList, PodAnswer, PodRequest, PodResponse, RefusedWrite,
+};
+pub use self::needs::{Needs, both};
 use crate::api::capability::Capability;
-use crate::api::object::{Gvk, ObjectKey};
+use crate::api::object::ObjectKey;
 use crate::certificate::{CertificateAnswer, CertificateRequest};
-use crate::effect::{ApiFailure, Effect};
+use crate::effect::Effect;
 
 /// The reconciler of a kind.
 #[derive(Debug)]
@@ -32,92 +39,6 @@ pub enum ReconcileStep {
     Write(Vec<Effect>),
     /// Nothing until an event of the object, or until this time has passed.
     Await(Option<Duration>),
-}
-
-/// An object as it was looked up.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Lookup {
-    /// It exists.
-    Found(Arc<Value>),
-    /// It does not exist.
-    Absent,
-    /// The API server does not let this process read it.
-    Forbidden,
-}
-
-/// What the runtime has for a reconcile.
-#[derive(Clone, Debug, Default)]
-pub struct Facts {
-    /// Objects.
-    pub objects: BTreeMap<ObjectKey, Lookup>,
-    /// Lists.
-    pub lists: BTreeMap<ObjectList, Vec<Arc<Value>>>,
-    /// Answers of pods.
-    pub answers: BTreeMap<PodRequest, PodAnswer>,
-    /// The certificate of the object.
-    pub certificate: Option<CertificateAnswer>,
-    /// Writes that the API server refused.
-    pub refused: BTreeMap<ObjectKey, RefusedWrite>,
-    /// When the first of the pods was asked.
-    pub asked: Option<Timestamp>,
-}
-
-/// A write that the API server refused.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RefusedWrite {
-    /// What was refused.
-    pub effect: Effect,
-    /// The answer.
-    pub failure: ApiFailure,
-    /// When the same write was refused first.
-    pub since: Timestamp,
-    /// When the same write is tried again.
-    pub retry: Timestamp,
-}
-
-/// What a pass lacks.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Needs {
-    /// Objects.
-    pub objects: BTreeSet<ObjectKey>,
-    /// Objects that this process may not be allowed to read.
-    pub if_allowed: BTreeSet<ObjectKey>,
-    /// Lists.
-    pub lists: BTreeSet<ObjectList>,
-    /// Answers of pods.
-    pub answers: BTreeSet<PodRequest>,
-    /// A certificate in its Secret; one in a reconcile.
-    pub certificate: Option<Box<CertificateRequest>>,
-    /// The pods that were asked before have to be asked again: their answers are too old.
-    pub again: bool,
-}
-
-impl Needs {
-    /// One object.
-    pub fn object(key: ObjectKey) -> Self {
-        Self { objects: [key].into(), ..Self::default() }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.objects.extend(other.objects);
-        self.if_allowed.extend(other.if_allowed);
-        self.lists.extend(other.lists);
-        self.answers.extend(other.answers);
-        self.certificate = self.certificate.take().or(other.certificate);
-        self.again |= other.again;
-    }
-}
-
-/// Both values, or all that either lacks.
-pub fn both<A, B>(one: Result<A, Needs>, other: Result<B, Needs>) -> Result<(A, B), Needs> {
-    match (one, other) {
-        (Ok(one), Ok(other)) => Ok((one, other)),
-        (Err(mut needs), Err(others)) => {
-            needs.add(others);
-            Err(needs)
-        }
-        (Err(needs), Ok(_)) | (Ok(_), Err(needs)) => Err(needs),
-    }
 }
 
 /// How old the answers of pods may be that a promotion is decided on, in seconds.
@@ -152,11 +73,7 @@ impl<'a> View<'a> {
 
     /// An object; `None` where there is none.
     pub fn get(&self, key: &ObjectKey) -> Result<Option<&'a Arc<Value>>, Needs> {
-        match self.facts.objects.get(key) {
-            Some(Lookup::Found(object)) => Ok(Some(object)),
-            Some(Lookup::Absent | Lookup::Forbidden) => Ok(None),
-            None => Err(Needs::object(key.clone())),
-        }
+        self.facts.get(key)
     }
 
     /// Makes sure that these objects can be looked up, all at once.
@@ -227,49 +144,4 @@ impl<'a> View<'a> {
     pub fn all_refused(&self) -> impl Iterator<Item = (&'a ObjectKey, &'a RefusedWrite)> {
         self.facts.refused.iter()
     }
-}
-
-/// The objects of a kind in one namespace that have these labels. A view has at most 16 lists, each of at most 500
-/// objects and 16 MiB.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ObjectList {
-    /// The kind.
-    pub gvk: Gvk,
-    /// The namespace.
-    pub namespace: String,
-    /// Labels that an object must have, by name.
-    pub labels: BTreeMap<String, String>,
-}
-
-/// A GET to a pod at its own address: it follows no redirect, and ends after 2 s or 1 MiB. A view has the answers of at
-/// most 512, of which 64 are sent at once, with 32 MiB together; those of one step that take longer than 30 s are not
-/// awaited.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodRequest {
-    /// IP address of the pod; never that of its node. A loopback or link-local one is not dialled.
-    pub address: String,
-    /// Port.
-    pub port: u16,
-    /// The name that its certificate has to have, where it is asked over TLS with the client certificate of this
-    /// process; `None` = over plain HTTP.
-    pub tls: Option<String>,
-    /// Absolute path.
-    pub path: &'static str,
-    /// Whether the path is that of a list of Kong's Admin API, of which all pages are read within 10 s
-    /// ([`crate::api::kong::listing`]).
-    pub all_pages: bool,
-}
-
-/// What a pod answered: the status and the body, or why there is no answer, for people.
-pub type PodAnswer = Result<PodResponse, String>;
-
-/// An answer of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodResponse {
-    /// HTTP status.
-    pub status: u16,
-    /// The header `Server`, if it is text.
-    pub server: Option<String>,
-    /// The body, at most 1 MiB; of a list that was read with all its pages, a JSON array of the names of its elements.
-    pub body: Arc<[u8]>,
 }

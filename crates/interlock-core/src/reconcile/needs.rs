@@ -1,0 +1,79 @@
+//! What a pass lacks.
+
+use std::collections::BTreeSet;
+
+use super::facts::{ObjectList, PodRequest};
+use crate::api::object::{Gvk, ObjectKey};
+use crate::certificate::CertificateRequest;
+use crate::effect::PodFile;
+
+/// What a pass lacks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// Objects.
+    pub objects: BTreeSet<ObjectKey>,
+    /// Objects that this process may not be allowed to read.
+    pub if_allowed: BTreeSet<ObjectKey>,
+    /// Lists.
+    pub lists: BTreeSet<ObjectList>,
+    /// Answers of pods.
+    pub answers: BTreeSet<PodRequest>,
+    /// A certificate in its Secret; one in a reconcile.
+    pub certificate: Option<Box<CertificateRequest>>,
+    /// The pods that were asked before have to be asked again: their answers are too old.
+    pub again: bool,
+    /// Objects whose absence ends a task: where a cache lacks one, the API server is asked, as a task that trusts a stale
+    /// cache would leave it alive.
+    pub certainly: BTreeSet<ObjectKey>,
+    /// How kinds are served.
+    pub kinds: BTreeSet<Gvk>,
+    /// Digests of ConfigMaps and Secrets that pods use. One is read as the account of a package where the Instance did
+    /// not make it, and not kept.
+    pub digests: BTreeSet<ObjectKey>,
+    /// Why workloads lack pods.
+    pub pod_failures: BTreeSet<ObjectKey>,
+    /// Files of pods.
+    pub files: BTreeSet<PodFile>,
+    /// The inventory of an Instance.
+    pub inventory: bool,
+}
+
+impl Needs {
+    /// One object.
+    pub fn object(key: ObjectKey) -> Self {
+        Self { objects: [key].into(), ..Self::default() }
+    }
+
+    /// Whether nothing is lacking.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Adds what another pass, or another part of it, lacks.
+    pub fn add(&mut self, other: Self) {
+        self.objects.extend(other.objects);
+        self.if_allowed.extend(other.if_allowed);
+        self.lists.extend(other.lists);
+        self.answers.extend(other.answers);
+        self.certificate = self.certificate.take().or(other.certificate);
+        self.again |= other.again;
+        self.certainly.extend(other.certainly);
+        self.kinds.extend(other.kinds);
+        self.digests.extend(other.digests);
+        self.pod_failures.extend(other.pod_failures);
+        self.files.extend(other.files);
+        self.inventory |= other.inventory;
+    }
+}
+
+/// Both values, or all that either lacks.
+pub fn both<A, B>(one: Result<A, Needs>, other: Result<B, Needs>) -> Result<(A, B), Needs> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(mut needs), Err(others)) => {
+            needs.add(others);
+            Err(needs)
+        }
+        (Err(needs), Ok(_)) | (Ok(_), Err(needs)) => Err(needs),
+    }
+}
