@@ -10,6 +10,7 @@ pub mod crds;
 pub mod discovery;
 pub mod events;
 pub mod exec;
+pub mod failure_reports;
 pub mod kubeconfig;
 pub mod lease;
 pub mod list;

@@ -13,14 +13,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use interlock_core::api::meta;
+use interlock_core::api::object::{ObjectKey, meta_str};
 use interlock_core::effect::{Note, Severity};
+use interlock_core::kinds::data_plane::GatewayLister as _;
 use interlock_core::kinds::data_plane::flavor::sources::{FlavorSource, SourceKind};
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::capabilities::FLAVORS;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::crds::Absence;
 use crate::cluster::events::EventPublisher;
+use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, WatchState};
 use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
@@ -51,6 +55,8 @@ pub struct Labeller {
     pub bookkeeping: Bookkeeping,
     /// Publishes Events.
     pub events: EventPublisher,
+    /// Events about sources that could not be labelled.
+    pub reports: FailureReports,
     /// Whether Secrets are labelled as well, which needs rights on all of them.
     pub secrets: bool,
     /// Secrets that this process has labelled in its leader epoch, which no watch reports.
@@ -173,14 +179,31 @@ impl Labeller {
         let label = (meta::FLAVOR_SOURCE, meta::FLAVOR_SOURCE_OURS);
         match self.bookkeeping.mark(kind, &source.name, label, wanted).await {
             Ok(there) => {
+                for (key, _) in self.dependents(source) {
+                    self.reports.settle(&key);
+                }
                 tracing::debug!(%source, wanted, there, "a source of router flavors was looked at");
                 Some(there)
             }
             Err(failure) => {
                 tracing::warn!(%source, error = failure.message, "a source of router flavors was not labelled");
+                let what = format!(
+                    "{source}, where its router flavor comes from, could not be labelled, so that changes of it are not \
+                     guarded"
+                );
+                for (key, uid) in self.dependents(source) {
+                    self.reports.failed(&key, &uid, &what, &failure).await;
+                }
                 None
             }
         }
+    }
+
+    /// The gateways whose flavor comes from a source, with their uids.
+    fn dependents(&self, source: &FlavorSource) -> Vec<(ObjectKey, String)> {
+        let objects = self.store.dependents(source).into_iter().map(|dependent| dependent.stored);
+        let uid = |object: &Value| meta_str(object, "uid").unwrap_or_default().to_owned();
+        objects.filter_map(|object| Some((ObjectKey::of(&object)?, uid(&object)))).collect()
     }
 }
 

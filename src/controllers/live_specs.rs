@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use interlock_core::api::kong;
 use interlock_core::api::meta;
-use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use interlock_core::api::revision::{self, RevisionOwner};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::{ApiFailure, Note, Severity};
@@ -21,6 +21,7 @@ use serde_json::Value;
 use super::revisions;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
+use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::{path, read};
 use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
@@ -47,8 +48,15 @@ pub struct Archive {
     pub bookkeeping: Bookkeeping,
     /// Publishes Events.
     pub events: EventPublisher,
+    /// Events about specs that could not be archived.
+    pub reports: FailureReports,
     /// What this process has archived, or found archived, in its leader epoch.
     pub archived: Mutex<BTreeSet<ArchivedSpec>>,
+}
+
+fn key_of(name: &NamespacedName) -> ObjectKey {
+    let gvk = Gvk::new(kong::API_VERSION, "DataPlane");
+    ObjectKey { gvk, namespace: Some(name.namespace.clone()), name: name.name.clone() }
 }
 
 /// Uid of a DataPlane and hash of its live spec.
@@ -82,13 +90,18 @@ impl Controller for Archive {
 
     async fn reconcile(&self, data_plane: &NamespacedName, _: LeaderEpoch) -> Action {
         match self.archive(data_plane).await {
-            Ok(Some(archived)) => {
-                self.archived().insert(archived);
+            Ok(archived) => {
+                self.reports.settle(&key_of(data_plane));
+                self.archived().extend(archived);
                 Action::AwaitChange
             }
-            Ok(None) => Action::AwaitChange,
             Err(failure) => {
                 tracing::warn!(dataplane = %data_plane, error = failure.message, "its live spec was not archived");
+                let uid = self.store.referenced_specs().into_iter().find(|(name, ..)| name == data_plane);
+                let uid = uid.map(|(_, uid, _)| uid).unwrap_or_default();
+                let what = "the spec that the live pods are made from, which is too large for the annotation, was not \
+                            kept in a ControllerRevision";
+                self.reports.failed(&key_of(data_plane), &uid, what, &failure).await;
                 Action::Requeue(AGAIN)
             }
         }

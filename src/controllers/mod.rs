@@ -1,6 +1,6 @@
 //! Glue, one folder for each capability: event -> facts -> pure decision -> effects.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::discovery::KindDiscovery;
 use crate::cluster::events::EventPublisher;
+use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::lease::{Leadership, LeaseHolder};
 use crate::cluster::supervisor::{Assignment, Handle};
 use crate::cluster::tamper::{GuardState, PolicyState};
@@ -126,7 +127,7 @@ fn described(
             leadership: context.leadership.clone(),
             metrics: context.metrics.clone(),
             refused: RefusedWrites::default(),
-            reported: Mutex::default(),
+            reports: FailureReports::new(EventPublisher::new(context.client.clone()).within(bookkeeping)),
         };
         let gate = LeaderGate::new(context.leadership.clone());
         let gate =
@@ -148,6 +149,7 @@ fn instances(
         references: instance::references::References::new(&context.client, context.versions),
         objects: Executor::new(context.effects, kinds.clone(), context.packages, context.metrics.clone()),
         events: EventPublisher::new(context.client.clone()).within(&bookkeeping),
+        reports: FailureReports::new(EventPublisher::new(context.client.clone()).within(&bookkeeping)),
         bookkeeping,
         client: context.client,
         kinds,

@@ -11,6 +11,7 @@ use super::{Parts, Process, RunError, restarted};
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::binding::BindingState;
 use crate::cluster::events::EventPublisher;
+use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, Modes};
 use crate::controllers::capabilities::FLAVORS;
@@ -58,6 +59,7 @@ impl Process {
             queue: queue.clone(),
             bookkeeping: Bookkeeping::new(process_client.clone()),
             events: EventPublisher::new(process_client.clone()),
+            reports: FailureReports::new(EventPublisher::new(process_client.clone())),
             secrets: self.options.flavor_secrets,
             labelled_secrets: Mutex::default(),
         });
@@ -80,6 +82,7 @@ impl Process {
             client: process_client.clone(),
             bookkeeping: Bookkeeping::new(process_client.clone()),
             events: EventPublisher::new(process_client.clone()),
+            reports: FailureReports::new(EventPublisher::new(process_client.clone())),
             archived: Mutex::default(),
         });
         let gate = move || {

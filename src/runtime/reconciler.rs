@@ -1,14 +1,12 @@
 //! Runs the reconciler of a described kind ([`interlock_core::reconcile`]): gives it a view, gets what a pass lacks,
 //! proves before each write that this process still leads, and writes what it wants on the versions that were seen.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::api::meta::condition::MISSING_RIGHT;
 use interlock_core::api::object::{NamespacedName, ObjectKey, meta_str};
 use interlock_core::api::resource::Resource;
-use interlock_core::effect::{ApiFailure, Effect, Note, Severity};
+use interlock_core::effect::{ApiFailure, Effect};
 use interlock_core::reconcile::{Lookup, Needs, ReconcileStep, Reconciler, RefusedWrite, View};
 use interlock_core::rejection::Rejection;
 use jiff::Timestamp;
@@ -24,6 +22,7 @@ use super::gathered::{GatherError, Gathered, ObjectSource as _, Sources};
 use super::index::{Observer, Store};
 use super::queue::FairnessGroup;
 use super::refused::RefusedWrites;
+use crate::cluster::failure_reports::{self, FailureReports};
 use crate::cluster::lease::Leadership;
 use crate::telemetry::metrics::Metrics;
 
@@ -59,8 +58,8 @@ pub struct DescribedKind {
     pub metrics: Arc<Metrics>,
     /// Writes that the API server refused.
     pub refused: RefusedWrites,
-    /// The text of the last Event about a failed request, by object; removed when a reconcile succeeds.
-    pub reported: Mutex<HashMap<NamespacedName, String>>,
+    /// Events about failed requests; settled when a reconcile succeeds.
+    pub reports: FailureReports,
 }
 
 /// How a reconcile ended without an action of its own.
@@ -131,11 +130,11 @@ impl Controller for DescribedKind {
             Err(Interrupted::NotLeading) => Action::AwaitChange,
             Err(Interrupted::Gone) => {
                 self.refused.forget(key);
-                self.reported().remove(key);
+                self.reports.settle(&self.key_of(key));
                 Action::AwaitChange
             }
             Ok(after) => {
-                self.reported().remove(key);
+                self.reports.settle(&self.key_of(key));
                 after.map_or(Action::AwaitChange, Action::Requeue)
             }
             Err(Interrupted::TooMuch(what)) => {
@@ -164,41 +163,24 @@ impl DescribedKind {
         Sources { executor: &self.executor, store: &self.store, observer: &self.observer }
     }
 
-    fn reported(&self) -> MutexGuard<'_, HashMap<NamespacedName, String>> {
-        // Changes of the map do not panic half-way.
-        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reports a failed request: in the log, and on the object where people can do something about it.
     async fn report_failure(&self, key: &NamespacedName, failure: &ApiFailure) {
-        let rejection = Rejection::of(failure);
-        let (code, message) = (failure.code, &rejection.message);
-        warn!(object = %key, code, message, "reconcile failed; retrying");
+        let (reason, message) = failure_reports::text("", failure);
+        warn!(object = %key, code = failure.code, message, "reconcile failed; retrying");
         // Where the API server does not answer, it takes no Event either.
-        if failure.code == 0 {
-            return;
+        if failure.code != 0 {
+            self.report(key, reason, message).await;
         }
-        let reason = rejection.kind.reason();
-        let message = match reason {
-            MISSING_RIGHT => {
-                format!("{message}; grant it: interlock render rbac, with the flags of this installation")
-            }
-            _ => message.clone(),
-        };
-        self.report(key, reason, message).await;
     }
 
     /// Publishes an Event on the object, once for each text.
     async fn report(&self, key: &NamespacedName, reason: &str, message: String) {
-        let before = self.reported().insert(key.clone(), message.clone());
-        if before.is_some_and(|before| before == message) {
+        let key = self.key_of(key);
+        if !self.reports.is_news(&key, &message) {
             return;
         }
-        let key = self.key_of(key);
         let Ok(Lookup::Found(object)) = self.sources().look_up(&key).await else { return };
-        let uid = meta_str(&object, "uid").unwrap_or_default().to_owned();
-        let note = Note { severity: Severity::Warning, reason: reason.to_owned(), message };
-        self.executor.run(vec![vec![Effect::Event { key, uid, note }]]).await;
+        self.reports.publish(&key, meta_str(&object, "uid").unwrap_or_default(), reason, message).await;
     }
 
     /// Passes until the reconciler waits; returns after which time it wants to see the object again.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use interlock::cluster::api_writer::Bookkeeping;
 use interlock::cluster::discovery::KindDiscovery;
+use interlock::cluster::events::EventPublisher;
+use interlock::cluster::failure_reports::FailureReports;
 use interlock::cluster::lease::Leadership;
 use interlock::cluster::read::{self, BoundedList};
 use interlock::runtime::certificates::CertificateSigner;
@@ -286,7 +288,7 @@ fn a_reconciler_lists_asks_and_applies() {
         leadership: leadership.1,
         metrics: Arc::default(),
         refused: RefusedWrites::default(),
-        reported: std::sync::Mutex::default(),
+        reports: FailureReports::new(EventPublisher::new(children.ns.admin().kube())),
     };
     let (admin, name) = (children.ns.admin(), NamespacedName::new(children.ns.name(), "edge"));
     let metadata = json!({"name": "edge"});

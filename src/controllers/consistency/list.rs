@@ -163,7 +163,16 @@ fn collection(api_version: &str, namespace: &str, plural: &str) -> Result<String
     path::of(api_version, Some(namespace), plural, &[])
 }
 
-fn key_of(subject: &GatewayRef) -> ObjectKey {
+/// The uid of a gateway that is kept.
+pub fn kept_uid(store: &Store, key: &ObjectKey) -> Option<String> {
+    match store.kept_object(key)? {
+        Child::Kept(object) => Some(uid(&object)),
+        Child::Absent | Child::Unread => None,
+    }
+}
+
+/// A gateway as an object.
+pub fn key_of(subject: &GatewayRef) -> ObjectKey {
     let gvk = match subject.kind {
         GatewayKind::DataPlane => Gvk::new(kong::API_VERSION, "DataPlane"),
         GatewayKind::Deployment => Gvk::new("apps/v1", "Deployment"),

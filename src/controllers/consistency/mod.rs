@@ -28,6 +28,7 @@ use tracing::{debug, warn};
 
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
+use crate::cluster::failure_reports::FailureReports;
 use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
 use crate::runtime::gate::LeaderEpoch;
@@ -54,6 +55,8 @@ pub struct Consistency {
     client: Client,
     bookkeeping: Bookkeeping,
     events: EventPublisher,
+    /// Events about checks that failed.
+    reports: FailureReports,
     store: Arc<Store>,
     unsettled: Mutex<HashMap<GatewayRef, Unsettled>>,
 }
@@ -62,7 +65,8 @@ impl Consistency {
     /// A controller without any state.
     pub fn new(client: Client, store: Arc<Store>) -> Self {
         let (bookkeeping, events) = (Bookkeeping::new(client.clone()), EventPublisher::new(client.clone()));
-        Self { client, bookkeeping, events, store, unsettled: Mutex::default() }
+        let reports = FailureReports::new(events.clone());
+        Self { client, bookkeeping, events, reports, store, unsettled: Mutex::default() }
     }
 }
 
@@ -85,9 +89,16 @@ impl Controller for Consistency {
 
     async fn reconcile(&self, gateway: &GatewayRef, _: LeaderEpoch) -> Action {
         match self.check(gateway).await {
-            Ok(action) => action,
+            Ok(action) => {
+                self.reports.settle(&list::key_of(gateway));
+                action
+            }
             Err(failure) => {
                 debug!(%gateway, error = failure.message, "the pods of a gateway were not checked");
+                let what = "whether its pods run with one router flavor could not be found out";
+                let key = list::key_of(gateway);
+                let uid = list::kept_uid(&self.store, &key).unwrap_or_default();
+                self.reports.failed(&key, &uid, what, &failure).await;
                 Action::Retry
             }
         }

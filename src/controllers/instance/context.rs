@@ -29,6 +29,7 @@ use super::view::InstanceView;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::discovery::{KindDiscovery, KindLookup};
 use crate::cluster::events::EventPublisher;
+use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::lease::{Leadership, LeaseHolder};
 use crate::cluster::supervisor::{Assignment, Handle, WatchState, Watching};
 use crate::cluster::watch::WatchChange;
@@ -63,6 +64,8 @@ pub struct InstanceContext {
     pub client: Client,
     /// Events on Instances.
     pub events: EventPublisher,
+    /// Events about writes of Instances that failed.
+    pub reports: FailureReports,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
     /// The same, asked of the API server.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use interlock_core::api::meta;
-use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::ApiFailure;
 use interlock_core::kinds::instance::change::next;
@@ -55,7 +55,10 @@ async fn steps(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -
         let uid = subject.uid().to_owned();
         match step(ctx, subject).await {
             Ok(Flow::Again) => {}
-            Ok(Flow::End(outcome)) => return outcome,
+            Ok(Flow::End(outcome)) => {
+                ctx.reports.settle(&of(key));
+                return outcome;
+            }
             Err(failure) => match recover(ctx, key, &uid, &failure).await {
                 Flow::Again => {}
                 Flow::End(outcome) => return outcome,
@@ -86,10 +89,15 @@ pub(super) async fn whole(ctx: &InstanceContext, key: &NamespacedName) -> Result
             return Err(Action::AwaitChange);
         }
     };
-    InstanceView::read(key, object).map_err(|error| {
-        warn!(%error, "an Instance is left alone");
-        Action::AwaitChange
-    })
+    match InstanceView::read(key, object.clone()) {
+        Ok(subject) => Ok(subject),
+        Err(error) => {
+            warn!(%error, "an Instance is left alone");
+            let uid = meta_str(&object, "uid").unwrap_or_default();
+            ctx.reports.report(&of(key), uid, meta::event::UNREADABLE, error.to_string()).await;
+            Err(Action::AwaitChange)
+        }
+    }
 }
 
 /// Reads an Instance of which only the row is cached.
@@ -116,7 +124,9 @@ async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure
         match ctx.bookkeeping.instance(key).await {
             Ok(Some(object)) => {
                 let news = ctx.saw(key, &WatchChange::Applied(object));
-                return if news { Flow::Again } else { Flow::End(Action::Retry) };
+                if news {
+                    return Flow::Again;
+                }
             }
             Ok(None) => {
                 ctx.watches.missed(key, Some(uid));
@@ -126,7 +136,15 @@ async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure
         }
     }
     warn!(instance = %key, code = failure.code, message = %failure.message, "a write failed; trying again");
+    if failure.code != 409 {
+        ctx.reports.failed(&of(key), uid, "what Interlock records of it was not written", failure).await;
+    }
     Flow::End(Action::Retry)
+}
+
+fn of(key: &NamespacedName) -> ObjectKey {
+    let gvk = Gvk::new(meta::KUDO_API_VERSION, "Instance");
+    ObjectKey { gvk, namespace: Some(key.namespace.clone()), name: key.name.clone() }
 }
 
 async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiFailure> {

@@ -35,11 +35,11 @@ impl Case {
     }
 }
 
-fn env(image: &str, flavor: &str) -> Value {
+pub(crate) fn env(image: &str, flavor: &str) -> Value {
     with_env(image, json!([variable("KONG_ROUTER_FLAVOR", flavor)]))
 }
 
-fn with_env(image: &str, env: Value) -> Value {
+pub(crate) fn with_env(image: &str, env: Value) -> Value {
     json!({"name": "proxy", "image": image, "env": env})
 }
 
@@ -113,7 +113,7 @@ fn deployment(name: &str, container: &Value) -> Value {
     })
 }
 
-fn data_plane(name: &str, container: &Value, staged: bool) -> Value {
+pub(crate) fn data_plane(name: &str, container: &Value, staged: bool) -> Value {
     let mut plane = json!({
         "apiVersion": "gateway-operator.konghq.com/v1beta1", "kind": "DataPlane",
         "metadata": {"name": name},
@@ -134,7 +134,7 @@ fn told(user: &Client, namespace: &str, before: Option<&Value>, after: &Value) -
 
 /// Defines DataPlanes on the shared cluster, once: with Kong's own CRD, or where that is not at hand
 /// with ours.
-fn define_data_planes(cluster: &Cluster) {
+pub(crate) fn define_data_planes(cluster: &Cluster) {
     static DEFINED: Once = Once::new();
     DEFINED.call_once(|| {
         let admin = cluster.admin();

@@ -356,6 +356,8 @@ pub mod event {
     pub const PROMOTED: &str = "Promoted";
     /// The spec that the live pods are made from was replaced before it was kept; on DataPlanes, ours.
     pub const LIVE_SPEC_LOST: &str = "LiveSpecLost";
+    /// An Instance cannot be decoded, and is left alone; ours.
+    pub const UNREADABLE: &str = "Unreadable";
     /// A change of router flavor was admitted that should have been denied; on gateways, ours.
     pub const ROUTER_FLAVOR_OVERLOOKED: &str = "RouterFlavorOverlooked";
 }

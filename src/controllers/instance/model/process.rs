@@ -32,6 +32,7 @@ use super::rules::Without;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::discovery::KindDiscovery;
 use crate::cluster::events::EventPublisher;
+use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::lease::{Leadership, LeaseHolder, LeaseName};
 use crate::cluster::supervisor::{
     Assignment, CapabilityStatus, Handle, Sink as _, WatchState, Watches, Watching, Work,
@@ -143,6 +144,7 @@ impl SharedParts {
             references: References::new(&client, watch::channel(GuardState::Intact).1),
             objects: Executor::new(client.clone(), self.kinds.clone(), packages, Arc::default()),
             events: EventPublisher::new(client.clone()).within(&bookkeeping),
+            reports: FailureReports::new(EventPublisher::new(client.clone()).within(&bookkeeping)),
             bookkeeping,
             client,
             kinds: self.kinds.clone(),

@@ -1,0 +1,75 @@
+//! Events about requests that the API server refuses: each text once for an object.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use interlock_core::api::meta::condition::MISSING_RIGHT;
+use interlock_core::api::object::ObjectKey;
+use interlock_core::effect::{ApiFailure, Note, Severity};
+use interlock_core::rejection::Rejection;
+
+use super::events::EventPublisher;
+
+/// Reports failed requests on the objects that they are about.
+pub struct FailureReports {
+    events: EventPublisher,
+    /// The text of the last Event, by object, until it is settled.
+    told: Mutex<HashMap<ObjectKey, String>>,
+}
+
+impl FailureReports {
+    /// Publishes there.
+    pub fn new(events: EventPublisher) -> Self {
+        Self { events, told: Mutex::default() }
+    }
+
+    /// Says on an object what was not done because of a failed request. Where the API server does not answer, it takes no
+    /// Event either.
+    pub async fn failed(&self, key: &ObjectKey, uid: &str, what: &str, failure: &ApiFailure) {
+        if failure.code == 0 {
+            return;
+        }
+        let (reason, message) = text(what, failure);
+        self.report(key, uid, reason, message).await;
+    }
+
+    /// Publishes a Warning on an object, unless its last one had this text.
+    pub async fn report(&self, key: &ObjectKey, uid: &str, reason: &str, message: String) {
+        if self.is_news(key, &message) {
+            self.publish(key, uid, reason, message).await;
+        }
+    }
+
+    /// Publishes a Warning on an object.
+    pub async fn publish(&self, key: &ObjectKey, uid: &str, reason: &str, message: String) {
+        let note = Note { severity: Severity::Warning, reason: reason.to_owned(), message };
+        self.events.publish_on(key, uid, note).await;
+    }
+
+    /// Whether a text is not that of the last Event on an object; it is from now on.
+    pub fn is_news(&self, key: &ObjectKey, message: &str) -> bool {
+        self.told().insert(key.clone(), message.to_owned()).is_none_or(|before| before != message)
+    }
+
+    /// What was reported of an object is over, or the object is gone.
+    pub fn settle(&self, key: &ObjectKey) {
+        self.told().remove(key);
+    }
+
+    fn told(&self) -> MutexGuard<'_, HashMap<ObjectKey, String>> {
+        // Changes of the map do not panic half-way.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reason and text of the Event about a failed request; `what` was not done.
+pub fn text(what: &str, failure: &ApiFailure) -> (&'static str, String) {
+    let rejection = Rejection::of(failure);
+    let reason = rejection.kind.reason();
+    let remedy = match reason {
+        MISSING_RIGHT => "; grant it: interlock render rbac, with the flags of this installation",
+        _ => "",
+    };
+    let colon = if what.is_empty() { "" } else { ": " };
+    (reason, format!("{what}{colon}{}{remedy}", rejection.message))
+}
