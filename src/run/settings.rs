@@ -122,6 +122,7 @@ impl Process {
             leadership,
             bookkeeping: Bookkeeping::new(process_client.clone()),
             events: EventPublisher::new(process_client.clone()),
+            reports: Arc::new(FailureReports::new(EventPublisher::new(process_client.clone()))),
         };
         self.control("report on the settings", reporter, |reporter, stop| reporter.run(stop), parts);
     }

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use interlock_core::api::interlock::{self, Interlock, InterlockStatus, SettingProblem, Settings};
-use interlock_core::api::meta::event;
 use interlock_core::api::meta::install::FREEZE_BINDING;
-use interlock_core::api::object::NamespacedName;
+use interlock_core::api::meta::{self, event};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::effect::{ApiFailure, Note, Severity};
 use interlock_core::kinds::Kinds;
 use jiff::Timestamp;
@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::binding::{BindingState, ExcludedNamespaces};
 use crate::cluster::events::EventPublisher;
+use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, Modes};
 use crate::controllers::capabilities;
@@ -145,6 +146,8 @@ pub struct Reporter {
     pub bookkeeping: Bookkeeping,
     /// Publishes deletions.
     pub events: EventPublisher,
+    /// Events about statuses that could not be written.
+    pub reports: Arc<FailureReports>,
 }
 
 impl Reporter {
@@ -270,6 +273,10 @@ impl Reporter {
             Err(ApiFailure { code: 404 | 409, .. }) => Ok(()),
             Err(failure) => {
                 tracing::warn!(interlock = name, error = failure.message, "a status was not written");
+                let gvk = Gvk::new(meta::INTERLOCK_API_VERSION, "Interlock");
+                let key = ObjectKey { gvk, namespace: None, name: name.clone() };
+                let uid = object.metadata.uid.as_deref().unwrap_or_default();
+                self.reports.failed(&key, uid, "its status was not written", &failure).await;
                 Err(())
             }
         }
