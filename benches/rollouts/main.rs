@@ -23,8 +23,10 @@ use support::{Client, Cluster, Interlock, interlock::apply, wait_until};
 
 const CAP: Duration = Duration::from_secs(300);
 const ROUNDS: usize = 50;
-const MANY: usize = 200;
 const NAMESPACE: &str = "default";
+/// The namespace of a tenant with the largest DataPlanes that the API server takes, and how many.
+const LARGE: (&str, usize) = ("large", 40);
+const LARGE_BYTES: usize = 1_300_000;
 /// So often is the lease renewed while nothing else is asked.
 const RENEWALS: usize = 20;
 
@@ -33,8 +35,11 @@ fn main() {
     let process = Interlock::install(&cluster, &[]);
     let admin = cluster.admin();
     carry_out_data_planes(&admin);
-    let mut rows = vec![recreated(&admin)];
+    create(&admin, NAMESPACE, "edge", &json!({}));
+    await_ready(&admin, "edge");
+    let mut rows = vec![recreated(&admin, "a deleted live Deployment is there again, ms", ROUNDS)];
     rows.extend(at_rest(&cluster, &process, &admin));
+    rows.extend(beside_large_ones(&process, &admin));
     results::report(&rows);
 }
 
@@ -55,16 +60,18 @@ fn path(resource: &str, name: &str) -> String {
     format!("/apis/{api}/namespaces/{NAMESPACE}/{resource}/{name}")
 }
 
-fn create(admin: &Client, name: &str) {
-    let object = json!({
+fn create(admin: &Client, namespace: &str, name: &str, deployment: &Value) {
+    let mut object = json!({
         "apiVersion": kong::API_VERSION, "kind": "DataPlane", "metadata": {"name": name},
         "spec": {
             "deployment": {"podTemplateSpec": {"spec": {"containers": [{"name": "proxy", "image": "kong:3.9"}]}}},
             "network": {"services": {"ingress": {"type": "ClusterIP"}}},
         },
     });
+    json_patch::merge(&mut object["spec"]["deployment"], deployment);
+    let path = format!("/apis/{}/namespaces/{namespace}/dataplanes", kong::API_VERSION);
     wait_until("a DataPlane is created", CAP, || {
-        let answer = admin.post(path("dataplanes", "").trim_end_matches('/'), &object);
+        let answer = admin.post(&path, &object);
         if answer.code == 201 { Ok(()) } else { Err(answer.to_string()) }
     });
 }
@@ -80,12 +87,10 @@ fn await_ready(admin: &Client, name: &str) {
 
 /// From the answer to a deletion of a live Deployment to the first look that finds the next one, beside a creation
 /// and a look by a bare client.
-fn recreated(admin: &Client) -> Row {
-    create(admin, "edge");
-    await_ready(admin, "edge");
+fn recreated(admin: &Client, name: &str, rounds: usize) -> Row {
     let live = path("deployments", "dataplane-edge-blue");
     let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let before = admin.read(&live).ok();
         let mut copy = plain(&before);
         copy["metadata"]["name"] = json!(format!("bare-{round}"));
@@ -105,7 +110,6 @@ fn recreated(admin: &Client) -> Row {
     println!(
         "rollouts: a live Deployment is there again after ms {ours:.1?}; created by a bare client {bare:.1?}"
     );
-    let name = "a deleted live Deployment is there again, ms";
     Row::beside(
         name,
         median(ours),
@@ -133,31 +137,62 @@ fn await_another(admin: &Client, path: &str, uid: &Value) {
     }
 }
 
+/// INTERLOCK_BENCH_DATAPLANES says another number.
+fn many() -> usize {
+    std::env::var("INTERLOCK_BENCH_DATAPLANES").map_or(200, |text| text.parse().expect("a number"))
+}
+
 /// Requests and memory of many DataPlanes at rest.
 fn at_rest(cluster: &Cluster, process: &Interlock, admin: &Client) -> Vec<Row> {
     let audit = Audit::of(cluster).expect("the testbed writes an audit log");
     let pid = process.pid().expect("it runs");
     silence(&audit);
     let before = resident(pid);
-    for number in 0..MANY {
-        create(admin, &format!("plane-{number}"));
+    let many = many();
+    for number in 0..many {
+        create(admin, NAMESPACE, &format!("plane-{number}"), &json!({}));
     }
-    for number in 0..MANY {
+    for number in 0..many {
         await_ready(admin, &format!("plane-{number}"));
     }
     silence(&audit);
     let asked = requests(&audit, audit.since(0).1);
-    let each = (resident(pid) - before) * 1024.0 / MANY as f64;
+    let each = (resident(pid) - before) * 1024.0 / many as f64;
     println!(
-        "rollouts: {MANY} DataPlanes at rest: {asked} requests in {RENEWALS} renewals, {each:.1} KiB each"
+        "rollouts: {many} DataPlanes at rest: {asked} requests in {RENEWALS} renewals, {each:.1} KiB each"
     );
     vec![
-        Row::alone(&format!("requests of {MANY} DataPlanes at rest"), asked as f64, Some(Goal::AtMost(0.0))),
+        Row::alone(&format!("requests of {many} DataPlanes at rest"), asked as f64, Some(Goal::AtMost(0.0))),
         Row::alone(
-            &format!("memory of one of {MANY} DataPlanes at rest, KiB"),
+            &format!("memory of one of {many} DataPlanes at rest, KiB"),
             each,
             Some(Goal::AtMost(64.0)),
         ),
+    ]
+}
+
+/// Memory with the DataPlanes of a tenant who makes them as large as the API server takes them, and what the others then
+/// wait for.
+fn beside_large_ones(process: &Interlock, admin: &Client) -> Vec<Row> {
+    let (namespace, count) = LARGE;
+    let pid = process.pid().expect("it runs");
+    let before = resident(pid);
+    admin.kubectl(&["create", "namespace", namespace]).ok();
+    let env = json!([{"name": "FILLER", "value": "x".repeat(LARGE_BYTES)}]);
+    let container = json!({"name": "proxy", "image": "kong:3.9", "env": env});
+    let large = json!({"replicas": 0, "podTemplateSpec": {"spec": {"containers": [container]}}});
+    for number in 0..count {
+        create(admin, namespace, &format!("large-{number}"), &large);
+    }
+    wait_until("each has its Deployment", CAP, || {
+        let out = admin.kubectl(&["get", "deployments", "-n", namespace, "-o", "name"]).ok();
+        if out.lines().count() == count { Ok(()) } else { Err(out) }
+    });
+    let taken = resident(pid) - before;
+    println!("rollouts: {count} DataPlanes of {LARGE_BYTES} bytes take {taken:.1} MiB");
+    vec![
+        Row::alone("memory of a tenant with the largest DataPlanes, MiB", taken, Some(Goal::AtMost(128.0))),
+        recreated(admin, "a deleted live Deployment beside them, ms", ROUNDS / 5),
     ]
 }
 
