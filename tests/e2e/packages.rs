@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::instances::{await_run, instance};
 use crate::support::interlock::interlock;
@@ -237,6 +237,37 @@ fn an_upgrade_falls_back() {
         let out = package(&user, &ns, &["upgrade", &newer.path().display().to_string(), "--wait"]).ok();
         assert!(out.contains(&format!("plan {plan} is COMPLETE")), "{out}");
     }
+}
+
+/// The version before an upgrade is where the Instance refers to, and the next one is put there.
+#[test]
+fn an_instance_of_a_version_elsewhere_is_upgraded() {
+    let (cluster, _) = Interlock::shared();
+    let (ns, catalog) = (cluster.namespace("app"), cluster.namespace("catalog"));
+    let user = ns.admin();
+    let dir = tempfile::tempdir().unwrap();
+    let write = |version: &str| {
+        let operator = format!(
+            "name: note\noperatorVersion: {version}\ntasks: [{{name: no, kind: Dummy, spec: {{done: true}}}}]\n\
+             plans: {{deploy: {{phases: [{{name: p, steps: [{{name: s, tasks: [no]}}]}}]}}}}\n"
+        );
+        write_package(dir.path(), &operator, &[]);
+    };
+    let path = dir.path().display().to_string();
+    write("1.0.0");
+    package(&user, &catalog, &["install", &path, "--skip-instance"]).ok();
+    let reference = json!({"name": "note-1.0.0", "namespace": catalog.name()});
+    let object = json!({
+        "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "metadata": {"name": "note"},
+        "spec": {"operatorVersion": reference},
+    });
+    user.post(&ns.path("kudo.dev/v1beta1", "instances", ""), &object).ok();
+    await_run(&user.within(ns.name()), "note", "deploy", "");
+    write("1.1.0");
+    let out = package(&user, &ns, &["upgrade", &path, "--instance", "note", "--wait"]).ok();
+    assert!(out.contains(&format!("operatorversion {}/note-1.1.0 created", catalog.name())), "{out}");
+    assert!(out.contains("plan deploy is COMPLETE"), "{out}");
+    assert!(written(&ns).is_empty());
 }
 
 /// `--wait` ends where the plan does, and says why; KUDO's client waits on.

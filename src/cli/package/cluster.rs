@@ -98,18 +98,23 @@ impl PackageNamespace {
         let Some(instance) = self.found(name).await? else {
             return Err(self.missing(name).await);
         };
-        let old = instance.spec.operator_version.as_ref().map_or("", |v| v.name());
-        let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), &self.namespace);
-        let what = format!("OperatorVersion {}/{old}", self.namespace);
+        let reference = instance.spec.operator_version.as_ref();
+        let old = reference.map_or("", |v| v.name());
+        // The next version belongs where the Instance refers to.
+        let home = reference.map_or(self.namespace.as_str(), |v| v.namespace_or(&self.namespace));
+        let home = Self { client: self.client.clone(), namespace: home.to_owned() };
+        let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), &home.namespace);
+        let what = format!("OperatorVersion {}/{old}", home.namespace);
         let Some(old) = versions.get_opt(old).await.map_err(api(format!("{what} cannot be read")))? else {
             return Err(CliError::unreached(format!("{what} does not exist"))
                 .place(format!("Instance {}/{name}", self.namespace))
-                .next(
-                    "install the version that it refers to: `interlock package install --skip-instance PACKAGE`",
-                ));
+                .next(format!(
+                    "install the version that it refers to: `interlock package install --skip-instance PACKAGE -n {}`",
+                    home.namespace
+                )));
         };
         compare(&old.spec, &tree.package)?;
-        self.ensure_versions(tree).await?;
+        home.ensure_versions(tree).await?;
         let mut spec = json!({ "operatorVersion": { "name": tree.package.operator_version_name } });
         if !parameters.is_empty() {
             spec["parameters"] = json!(parameters);
