@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+pub mod answering;
 pub mod audit;
 pub mod backup;
 pub mod browser;
