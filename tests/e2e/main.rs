@@ -19,6 +19,7 @@ mod cli;
 mod cluster_scoped;
 mod conditions;
 mod data_plane_children;
+mod data_plane_refused;
 mod dependencies_hash;
 mod drift;
 mod effects;
