@@ -166,6 +166,10 @@ impl Pass<'_> {
         let (certificate, certificate_stalls) = self.certificate()?;
         let phase = self.phase(certificate)?;
         self.preview(phase.as_ref(), &mut wants);
+        // The status tells of the preview as these leave it.
+        if !wants.effects.is_empty() {
+            return Ok(ReconcileStep::Write(wants.effects));
+        }
         if let Some(why) = self.lost {
             wants.stall(why.reason(), self.lost_message(why));
         }

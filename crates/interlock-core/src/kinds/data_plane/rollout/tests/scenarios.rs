@@ -57,6 +57,22 @@ fn a_data_plane_runs_and_waits_for_a_change() {
     assert_eq!((&ready["status"], &ready["observedGeneration"]), (&json!("True"), &json!(1)));
 }
 
+/// A status that told of the preview before that is made would be written a second time.
+#[test]
+fn a_status_tells_of_a_preview_that_is_made() {
+    let mut world = World::with(spec("kong:3.8"));
+    let first = (0..100).find_map(|_| {
+        match world.decide() {
+            Some(effects) => world.carry_out(effects),
+            None => world.settle_deployments(),
+        }
+        Some(world.get()["status"]["rollout"].clone()).filter(|rollout| !rollout.is_null())
+    });
+    let services = &first.expect("a status of the rollout")["services"];
+    assert_eq!(services["ingress"]["name"], "dataplane-ingress-edge-preview");
+    assert_eq!(services["adminAPI"]["name"], "dataplane-admin-edge-preview");
+}
+
 /// Another process that took itself for the leader writes late what it decided when both sides had pods; the side
 /// that it would give the traffic to was deleted by hand meanwhile, and made again.
 #[test]
