@@ -49,7 +49,7 @@ impl Request {
 
     /// Whether it changes what is stored; reviews (who am I, may I) are questions.
     pub fn writes(&self) -> bool {
-        !matches!(self.verb.as_str(), "get" | "list") && !self.resource.ends_with("reviews")
+        !matches!(self.verb.as_str(), "get" | "list" | "watch") && !self.resource.ends_with("reviews")
     }
 
     /// Whether it renews the lease.
@@ -81,6 +81,18 @@ impl Audit {
 
     /// What was asked since a place in the log, oldest first, and the place where that ends.
     pub fn since(&self, from: u64) -> (Vec<Request>, u64) {
+        self.events_since(from, |event| event["stage"] == "ResponseComplete" && event["verb"] != "watch")
+    }
+
+    /// The same with each watch, where it began.
+    pub fn since_with_watches(&self, from: u64) -> (Vec<Request>, u64) {
+        self.events_since(from, |event| match event["verb"] == "watch" {
+            true => event["stage"] == "ResponseStarted",
+            false => event["stage"] == "ResponseComplete",
+        })
+    }
+
+    fn events_since(&self, from: u64, counts: impl Fn(&Value) -> bool) -> (Vec<Request>, u64) {
         let mut bytes = self.bytes(from);
         // The last line may be half written.
         bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
@@ -90,7 +102,7 @@ impl Audit {
         // What is done as a package's service account names it beside the user.
         let requests = events
             .filter(|event| event["user"]["username"] == *self.user)
-            .filter(|event| event["stage"] == "ResponseComplete" && event["verb"] != "watch")
+            .filter(counts)
             .map(|event| Request::of(&event));
         (requests.collect(), from + bytes.len() as u64)
     }

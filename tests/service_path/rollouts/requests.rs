@@ -26,19 +26,68 @@ fn await_silence(audit: &Audit, from: u64, after: &str) -> u64 {
     })
 }
 
+/// A control plane that tells what it is asked, and where its log ends once nothing more is asked.
+fn counted() -> Option<(Ground, Audit, u64)> {
+    let ground = Ground::on(service_path::cluster_with(&["--audit"]), definition("ours").expect("our own"));
+    let audit = Audit::of(&ground.cluster)?;
+    ground.produce();
+    audit.settle(&ground.cluster);
+    let start = await_silence(&audit, audit.since(0).1, "the installation");
+    Some((ground, audit, start))
+}
+
+/// The same with a DataPlane at rest.
+fn resting() -> Option<(Ground, Audit, u64)> {
+    let (ground, audit, start) = counted()?;
+    ground.create(spec("kong:3.8"));
+    ground.await_rolled_out("WaitingForChange");
+    let start = await_silence(&audit, start, "creation");
+    Some((ground, audit, start))
+}
+
+/// How often each verb was asked.
+fn verbs<'r>(requests: &[&'r Request]) -> BTreeMap<&'r str, usize> {
+    let mut verbs = BTreeMap::new();
+    for request in requests {
+        *verbs.entry(request.verb.as_str()).or_default() += 1;
+    }
+    verbs
+}
+
+/// What is gone is known from the watch, and what it was from the stamp: nothing is read before it is back.
+#[test]
+fn a_deleted_deployment_is_back_by_one_write() {
+    if !service_path::inside() {
+        return;
+    }
+    let Some((ground, audit, start)) = resting() else { return };
+    let before = ground.admin.read(&ground.path("deployments", BLUE)).ok();
+    ground.admin.delete(&ground.path("deployments", BLUE)).ok();
+    ground.await_child("deployments", BLUE, "is back with its pods", |found| {
+        found["metadata"]["uid"] != before["metadata"]["uid"] && found["status"]["readyReplicas"] == 2
+    });
+    ground.await_event("LiveChildRecreated", BLUE);
+    await_silence(&audit, start, "healing");
+    let all = audit.since_with_watches(start).0;
+    let asked = about_rollouts(&all);
+    announce(&format!("counted: healing: {:?}; {:?}", verbs(&asked), tally(asked.clone())));
+    let is_told = |request: &&Request| matches!(request.resource.as_str(), "dataplanes/status" | "events");
+    let (told, others): (Vec<&Request>, Vec<&Request>) = asked.iter().copied().partition(is_told);
+    assert_eq!(others.iter().filter(|request| request.writes()).count(), 1, "{:#?}", tally(others));
+    let first = asked[0];
+    assert_eq!(
+        (first.verb.as_str(), first.resource.as_str(), first.name.as_str()),
+        ("patch", "deployments", BLUE)
+    );
+    assert!(told.iter().all(|request| request.writes()), "{told:#?}");
+}
+
 #[test]
 fn a_promotion_asks_little_and_waits_in_silence() {
     if !service_path::inside() {
         return;
     }
-    let ground = Ground::on(service_path::cluster_with(&["--audit"]), definition("ours").expect("our own"));
-    let Some(audit) = Audit::of(&ground.cluster) else { return };
-    ground.produce();
-    ground.create(spec("kong:3.8"));
-    ground.await_rolled_out("WaitingForChange");
-    audit.settle(&ground.cluster);
-    let start = await_silence(&audit, audit.since(0).1, "creation");
-
+    let Some((ground, audit, start)) = resting() else { return };
     ground.stage("kong:3.9");
     ground.await_rolled_out("AwaitingPromotion");
     let waiting = await_silence(&audit, start, "staging");
@@ -49,12 +98,9 @@ fn a_promotion_asks_little_and_waits_in_silence() {
     let all: Vec<Request> = audit.since(start).0;
     let asked = about_rollouts(&all);
     let writes = asked.iter().filter(|request| request.writes()).count();
-    let mut verbs: BTreeMap<&str, usize> = BTreeMap::new();
-    for request in &asked {
-        *verbs.entry(request.verb.as_str()).or_default() += 1;
-    }
     announce(&format!(
-        "counted: a rollout with its promotion: {verbs:?}; {:?}; log {start} to {end}",
+        "counted: a rollout with its promotion: {:?}; {:?}; log {start} to {end}",
+        verbs(&asked),
         tally(asked.clone())
     ));
     assert!(asked.len() <= MOST, "{} requests: {:#?}", asked.len(), tally(asked));
