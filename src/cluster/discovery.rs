@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use interlock_core::api::object::Gvk;
 use interlock_core::api::path::is_kind;
+use interlock_core::api::resource::Resource;
+use interlock_core::kinds;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use tokio::time::Instant;
@@ -16,6 +18,10 @@ use super::supervisor::Definitions;
 
 /// How long a kind of an aggregated API server is cached: no watch reports its removal.
 const AGGREGATED_FOR: Duration = Duration::from_secs(30);
+
+/// Where histories and large specs are kept.
+const CONTROLLER_REVISIONS: Resource =
+    Resource::built_in("apps", &["v1"], "ControllerRevision", "controllerrevisions");
 
 /// Groups under `k8s.io` that are built into the API server; CRDs define the others of that name.
 const BUILT_IN: [&str; 15] = [
@@ -68,17 +74,30 @@ pub enum KindLookup {
 }
 
 /// Looks up how kinds are served.
-#[derive(Default)]
 pub struct KindDiscovery {
     definitions: Definitions,
     /// Results of discovery, and their expiry; built-in kinds never expire.
     found: Mutex<HashMap<Gvk, (ServedKind, Option<Instant>)>>,
 }
 
+impl Default for KindDiscovery {
+    fn default() -> Self {
+        Self::new(Definitions::default())
+    }
+}
+
 impl KindDiscovery {
     /// With the table of the supervisor.
     pub fn new(definitions: Definitions) -> Self {
-        Self { definitions, found: Mutex::default() }
+        // What every API server has, and a 404 takes back.
+        let built_in = kinds::ALL.iter().map(|kind| &kind.resource).filter(|resource| resource.built_in);
+        let built_in = built_in.chain([&CONTROLLER_REVISIONS]);
+        let served = |resource: &Resource| ServedKind {
+            plural: resource.plural.to_owned(),
+            namespaced: resource.namespaced,
+        };
+        let found = built_in.map(|resource| (resource.gvk(), (served(resource), None)));
+        Self { definitions, found: Mutex::new(found.collect()) }
     }
 
     /// Looks a kind up. A failed look-up never reads as "not served".

@@ -37,6 +37,8 @@ pub struct GatewayPods {
     pub services: Vec<Selector>,
     /// Its declared flavor, where that is known and not staged.
     pub wanted: Option<Flavor>,
+    /// Whether some of its pods are not ready.
+    pub starting: bool,
 }
 
 /// Reads a gateway, from what is watched where that is kept; `None` where the object is gone, or is no gateway.
@@ -87,6 +89,7 @@ pub async fn at(
             None => pods.extend(pods_of(client, namespace, deployment).await?),
         }
     }
+    let starting = pods.iter().any(|pod| !pod::is_ready(pod));
     let reported = futures::stream::iter(pods).map(|pod| async move {
         let reported = tell(&pod).await;
         Pod {
@@ -106,6 +109,7 @@ pub async fn at(
         services: services.iter().map(Selector::of).collect(),
         wanted: gateway.spec.reading.effective.known().filter(|_| !gateway.spec.staged),
         object,
+        starting,
     }))
 }
 

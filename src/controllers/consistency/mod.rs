@@ -116,7 +116,11 @@ impl Consistency {
             return Ok(Action::AwaitChange);
         };
         let found = running::consistency(&seen.pods, &seen.services, seen.wanted);
-        if subject.kind == GatewayKind::DataPlane {
+        let is_known =
+            conditions(&seen.object).iter().any(|it| it.type_ == meta::condition::ROUTER_FLAVOR_CONSISTENT);
+        // Of a new one whose pods start, nothing is known that would not be written anew in a moment.
+        let starts = !is_known && (seen.starting || seen.pods.is_empty()) && found.is_settled();
+        if subject.kind == GatewayKind::DataPlane && !starts {
             self.write(subject, &seen.object, &found).await?;
         }
         self.warn(subject, &seen.object, &found).await;

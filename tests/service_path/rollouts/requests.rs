@@ -5,6 +5,11 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::support::audit::{Audit, Request, tally};
 
+/// Requests of a creation, from it to rest, but those of the status: the children of a live side and of an idle preview,
+/// the stamp, the history.
+const MOST_OF_CREATION: usize = 10;
+/// Writes of its status: four, and one more for each time that the count of pods is seen to change on the way.
+const MOST_STATUSES: usize = 6;
 /// Requests of a rollout with its promotion, from the edit to rest: children of two sides, status, Events.
 const MOST: usize = 45;
 /// Of these, reads: what is watched is not read again.
@@ -52,6 +57,27 @@ fn verbs<'r>(requests: &[&'r Request]) -> BTreeMap<&'r str, usize> {
         *verbs.entry(request.verb.as_str()).or_default() += 1;
     }
     verbs
+}
+
+/// Of one pod, as by default.
+#[test]
+fn a_creation_asks_little() {
+    if !service_path::inside() {
+        return;
+    }
+    let Some((ground, audit, start)) = counted() else { return };
+    let mut one = spec("kong:3.8");
+    one["deployment"]["replicas"] = json!(1);
+    ground.create(one);
+    ground.await_rolled_out("WaitingForChange");
+    await_silence(&audit, start, "creation");
+    let all = audit.since(start).0;
+    let asked = about_rollouts(&all);
+    announce(&format!("counted: a creation: {:?}; {:?}", verbs(&asked), tally(asked.clone())));
+    let in_order: Vec<_> = asked.iter().map(|request| format!("{} {}", request.verb, request.uri)).collect();
+    let statuses = in_order.iter().filter(|request| request.contains("/status?")).count();
+    assert!(statuses <= MOST_STATUSES, "{statuses} of the status: {in_order:#?}");
+    assert!(in_order.len() - statuses <= MOST_OF_CREATION, "{}: {in_order:#?}", in_order.len());
 }
 
 /// What is gone is known from the watch, and what it was from the stamp: nothing is read before it is back.

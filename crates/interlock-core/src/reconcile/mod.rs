@@ -93,6 +93,11 @@ impl<'a> View<'a> {
         self.facts.objects.get(key)
     }
 
+    /// Whether a write of an object met another than was expected, and it was not looked up since.
+    pub fn met_another(&self, key: &ObjectKey) -> bool {
+        self.facts.failures.contains_key(key)
+    }
+
     /// The objects of a kind in one namespace with these labels; none where the kind is not defined.
     pub fn list(&self, list: &ObjectList) -> Result<&'a [Arc<Value>], Needs> {
         let lacks = || Needs { lists: [list.clone()].into(), ..Needs::default() };

@@ -33,14 +33,24 @@ impl Housekeeping<'_> {
         if record.is_done(self.of) {
             return Ok(Vec::new());
         }
-        let lists = both(view.list(&record::list(self.of)), view.list(&self.services()));
-        let ((revisions, services), found) = both(lists, view.get(&record.key))?;
+        let known = match self.is_first(&record, view) {
+            true => Ok((&[][..], None)),
+            false => both(view.list(&record::list(self.of)), view.get(&record.key)),
+        };
+        let ((revisions, found), services) = both(known, view.list(&self.services()))?;
         let history = History::of(revisions.iter().map(|revision| &**revision), self.of.uid);
         let mut effects = self.former(services);
         // Where an object of another has the name of the revision, the history goes without it.
         let found = found.map(|found| &**found);
         effects.extend(record.write(self.of, &history, found, view.now()).into_iter().flatten());
         Ok(effects)
+    }
+
+    /// Whether there is no history to read: a spec that was never changed has none but this record, and where that is
+    /// there already its creation tells so.
+    fn is_first(&self, record: &Record, view: &View<'_>) -> bool {
+        let is_met = view.met_another(&record.key) || view.known(&record.key).is_some();
+        self.of.generation == 1 && !is_met
     }
 
     /// The list of the ingress Services.

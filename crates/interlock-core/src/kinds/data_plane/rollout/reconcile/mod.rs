@@ -37,6 +37,8 @@ use crate::reconcile::{Needs, ReconcileStep, Reconciler, View};
 /// Reconciles DataPlanes.
 pub static RECONCILER: Reconciler = Reconciler { name: "dataplane", capability: &DATA_PLANES, reconcile };
 
+/// How long the first status waits for that of a Deployment that was just made: it tells of its pods then.
+const FIRST_REPORT: Duration = Duration::from_secs(1);
 /// Pause before traffic is looked at again that has not followed yet: no watch tells of EndpointSlices.
 const TRAFFIC: Duration = Duration::from_secs(1);
 /// Pause before pods are asked again that have no configuration yet: nothing tells when they get one.
@@ -187,6 +189,9 @@ impl Pass<'_> {
         }
         let (managed, of_secrets) = self.managed(certificate)?;
         wants.effects.extend(of_secrets);
+        if self.is_unreported() && wants.stalled.is_none() && wants.effects.is_empty() {
+            return Ok(ReconcileStep::Await(Some(FIRST_REPORT)));
+        }
         let status = self.status(phase.as_ref(), certificate, &mut wants, managed);
         wants.effects.extend(status);
         if !wants.effects.is_empty() {
@@ -206,6 +211,17 @@ impl Pass<'_> {
         }
         let look = certificate::again(certificate, !self.waiting().is_empty(), self.view.now());
         Ok(ReconcileStep::Await(certificate::sooner(self.again(phase.as_ref()), look)))
+    }
+
+    /// Whether the Deployment of a new DataPlane was made just now, and has no pods yet.
+    fn is_unreported(&self) -> bool {
+        let Some(found) = self.found(ChildRole::LiveDeployment).filter(|_| self.of.conditions().is_empty())
+        else {
+            return false;
+        };
+        let made = meta_str(found, "creationTimestamp").and_then(|at| at.parse::<Timestamp>().ok());
+        let is_new = made.is_some_and(|made| self.view.now().duration_since(made).as_secs() <= 3);
+        is_new && found["status"]["replicas"].is_null() && found["spec"]["replicas"] != 0
     }
 
     /// What follows a change of what is live, once it has the traffic.

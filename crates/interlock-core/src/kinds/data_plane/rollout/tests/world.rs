@@ -1,7 +1,7 @@
 //! A small cluster: objects with versions, the controllers of Kubernetes as far as a rollout sees them, and the
 //! reconciler run on it with a crash after any write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::api::object::{Gvk, ObjectKey, annotation, meta_str};
 use crate::certificate::{
     self, CertificateAnswer, CertificateRequest, CertificateStep, FoundCertificate, ServedCertificate,
 };
-use crate::effect::Effect;
+use crate::effect::{ApiFailure, Effect};
 use crate::kinds::data_plane::rollout::reconcile::RECONCILER;
 use crate::reconcile::{Facts, Lookup, Needs, PodRequest, PodResponse, ReconcileStep, View};
 
@@ -69,6 +69,8 @@ pub struct World {
     pub fault: Option<Fault>,
     /// What the controller did, as lines.
     pub log: Vec<String>,
+    /// Objects of which a write of this reconcile has met another version.
+    met: BTreeSet<ObjectKey>,
 }
 
 /// How a pass of the controller ended.
@@ -117,6 +119,7 @@ impl World {
             routes: [&[], &[]],
             fault: None,
             log: Vec::new(),
+            met: BTreeSet::new(),
         };
         let key = data_plane();
         let object = json!({
@@ -243,6 +246,8 @@ impl World {
     pub fn steps(&self) -> (Option<Vec<Effect>>, usize) {
         let mut passes = 0;
         let mut facts = Facts::default();
+        let conflict = ApiFailure { code: 409, ..ApiFailure::default() };
+        facts.failures.extend(self.met.iter().map(|key| (key.clone(), conflict.clone())));
         let Some(object) = self.view_of(&data_plane()) else { return (None, 0) };
         let object = self.fault.map_or_else(|| Value::clone(object), |fault| fault.read(object));
         loop {
@@ -283,6 +288,7 @@ impl World {
         };
         for key in needs.objects {
             let found = found(&key);
+            facts.failures.remove(&key);
             facts.objects.insert(key, found);
         }
         for key in needs.if_allowed {
@@ -332,6 +338,7 @@ impl World {
 
     /// Runs the controller until it waits, or until it was killed after so many writes.
     pub fn reconcile(&mut self, mut writes: usize) -> PassEnd {
+        self.met.clear();
         for _ in 0..STEPS {
             let Some(effects) = self.decide() else { return PassEnd::Waits };
             for effect in effects {
@@ -390,6 +397,7 @@ impl World {
             self.unseen.remove(&key);
         }
         if !self.holds(&effect) {
+            self.met.extend(effect.key());
             return false;
         }
         match effect {
