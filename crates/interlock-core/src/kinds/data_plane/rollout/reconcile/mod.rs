@@ -39,7 +39,7 @@ pub static RECONCILER: Reconciler = Reconciler { name: "dataplane", capability: 
 
 /// How long the first status waits for that of a Deployment that was just made: it tells of its pods then.
 const FIRST_REPORT: Duration = Duration::from_secs(1);
-/// Pause before traffic is looked at again that has not followed yet: no watch tells of EndpointSlices.
+/// Pause before traffic is looked at again that has not followed yet, if no event comes first.
 const TRAFFIC: Duration = Duration::from_secs(1);
 /// Pause before pods are asked again that have no configuration yet: nothing tells when they get one.
 const CONFIGURATION: Duration = Duration::from_secs(5);
