@@ -26,7 +26,7 @@ const CORE: Crate = Crate {
     sources: "crates/interlock-core/src",
     floors: &[
         &["api"],
-        &["certificate", "effect", "strategic_merge"],
+        &["certificate", "config_digest", "effect", "strategic_merge"],
         &["rejection"],
         &["package", "reconcile", "topology"],
         &["engine"],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::needs::Needs;
+use super::needs::{Needs, ObjectList, PodRequest};
 use crate::api::inventory::ObjectInventory;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::certificate::CertificateAnswer;
@@ -102,37 +102,6 @@ pub struct RefusedWrite {
     pub since: Timestamp,
     /// When the same write is tried again.
     pub retry: Timestamp,
-}
-
-/// The objects of a kind in one namespace that have these labels. A view has at most 16 lists, each of at most 500
-/// objects and 16 MiB.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ObjectList {
-    /// The kind.
-    pub gvk: Gvk,
-    /// The namespace.
-    pub namespace: String,
-    /// Labels that an object must have, by name.
-    pub labels: BTreeMap<String, String>,
-}
-
-/// A GET to a pod at its own address: it follows no redirect, and ends after 2 s or 1 MiB. A view has the answers of at
-/// most 512, of which 64 are sent at once, with 32 MiB together; those of one step that take longer than 30 s are not
-/// awaited.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodRequest {
-    /// IP address of the pod; never that of its node. A loopback or link-local one is not dialled.
-    pub address: String,
-    /// Port.
-    pub port: u16,
-    /// The name that its certificate has to have, where it is asked over TLS with the client certificate of this
-    /// process; `None` = over plain HTTP.
-    pub tls: Option<String>,
-    /// Absolute path.
-    pub path: &'static str,
-    /// Whether the path is that of a list of Kong's Admin API, of which all pages are read within 10 s
-    /// ([`crate::api::kong::listing`]).
-    pub all_pages: bool,
 }
 
 /// What a pod answered: the status and the body, or why there is no answer, for people.

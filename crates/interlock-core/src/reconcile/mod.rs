@@ -11,10 +11,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use self::facts::{
-    Facts, KindServed, Lookup, ObjectList, PodAnswer, PodRequest, PodResponse, RefusedWrite,
-};
-pub use self::needs::{Needs, both};
+pub use self::facts::{Facts, KindServed, Lookup, PodAnswer, PodResponse, RefusedWrite};
+pub use self::needs::{Needs, ObjectList, PodRequest, both};
 use crate::api::capability::Capability;
 use crate::api::object::ObjectKey;
 use crate::certificate::{CertificateAnswer, CertificateRequest};
