@@ -8,7 +8,9 @@ use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 use serde_json::Value;
+use tokio::sync::watch;
 
+use super::lease::Leadership;
 use super::request_limit::RequestLimit;
 use super::warnings;
 
@@ -32,12 +34,35 @@ pub struct WarnedAnswer {
 pub struct ApiRequests {
     client: Client,
     limit: Arc<RequestLimit>,
+    /// Under which no write is sent any more once it does not hold.
+    fence: Option<Fence>,
+}
+
+/// A stretch of leading.
+#[derive(Clone)]
+pub struct Fence {
+    /// Whether this process leads.
+    pub leadership: watch::Receiver<Leadership>,
+    /// The leader epoch.
+    pub epoch: u64,
+}
+
+impl Fence {
+    fn holds(&self) -> bool {
+        self.leadership.borrow().leader_epoch() == Some(self.epoch)
+    }
 }
 
 impl ApiRequests {
     /// As the user of this client, or as users that it impersonates.
     pub fn new(client: Client, limit: RequestLimit) -> Self {
-        Self { client, limit: Arc::new(limit) }
+        Self { client, limit: Arc::new(limit), fence: None }
+    }
+
+    /// The same, whose writes are sent within a stretch of leading: one that waits for its turn may outlast it.
+    #[must_use]
+    pub fn within(&self, fence: Fence) -> Self {
+        Self { fence: Some(fence), ..self.clone() }
     }
 
     /// The client, for requests other than object writes.
@@ -110,6 +135,9 @@ impl ApiRequests {
     ) -> Result<WarnedAnswer, ApiFailure> {
         let request = Self::build(user, method, (path, query), content_type, body)?;
         let mut share = self.limit.enter(path, request.body().len()).await;
+        if request.method() != Method::GET && self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
+            return Err(local("another process may lead: the write was not sent".to_owned()));
+        }
         let answer = share.hold(self.client.send(request.map(Body::from))).await;
         let (head, body) = answer.map_err(|error| failure(&error))?.into_parts();
         share.answered(head.status, &head.headers);

@@ -18,7 +18,7 @@ use crate::cluster::exec;
 use crate::cluster::path;
 use crate::cluster::read::{self, BoundedList};
 use crate::cluster::request_limit::RequestLimit;
-use crate::cluster::requests::{ApiRequests, JSON, MERGE_PATCH, failure, local};
+use crate::cluster::requests::{ApiRequests, Fence, JSON, MERGE_PATCH, failure, local};
 use crate::telemetry::metrics::Metrics;
 
 /// Concurrent writes of one decision.
@@ -115,6 +115,14 @@ impl Executor {
     pub fn under(&self, account: NamespacedName) -> Self {
         let (requests, kinds) = (self.requests.clone(), self.kinds.clone());
         Self { requests, kinds, events: self.events.clone(), account }
+    }
+}
+
+impl<I: Clone> Executor<I> {
+    /// The same, whose writes are sent within a stretch of leading.
+    #[must_use]
+    pub fn within(&self, fence: Fence) -> Self {
+        Self { requests: self.requests.within(fence), ..self.clone() }
     }
 }
 

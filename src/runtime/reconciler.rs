@@ -24,6 +24,7 @@ use super::queue::FairnessGroup;
 use super::refused::RefusedWrites;
 use crate::cluster::failure_reports::{self, FailureReports};
 use crate::cluster::lease::Leadership;
+use crate::cluster::requests::Fence;
 use crate::telemetry::metrics::Metrics;
 
 /// Objects of one kind that are reconciled at once.
@@ -300,6 +301,7 @@ impl DescribedKind {
         epoch: LeaderEpoch,
         gathered: &mut Gathered,
     ) -> Result<WriteResults, Interrupted> {
+        let executor = self.executor.within(Fence { leadership: self.leadership.clone(), epoch });
         let (own, mut results, mut succeeded) = (self.key_of(owner), WriteResults::default(), true);
         for effect in effects {
             match &effect {
@@ -323,7 +325,7 @@ impl DescribedKind {
             }
             self.prove(epoch)?;
             results.tried += 1;
-            let answer = self.executor.run(vec![vec![effect.clone()]]).await.pop();
+            let answer = executor.run(vec![vec![effect.clone()]]).await.pop();
             match answer.map(|(_, answer)| answer) {
                 None | Some(Ok(Written::Published)) => {}
                 Some(Ok(Written::Now(object, _))) => {

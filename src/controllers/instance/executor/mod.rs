@@ -35,6 +35,7 @@ use super::patches::InstanceChange;
 use super::record::{self, RecordPhase};
 use super::view::InstanceView;
 use super::{inventory, patches, plan_intent};
+use crate::cluster::requests::Fence;
 use crate::runtime::executor::Executor;
 use crate::runtime::index::KeptInstance;
 use crate::runtime::pool::{Deadline, Hold, NotDone};
@@ -169,10 +170,15 @@ impl<'a> Pass<'a> {
             adopts: adopts.clone(),
             ..Observed::default()
         };
+        let leader_epoch = ctx.leader_epoch();
+        let objects = match leader_epoch {
+            Some(epoch) => objects.within(Fence { leadership: ctx.leadership.clone(), epoch }),
+            None => objects,
+        };
         let watch_state = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
         Self {
             ctx,
-            leader_epoch: ctx.leader_epoch(),
+            leader_epoch,
             subject,
             spec,
             package,
