@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use interlock_core::api::meta;
 use serde_json::{Value, json};
 
+use crate::flavor::define_data_planes;
 use crate::support::ground::Ground;
 use crate::support::interlock::{binary, interlock};
 use crate::support::{Client, Cluster, Interlock, Output};
@@ -146,7 +147,10 @@ fn what_is_not_reached_or_not_let_in_is_told_in_one_shape() {
 
 #[test]
 fn what_is_not_found_is_3_everywhere_and_names_what_there_is() {
-    let ground = Ground::new(Interlock::shared().0, "cli", PACKAGE);
+    let cluster = Interlock::shared().0;
+    // Other cases define them in the same cluster.
+    define_data_planes(cluster);
+    let ground = Ground::new(cluster, "cli", PACKAGE);
     ground.create("demo", "held-0.1.0", &json!({}));
     let package = folder_of_a_package();
     let package = package.path().to_str().unwrap();
