@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::api::object::{ObjectKey, meta_str};
-use interlock_core::effect::{Note, Severity};
+use interlock_core::effect::{ApiFailure, Note, Severity};
 use interlock_core::kinds::data_plane::GatewayLister as _;
 use interlock_core::kinds::data_plane::flavor::sources::{FlavorSource, SourceKind};
 use serde_json::Value;
@@ -179,23 +179,24 @@ impl Labeller {
         let label = (meta::FLAVOR_SOURCE, meta::FLAVOR_SOURCE_OURS);
         match self.bookkeeping.mark(kind, &source.name, label, wanted).await {
             Ok(there) => {
-                for (key, _) in self.dependents(source) {
-                    self.reports.settle(&key);
-                }
+                self.dependents(source).iter().for_each(|(key, _)| self.reports.settle(key));
                 tracing::debug!(%source, wanted, there, "a source of router flavors was looked at");
                 Some(there)
             }
             Err(failure) => {
                 tracing::warn!(%source, error = failure.message, "a source of router flavors was not labelled");
-                let what = format!(
-                    "{source}, where its router flavor comes from, could not be labelled, so that changes of it are not \
-                     guarded"
-                );
-                for (key, uid) in self.dependents(source) {
-                    self.reports.failed(&key, &uid, &what, &failure).await;
-                }
+                self.tell_unlabelled(source, &failure).await;
                 None
             }
+        }
+    }
+
+    async fn tell_unlabelled(&self, source: &FlavorSource, failure: &ApiFailure) {
+        let what = format!(
+            "{source}, where its router flavor comes from, could not be labelled, so that changes of it are not guarded"
+        );
+        for (key, uid) in self.dependents(source) {
+            self.reports.failed(&key, &uid, &what, failure).await;
         }
     }
 

@@ -117,23 +117,28 @@ async fn look(ctx: &InstanceContext, key: &NamespacedName) -> Result<Arc<Value>,
     }
 }
 
+/// Reads an Instance of which a write has failed; `None` where that shows nothing new.
+async fn read_again(ctx: &InstanceContext, key: &NamespacedName, uid: &str) -> Option<Flow> {
+    match ctx.bookkeeping.instance(key).await {
+        Ok(Some(object)) => ctx.saw(key, &WatchChange::Applied(object)).then_some(Flow::Again),
+        Ok(None) => {
+            ctx.watches.missed(key, Some(uid));
+            Some(Flow::End(Action::AwaitChange))
+        }
+        Err(error) => {
+            warn!(instance = %key, message = %error.message, "an Instance could not be read");
+            None
+        }
+    }
+}
+
 /// After a failed write: reads again after a conflict, waits after anything else.
 async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure: &ApiFailure) -> Flow {
     // The API server answers 422 when a JSON patch's test fails.
-    if matches!(failure.code, 404 | 409 | 422) {
-        match ctx.bookkeeping.instance(key).await {
-            Ok(Some(object)) => {
-                let news = ctx.saw(key, &WatchChange::Applied(object));
-                if news {
-                    return Flow::Again;
-                }
-            }
-            Ok(None) => {
-                ctx.watches.missed(key, Some(uid));
-                return Flow::End(Action::AwaitChange);
-            }
-            Err(error) => warn!(instance = %key, message = %error.message, "an Instance could not be read"),
-        }
+    if matches!(failure.code, 404 | 409 | 422)
+        && let Some(flow) = read_again(ctx, key, uid).await
+    {
+        return flow;
     }
     warn!(instance = %key, code = failure.code, message = %failure.message, "a write failed; trying again");
     if failure.code != 409 {
