@@ -6,61 +6,27 @@ use interlock_core::api::meta;
 use serde_json::{Value, json};
 
 use crate::flavor::{data_plane, define_data_planes, env, with_env};
+use crate::support::denying_policy::DenyingPolicy;
 use crate::support::ground::Ground;
 use crate::support::instances::await_event;
-use crate::support::{Client, Interlock, Namespace, wait_until};
+use crate::support::{Interlock, Namespace, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
 const PACKAGE: &str = include_str!("rejections/operatorversion.yaml");
-const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1";
 const FROZEN: &str = "frozen for the audit";
 
-/// A policy of others that denies updates of a resource in a namespace; it goes with the test.
-struct FrozenResource {
-    admin: Client,
-    name: String,
-}
-
-impl FrozenResource {
-    /// `probe` is a path to which a dry-run patch is denied once the policy is in force.
-    fn new(ns: &Namespace<'_>, (group, version, resource): (&str, &str, &str), probe: &str) -> Self {
-        let name = format!("frozen-{}", ns.name());
-        let policy = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": name},
-            "spec": {
-                "failurePolicy": "Fail", "validations": [{"expression": "false", "message": FROZEN}],
-                "matchConstraints": {"resourceRules": [{
-                    "apiGroups": [group], "apiVersions": [version], "operations": ["UPDATE"], "resources": [resource],
-                }]},
-            },
-        });
-        let binding = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": name},
-            "spec": {
-                "policyName": name, "validationActions": ["Deny"],
-                "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ns.name()}}},
-            },
-        });
-        for object in [policy, binding] {
-            ns.admin().kubectl_in(&["apply", "-f", "-"], &object.to_string()).ok();
-        }
-        wait_until("updates are denied", CAP, || {
-            let tried = json!({"metadata": {"annotations": {"tried": "1"}}, "status": {"tried": "1"}});
-            let answer = ns.admin().merge_patch(&format!("{probe}?dryRun=All"), &tried);
-            if answer.to_string().contains(FROZEN) { Ok(()) } else { Err(answer.to_string()) }
-        });
-        Self { admin: ns.admin(), name }
-    }
-}
-
-impl Drop for FrozenResource {
-    fn drop(&mut self) {
-        for kind in ["validatingadmissionpolicybindings", "validatingadmissionpolicies"] {
-            self.admin.delete(&format!("{REGISTRATION}/{kind}/{}", self.name));
-        }
-    }
+/// A policy that denies updates of a resource. `probe` is a path to which a dry-run patch is denied once it is in force.
+fn freeze(ns: &Namespace<'_>, (group, version, resource): (&str, &str, &str), probe: &str) -> DenyingPolicy {
+    let rule = json!({
+        "apiGroups": [group], "apiVersions": [version], "operations": ["UPDATE"], "resources": [resource],
+    });
+    let policy = DenyingPolicy::apply(ns, &rule, FROZEN, None);
+    wait_until("updates are denied", CAP, || {
+        let tried = json!({"metadata": {"annotations": {"tried": "1"}}, "status": {"tried": "1"}});
+        let answer = ns.admin().merge_patch(&format!("{probe}?dryRun=All"), &tried);
+        if answer.to_string().contains(FROZEN) { Ok(()) } else { Err(answer.to_string()) }
+    });
+    policy
 }
 
 #[test]
@@ -69,7 +35,7 @@ fn a_status_of_an_instance_that_is_denied_is_told_of_and_written_later() {
     ground.create("demo", "refused-0.1.0", &json!({}));
     ground.await_plan("demo", "deploy", "COMPLETE");
     let probe = format!("{}/status", ground.path("demo"));
-    let frozen = FrozenResource::new(&ground.ns, ("kudo.dev", "v1beta1", "instances/status"), &probe);
+    let frozen = freeze(&ground.ns, ("kudo.dev", "v1beta1", "instances/status"), &probe);
     ground.create("late", "refused-0.1.0", &json!({}));
     let note = await_event(&ground.ns, "DeniedByAdmission");
     assert!(note.contains("not written") && note.contains(FROZEN), "{note}");
@@ -109,7 +75,7 @@ fn a_source_of_a_flavor_that_cannot_be_labelled_is_told_of_on_the_gateway() {
     });
     user.apply(&map.to_string());
     let path = ns.path("v1", "configmaps", "router");
-    let frozen = FrozenResource::new(&ns, ("", "v1", "configmaps"), &path);
+    let frozen = freeze(&ns, ("", "v1", "configmaps"), &path);
     let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
     let sourced = with_env("kong:3.9", json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}]));
     user.apply(&data_plane("edge", &sourced, true).to_string());

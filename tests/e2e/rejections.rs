@@ -10,6 +10,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::client::Answer;
+use crate::support::denying_policy::DenyingPolicy;
 use crate::support::ground;
 use crate::support::ground::Ground;
 use crate::support::instances::{await_event, condition, run_of};
@@ -61,42 +62,14 @@ fn pod(resources: &Value) -> Value {
     })
 }
 
-/// A policy that denies ConfigMaps of a namespace, with its binding.
-fn deny_config_maps(ns: &Namespace<'_>, reason: Option<&str>) -> String {
-    let name = format!("no-config-{}", ns.name());
-    let validation = match reason {
-        Some(reason) => json!({"expression": "false", "message": "not on Fridays", "reason": reason}),
-        None => json!({"expression": "false", "message": "not on Fridays"}),
-    };
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail", "validations": [validation],
-            "matchConstraints": {"resourceRules": [{
-                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"],
-            }]},
-        },
+/// A policy that denies ConfigMaps.
+fn deny_config_maps(ns: &Namespace<'_>, reason: Option<&str>) -> DenyingPolicy {
+    let rule = json!({
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"],
     });
-    let binding = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {
-            "policyName": name, "validationActions": ["Deny"],
-            "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ns.name()}}},
-        },
-    });
-    for object in [policy, binding] {
-        ns.admin().kubectl_in(&["apply", "-f", "-"], &object.to_string()).ok();
-    }
+    let policy = DenyingPolicy::apply(ns, &rule, FRIDAY, reason);
     await_denial(ns);
-    name
-}
-
-fn remove_policy(admin: &Client, name: &str) {
-    for kind in ["validatingadmissionpolicybindings", "validatingadmissionpolicies"] {
-        admin.delete(&format!("{REGISTRATION}/{kind}/{name}")).ok();
-    }
+    policy
 }
 
 /// A ConfigMap as it would be created.
@@ -210,9 +183,9 @@ fn what_the_api_server_says_is_classified() {
     };
 
     for (reason, code) in [(None, 422), (Some("Forbidden"), 403)] {
-        let name = deny_config_maps(&ns, reason);
-        assert_rejected(&try_config_map(&ns), code, DeniedByAdmission, Some(&name));
-        remove_policy(&admin, &name);
+        let policy = deny_config_maps(&ns, reason);
+        assert_rejected(&try_config_map(&ns), code, DeniedByAdmission, Some(&policy.name));
+        drop(policy);
         wait_until("the policy is gone", CAP, || {
             let answer = try_config_map(&ns);
             if answer.code < 300 { Ok(()) } else { Err(answer.to_string()) }
@@ -308,10 +281,10 @@ fn a_policy_of_others_stalls_a_plan_and_does_not_end_it() {
     let ground = Ground::new(Interlock::shared().0, "policy", PACKAGE);
     let policy = deny_config_maps(&ground.ns, None);
     ground.create("demo", "refused-0.1.0", &json!({}));
-    ground.await_stalled("demo", "DeniedByAdmission", &[&policy, FRIDAY]);
+    ground.await_stalled("demo", "DeniedByAdmission", &[&policy.name, FRIDAY]);
     assert!(await_event(&ground.ns, "DeniedByAdmission").contains(FRIDAY));
-    ground.assert_told("demo", &["DeniedByAdmission", &policy, FRIDAY]);
-    remove_policy(&ground.ns.admin(), &policy);
+    ground.assert_told("demo", &["DeniedByAdmission", &policy.name, FRIDAY]);
+    drop(policy);
     ground.await_plan("demo", "deploy", "COMPLETE");
 }
 

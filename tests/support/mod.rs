@@ -21,6 +21,7 @@ pub mod browser;
 pub mod client;
 pub mod cluster;
 pub mod cut_off;
+pub mod denying_policy;
 pub mod fake_kong;
 pub mod gate;
 pub mod ground;
