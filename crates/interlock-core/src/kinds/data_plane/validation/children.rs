@@ -18,7 +18,7 @@ use crate::kinds::data_plane::rollout::side::SideState;
 
 /// The longest value of a label.
 const LONGEST_NAME: usize = 63;
-/// The most problems of a pod template that are told.
+/// The most problems of a pod template that are reported.
 const TOLD: usize = 16;
 /// The most that are known of the stored one.
 const KNOWN: usize = 1024;

@@ -57,7 +57,7 @@ fn a_data_plane_runs_and_waits_for_a_change() {
     assert_eq!((&ready["status"], &ready["observedGeneration"]), (&json!("True"), &json!(1)));
 }
 
-/// A status that told of the preview before that is made would be written a second time.
+/// A status that reported the preview before that is made would be written a second time.
 #[test]
 fn a_status_tells_of_a_preview_that_is_made() {
     let mut world = World::with(spec("kong:3.8"));
