@@ -86,6 +86,7 @@ pub(super) async fn whole(ctx: &InstanceContext, key: &NamespacedName) -> Result
         KeptInstance::Nothing => {
             ctx.status_cache.forget(key);
             ctx.inventories.forget(key);
+            ctx.reports.settle(&of(key));
             return Err(Action::AwaitChange);
         }
     };
