@@ -5,13 +5,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use http::{Method, Request};
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
-use super::{block_on, resources, testbed};
+use super::{block_on, resources, testbed, wait_until};
 
 /// A user, optionally at home in a namespace (`kubectl -n`).
 #[derive(Clone)]
@@ -173,6 +174,20 @@ impl Client {
 
     pub fn put(&self, path: &str, object: &Value) -> Answer {
         self.request(Method::PUT, path, "application/json", object.to_string().into_bytes())
+    }
+
+    /// PUT of what `edit` makes of the stored object: made again of the newer one where another write
+    /// came between, as client-go's `RetryOnConflict` does. A path may carry `?dryRun=All`.
+    #[track_caller]
+    pub fn put_edited(&self, path: &str, edit: impl Fn(&mut Value)) -> Answer {
+        let stored = path.split('?').next().unwrap_or(path);
+        wait_until("no other write comes between", Duration::from_secs(60), || {
+            let mut object = self.read(stored).ok();
+            edit(&mut object);
+            let answer = self.put(path, &object);
+            let conflict = answer.code == 409 && answer.message().contains("the object has been modified");
+            if conflict { Err(answer.to_string()) } else { Ok(answer) }
+        })
     }
 
     pub fn merge_patch(&self, path: &str, patch: &Value) -> Answer {

@@ -98,8 +98,8 @@ fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies, Layers::S
         "verbs": ["get", "patch", "update"]}]);
     let forger = ground.ns.user_with("forger", &rules);
     let path = format!("{}/status", ground.path("demo"));
-    let mut whole = before.clone();
-    whole["status"]["planStatus"]["deploy"]["status"] = json!("COMPLETE");
+    let complete_deploy =
+        |object: &mut Value| object["status"]["planStatus"]["deploy"]["status"] = json!("COMPLETE");
     let condition = |type_: &str| {
         let mut conditions = before["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.retain(|c| c["type"] != type_);
@@ -115,7 +115,7 @@ fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies, Layers::S
         forger.merge_patch(&path, &json!({"status": null})),
         forger.merge_patch(&path, &json!({"status": {"conditions": null}})),
         forger.json_patch(&path, &json!([{"op": "remove", "path": "/status/planStatus/deploy"}])),
-        forger.put(&path, &whole),
+        forger.put_edited(&path, complete_deploy),
         forger.server_side_apply(&format!("{path}?fieldManager=x&force=true"), &apply),
         forger.merge_patch(&path, &json!({"status": {"lastApplied": {"hash": "sha256:0"}}})),
         forger.merge_patch(&path, &json!({"status": {"lastApplied": null}})),
@@ -130,9 +130,7 @@ fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies, Layers::S
     }
     forger.merge_patch(&path, &condition("Theirs")).ok();
     // Written through the main resource the status is dropped by the API server itself.
-    let mut through = ground.get("demo");
-    through["status"]["planStatus"]["deploy"]["status"] = json!("COMPLETE");
-    forger.put(&ground.path("demo"), &through).ok();
+    forger.put_edited(&ground.path("demo"), complete_deploy).ok();
     let now = ground.get("demo");
     assert_eq!(essence(&now), essence(&before));
     assert_eq!(now["status"]["planStatus"]["deploy"]["status"], "IN_PROGRESS");

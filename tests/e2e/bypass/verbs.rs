@@ -36,7 +36,7 @@ fn every_way(ground: &Ground<'_>, user: &Client, wanted: &Value) -> Vec<(&'stati
     let mut applied = super::manifest(&whole);
     applied["metadata"]["annotations"] = wanted["metadata"]["annotations"].clone();
     let text = applied.to_string();
-    let put = user.put(&path, &whole);
+    let put = user.put_edited(&path, |object| json_patch::merge(object, wanted));
     let mut ways = vec![
         answer("merge patch", &user.merge_patch(&path, wanted)),
         answer("JSON patch", &user.json_patch(&path, &add)),

@@ -2,22 +2,25 @@
 
 use serde_json::{Value, json};
 
-use super::{Client, edited, manifest};
+use super::{Client, manifest};
 use crate::support::client::Answer;
 
 /// A write by one verb: of this object as it is, with these parameters.
 pub type Write = fn(&Client, &str, &Value, &Value) -> Answer;
 
-pub fn put(user: &Client, path: &str, found: &Value, parameters: &Value) -> Answer {
-    user.put(path, &edited(found.clone(), |o| o["spec"]["parameters"] = parameters.clone()))
+pub fn put(user: &Client, path: &str, _: &Value, parameters: &Value) -> Answer {
+    user.put_edited(path, |object| object["spec"]["parameters"] = parameters.clone())
 }
 
 /// As a client that knows nothing of ours sends it.
 pub fn put_of_a_manifest(user: &Client, path: &str, found: &Value, parameters: &Value) -> Answer {
-    let mut object = manifest(found);
-    object["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
-    object["spec"]["parameters"] = parameters.clone();
-    user.put(path, &object)
+    let mut sent = manifest(found);
+    sent["spec"]["parameters"] = parameters.clone();
+    user.put_edited(path, |object| {
+        let version = object["metadata"]["resourceVersion"].take();
+        *object = sent.clone();
+        object["metadata"]["resourceVersion"] = version;
+    })
 }
 
 pub fn json_patch(user: &Client, path: &str, _: &Value, parameters: &Value) -> Answer {

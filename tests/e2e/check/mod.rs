@@ -149,13 +149,10 @@ fn compare(name: &str, cases: &Value, admin: &Client, namespace: &str, compared:
 
 /// Puts an object on the version that is stored, as the process that runs here writes status and annotations meanwhile.
 fn put_on_current(admin: &Client, path: &str, object: &Value) -> Answer {
-    let stored = path.split('?').next().unwrap();
-    let mut object = object.clone();
-    wait_until("no other write comes between", Duration::from_secs(60), || {
-        let current = admin.read(stored).ok();
-        object["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
-        let answer = admin.put(path, &object);
-        if answer.code == 409 { Err(answer.to_string()) } else { Ok(answer) }
+    admin.put_edited(path, |stored| {
+        let version = stored["metadata"]["resourceVersion"].take();
+        *stored = object.clone();
+        stored["metadata"]["resourceVersion"] = version;
     })
 }
 

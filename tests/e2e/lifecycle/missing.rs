@@ -166,14 +166,12 @@ fn every_instance_says_that_a_definition_does_not_go() {
     await_all("True", "ResourcesReady", "");
     let (admin, path) = (world.cluster.admin(), World::path("operatorversions"));
     let finalizers = |change: fn(&mut Vec<Value>)| {
-        wait_until("the finalizers are changed", CAP, || {
-            let mut object = admin.read(&path).ok();
+        let edited = admin.put_edited(&path, |object| {
             let mut all = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
             change(&mut all);
             object["metadata"]["finalizers"] = Value::from(all);
-            let answer = admin.put(&path, &object);
-            if answer.code == 200 { Ok(()) } else { Err(answer.to_string()) }
         });
+        edited.ok();
     };
     finalizers(|all| all.push(json!("example.com/held")));
     admin.delete(&path).ok();
