@@ -55,8 +55,8 @@ impl Fence {
 
 impl ApiRequests {
     /// As the user of this client, or as users that it impersonates.
-    pub fn new(client: Client, limit: RequestLimit) -> Self {
-        Self { client, limit: Arc::new(limit), fence: None }
+    pub fn new(client: Client, limit: impl Into<Arc<RequestLimit>>) -> Self {
+        Self { client, limit: limit.into(), fence: None }
     }
 
     /// The same, whose writes are sent within a stretch of leading: one that waits for its turn may outlast it.

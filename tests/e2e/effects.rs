@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use http::Method;
 use interlock::cluster::api_writer::Bookkeeping;
 use interlock::cluster::discovery::KindDiscovery;
 use interlock::cluster::events::EventPublisher;
 use interlock::cluster::failure_reports::FailureReports;
 use interlock::cluster::lease::Leadership;
 use interlock::cluster::read::{self, BoundedList};
+use interlock::cluster::request_limit::RequestLimit;
+use interlock::cluster::requests::{ApiRequests, Fence, JSON};
 use interlock::runtime::certificates::CertificateSigner;
 use interlock::runtime::controller::{Action, Controller as _};
 use interlock::runtime::executor::{Executor, OfProcess, Written};
@@ -327,4 +330,34 @@ fn a_list_that_is_refused_fails_with_the_reason() {
     let failure = block_on(executor.list(&list)).expect_err("a refusal");
     assert_eq!((failure.code, failure.reason.as_str()), (403, "Forbidden"), "{failure:?}");
     assert!(failure.message.contains("cannot list resource \"configmaps\""), "{}", failure.message);
+}
+
+/// A process that was suspended, or told to wait, while its request had no share: another one may lead by now.
+#[test]
+fn a_write_that_waited_is_sent_only_while_the_process_leads() {
+    let cluster = Cluster::shared();
+    let ns = cluster.namespace("fence");
+    let path = ns.path("v1", "configmaps", "");
+    let limit = Arc::new(RequestLimit::of_books(None));
+    let lead = |leader_epoch| Leadership::Leader { leader_epoch, until: Instant::now() + CAP };
+    let written = |name: &str, then: Leadership| {
+        let (leads, leadership) = watch::channel(lead(1));
+        let fence = Fence { leadership, epoch: 1 };
+        let requests = ApiRequests::new(ns.admin().kube(), limit.clone()).within(fence);
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let answer = block_on(async {
+            let all_shares = limit.enter(&path, usize::MAX).await;
+            let mut write = std::pin::pin!(requests.send(None, Method::POST, &path, JSON, Some(&object)));
+            assert!(futures::poll!(&mut write).is_pending(), "no share is left");
+            leads.send_replace(then);
+            drop(all_shares);
+            write.await
+        });
+        let found = ns.admin().get("configmap", name).is_some();
+        assert_eq!(answer.is_ok(), found, "{answer:?}");
+        found
+    };
+    assert!(written("leads-on", lead(1)));
+    assert!(!written("standby", Leadership::Standby));
+    assert!(!written("another-epoch", lead(2)));
 }
