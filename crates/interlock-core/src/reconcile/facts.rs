@@ -87,8 +87,6 @@ impl Facts {
     /// Takes in what the API server answered a write with; `None` where the object is gone.
     pub fn wrote(&mut self, key: ObjectKey, answer: Option<Arc<Value>>) {
         self.failures.remove(&key);
-        // It was asked of an object that was not there yet.
-        self.pod_failures.remove(&key);
         self.objects.insert(key, answer.map_or(Lookup::Absent, Lookup::Found));
     }
 }

@@ -276,7 +276,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    fn look_up(&self, needs: &Needs, server: &Server, facts: &mut Facts) {
+    pub fn look_up(&self, needs: &Needs, server: &Server, facts: &mut Facts) {
         facts.kinds.extend(needs.kinds.iter().map(|gvk| (gvk.clone(), server.kind(gvk))));
         for key in needs.objects.iter().chain(&needs.certainly) {
             facts.failures.remove(key);

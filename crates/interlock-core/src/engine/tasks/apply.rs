@@ -282,7 +282,8 @@ fn patch(
 /// Waits for an object. Where the API server rejects its pods, the progress says so.
 fn wait(key: &ObjectKey, current: &Value, mut why: String, observed: &Observed, progress: &mut TaskProgress) {
     let mut refused = pods::reported(current).is_some();
-    if pods::lacks(current) {
+    // One without a UID is not made yet, but imagined: its controller has said nothing.
+    if pods::lacks(current) && meta_str(current, "uid").is_some() {
         match observed.facts.pod_failures.get(key) {
             None => drop(progress.needs.pod_failures.insert(key.clone())),
             Some(Ok(report)) => {

@@ -1,8 +1,10 @@
 //! Transient errors, errors that end a run, and their texts.
 
+use std::sync::Arc;
+
 use go_template::{Interrupt, Interrupted};
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{empty, steps};
 use crate::api::kudo::ExecutionStatus::{Complete, Error, FatalError, InProgress};
@@ -13,6 +15,7 @@ use crate::engine::advance::sim::{Fixture, Process, Server, failure};
 use crate::engine::lookup::{FailureKind, Observed, PlanState};
 use crate::engine::run::Run;
 use crate::package::functions;
+use crate::reconcile::Lookup;
 
 #[rstest]
 #[case::bad_gateway(502)]
@@ -353,6 +356,32 @@ fn pods_that_are_refused_stall_the_run_until_they_are_created() {
     server.reports.clear();
     let step = process.pass(&mut server).unwrap();
     assert_eq!((steps(&step.state), step.failure), (vec![(InProgress, String::new())], None));
+}
+
+/// A look ahead imagines a Job: an answer about its pods before it is made would stand once it is.
+#[test]
+fn nothing_is_asked_about_the_pods_of_what_is_not_made_yet() {
+    let fixture = one("apply-j");
+    let mut server = Server::default();
+    let mut process = Process::new(fixture.run(), fixture.start());
+    let step = process.pass(&mut server).unwrap();
+    assert_eq!(step.waiting.len(), 1);
+    let job = key("batch/v1", "Job", "j");
+    let asked_of = |object: Value| {
+        let mut observed = Observed::default();
+        loop {
+            let step = advance(&fixture.run(), fixture.start(), &observed);
+            if step.needs.is_empty() || !step.needs.pod_failures.is_empty() {
+                return step.needs.pod_failures.into_iter().collect::<Vec<_>>();
+            }
+            process.look_up(&step.needs, &server, &mut observed.facts);
+            observed.facts.objects.insert(job.clone(), Lookup::Found(Arc::new(object.clone())));
+        }
+    };
+    let made = server.objects[&job].clone();
+    let mut imagined = made.clone();
+    imagined["metadata"].as_object_mut().unwrap().remove("uid");
+    assert_eq!((asked_of(imagined), asked_of(made)), (vec![], vec![job.clone()]));
 }
 
 #[test]
