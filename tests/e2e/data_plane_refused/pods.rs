@@ -63,7 +63,12 @@ fn pods_that_are_refused_are_told_of(#[case] limit: Limit, #[case] said: &str) {
     limit.set(&ns);
     let plane = Plane::create(&ns, "edge", &spec());
     plane.await_condition("Stalled", "True", "PodsRefused", said);
-    plane.await_condition("Ready", "False", "WaitingToBecomeReady", &plane.deployment());
+    plane.await_condition(
+        "Ready",
+        "False",
+        "WaitingToBecomeReady",
+        &format!("{} is not ready yet; its pods are refused: ", plane.deployment()),
+    );
     plane.await_child("services", &plane.ingress());
     plane.await_child("services", "dataplane-admin-edge");
     plane.await_one_event("PodsRefused", said);

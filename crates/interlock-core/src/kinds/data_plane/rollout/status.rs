@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::live::{RECORDED, recorded_hash};
 use super::phase::{Reason, RolloutPhase};
+use super::refused_child::replica_failure;
 use super::sourced_flavor::SourcedFlavorChange;
 use super::take_over::not_supported;
 use super::view::{DataPlaneView, ROLLED_OUT};
@@ -266,7 +267,9 @@ fn ready(input: &DataPlaneStatusInput<'_>) -> WantedCondition {
     }
     let Some(deployment) = input.deployment else { return waiting(String::new()) };
     if !is_available(deployment) {
-        return waiting(format!(": Deployment {} is not ready yet{}", name(deployment), input.certificate));
+        let refused = replica_failure(deployment).map(|why| format!("; its pods are refused: {why}"));
+        let why = refused.unwrap_or_else(|| input.certificate.to_owned());
+        return waiting(format!(": Deployment {} is not ready yet{why}", name(deployment)));
     }
     let Some(ingress) = input.ingress else { return waiting(String::new()) };
     if !has_address(ingress) {
