@@ -10,11 +10,14 @@ use interlock_core::rejection::Rejection;
 
 use super::events::EventPublisher;
 
+/// The most objects whose last text is known; at more, each is told of once more.
+const MOST: usize = 4096;
+
 /// Reports failed requests on the objects that they are about.
 pub struct FailureReports {
     events: EventPublisher,
-    /// The text of the last Event, by object, until it is settled.
-    told: Mutex<HashMap<ObjectKey, String>>,
+    /// UID and text of the last Event, by object, until it is settled.
+    told: Mutex<HashMap<ObjectKey, (String, String)>>,
 }
 
 impl FailureReports {
@@ -35,20 +38,21 @@ impl FailureReports {
 
     /// Publishes a Warning on an object, unless its last one had this text.
     pub async fn report(&self, key: &ObjectKey, uid: &str, reason: &str, message: String) {
-        if self.is_news(key, &message) {
-            self.publish(key, uid, reason, message).await;
+        if self.is_news(key, uid, &message) {
+            let note = Note { severity: Severity::Warning, reason: reason.to_owned(), message };
+            self.events.publish_on(key, uid, note).await;
         }
     }
 
-    /// Publishes a Warning on an object.
-    pub async fn publish(&self, key: &ObjectKey, uid: &str, reason: &str, message: String) {
-        let note = Note { severity: Severity::Warning, reason: reason.to_owned(), message };
-        self.events.publish_on(key, uid, note).await;
-    }
-
     /// Whether a text is not that of the last Event on an object; it is from now on.
-    pub fn is_news(&self, key: &ObjectKey, message: &str) -> bool {
-        self.told().insert(key.clone(), message.to_owned()).is_none_or(|before| before != message)
+    fn is_news(&self, key: &ObjectKey, uid: &str, message: &str) -> bool {
+        let mut told = self.told();
+        // Of objects that are gone nobody settles what was reported.
+        if told.len() >= MOST && !told.contains_key(key) {
+            told.clear();
+        }
+        let text = (uid.to_owned(), message.to_owned());
+        told.insert(key.clone(), text.clone()).is_none_or(|before| before != text)
     }
 
     /// What was reported of an object is over, or the object is gone.
@@ -56,7 +60,7 @@ impl FailureReports {
         self.told().remove(key);
     }
 
-    fn told(&self) -> MutexGuard<'_, HashMap<ObjectKey, String>> {
+    fn told(&self) -> MutexGuard<'_, HashMap<ObjectKey, (String, String)>> {
         // Changes of the map do not panic half-way.
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }

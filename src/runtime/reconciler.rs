@@ -177,11 +177,8 @@ impl DescribedKind {
     /// Publishes an Event on the object, once for each text.
     async fn report(&self, key: &NamespacedName, reason: &str, message: String) {
         let key = self.key_of(key);
-        if !self.reports.is_news(&key, &message) {
-            return;
-        }
         let Ok(Lookup::Found(object)) = self.sources().look_up(&key).await else { return };
-        self.reports.publish(&key, meta_str(&object, "uid").unwrap_or_default(), reason, message).await;
+        self.reports.report(&key, meta_str(&object, "uid").unwrap_or_default(), reason, message).await;
     }
 
     /// Passes until the reconciler waits; returns after which time it wants to see the object again.
