@@ -52,8 +52,8 @@ impl Testbed {
     /// The same with variables in the environment of its components.
     pub fn up_with(flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(BIN.join("testbed"));
-        // Control planes live for seconds: a heap that grows first costs less than collecting it.
-        command.env("GOGC", "400");
+        // Control planes live for seconds: a heap that grows costs less than collecting it.
+        command.env("GOGC", "off").env("GOMEMLIMIT", "1GiB");
         command.envs(variables.iter().copied());
         command.arg("up").arg("--quiet").args(flags).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = process::spawn(command).expect("the testbed starts");
