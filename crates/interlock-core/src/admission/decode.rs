@@ -36,6 +36,16 @@ pub enum MalformedReview {
     /// The review has no request.
     #[error("the AdmissionReview has no request: set request, with its uid")]
     NoRequest,
+    /// Longer than the API server ever stores it: answers and log lines would repeat it.
+    #[error("{field} has {bytes} bytes: at most {most} are accepted")]
+    TooLong {
+        /// The field.
+        field: &'static str,
+        /// Its bytes.
+        bytes: usize,
+        /// The most that it may have.
+        most: usize,
+    },
     /// The response could not be encoded.
     #[error("the answer could not be written as JSON: {0}")]
     Encode(#[source] serde_json::Error),
@@ -92,7 +102,36 @@ pub fn decode<'a>(
             return Err(MalformedReview::Version { api_version: shown(api_version), kind: shown(kind) });
         }
     };
-    if requested { Ok((version, review)) } else { Err(MalformedReview::NoRequest) }
+    if !requested {
+        return Err(MalformedReview::NoRequest);
+    }
+    bounded(&review)?;
+    Ok((version, review))
+}
+
+/// Bounds what answers and log lines repeat of a request; a UID is 36 bytes, a DNS subdomain 253.
+fn bounded(review: &Review<'_>) -> Result<(), MalformedReview> {
+    let kind = &review.kind;
+    let in_object = |object: &'_ Option<ReviewObject<'_>>| {
+        object.as_ref().and_then(|object| object.metadata.name.as_ref()).map_or(0, |name| name.len())
+    };
+    let length = |text: &Option<Text<'_>>| text.as_ref().map_or(0, |text| text.len());
+    let fields = [
+        ("request.uid", review.uid.len(), 64),
+        ("request.kind.group", kind.group.len(), 253),
+        ("request.kind.version", kind.version.len(), 63),
+        ("request.kind.kind", kind.kind.len(), 63),
+        ("request.subResource", length(&review.sub_resource), 63),
+        ("request.name", length(&review.name), 253),
+        ("request.namespace", length(&review.namespace), 63),
+        ("request.operation", review.operation.len(), 63),
+        ("request.object.metadata.name", in_object(&review.object), 253),
+        ("request.oldObject.metadata.name", in_object(&review.old_object), 253),
+    ];
+    match fields.into_iter().find(|(_, bytes, most)| bytes > most) {
+        Some((field, bytes, most)) => Err(MalformedReview::TooLong { field, bytes, most }),
+        None => Ok(()),
+    }
 }
 
 /// The start of an untrusted string.

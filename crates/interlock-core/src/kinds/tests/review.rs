@@ -57,6 +57,11 @@ fn an_empty_answer_has_only_what_it_needs() {
 #[case::object_is_a_list(|r: &mut Value| r["request"]["object"] = json!([]), "is not an AdmissionReview")]
 #[case::metadata_is_a_list(|r: &mut Value| r["request"]["object"]["metadata"] = json!([]), "is not an AdmissionReview")]
 #[case::request_is_a_list(|r: &mut Value| r["request"] = json!(["u"]), "is not an AdmissionReview")]
+#[case::long_uid(|r: &mut Value| r["request"]["uid"] = json!("u".repeat(65)), "request.uid has 65 bytes: at most 64 are accepted")]
+#[case::long_name(|r: &mut Value| r["request"]["name"] = json!("n".repeat(90_000)), "request.name has 90000 bytes: at most 253")]
+#[case::long_namespace(|r: &mut Value| r["request"]["namespace"] = json!("n".repeat(64)), "request.namespace has 64 bytes")]
+#[case::long_kind(|r: &mut Value| r["request"]["kind"]["kind"] = json!("K".repeat(64)), "request.kind.kind has 64 bytes")]
+#[case::long_name_of_the_object(|r: &mut Value| r["request"]["object"]["metadata"]["name"] = json!("n".repeat(254)), "request.object.metadata.name has 254 bytes")]
 #[case::metadata_is_no_object(|r: &mut Value| r["request"]["object"]["metadata"] = json!("m"), "is not an AdmissionReview")]
 fn what_is_no_review(#[case] change: fn(&mut Value), #[case] text: &str) {
     let mut review = review("CREATE", "Instance", manifest(json!({})), Value::Null);
