@@ -18,6 +18,7 @@ pub mod graph;
 pub mod health;
 pub mod in_flight;
 pub mod limits;
+pub mod loopback_host;
 pub mod open_connections;
 pub mod ops;
 pub mod shutdown;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::{HeaderValue, StatusCode, header};
@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::graph::{self, GraphPage};
 use super::health::{self, Probes};
+use super::loopback_host;
 use crate::cluster::authorize::Authorizer;
 use crate::telemetry::metrics::{CONTENT_TYPE, Metrics};
 
@@ -70,9 +71,9 @@ pub struct Exposition {
     pub rollouts: Arc<dyn Fn() -> RolloutTotals + Send + Sync>,
 }
 
-/// Routes of the ops port; without a guard every user who reaches it may read.
+/// Routes of the ops port; without a guard every user of this machine may read.
 pub fn router(health: Probes, exposed: Exposition, graph: GraphPage, guard: Option<OpsGuard>) -> Router {
-    let private = metrics_route(exposed).merge(graph::router(graph, guard.is_none()));
+    let private = metrics_route(exposed).merge(graph::router(graph));
     health::router(health).merge(guarded(private, guard))
 }
 
@@ -88,7 +89,7 @@ fn metrics_route(exposed: Exposition) -> Router {
 fn guarded(private: Router, guard: Option<OpsGuard>) -> Router {
     match guard {
         Some(guard) => private.route_layer(from_fn_with_state(guard, authorize)),
-        None => private,
+        None => private.route_layer(from_fn(loopback_host::only)),
     }
 }
 
