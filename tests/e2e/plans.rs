@@ -98,6 +98,29 @@ fn a_package_is_deployed_updated_triggered_and_cleaned_up() {
     });
 }
 
+/// KUDO runs the plan of the trigger alone, and what the other parameter changes is never carried out.
+#[test]
+fn a_parameter_without_a_trigger_is_carried_out_beside_one_with() {
+    let (cluster, _) = Interlock::shared();
+    let ns = cluster.namespace("beside");
+    let user = ns.user("alice");
+    user.apply(&PACKAGE.replace("  - name: EXTRA\n", "  - name: EXTRA\n    trigger: backup\n"));
+    user.apply(&instance(&json!({})));
+    await_plan(&user, "deploy", "COMPLETE");
+    let both = instance(&json!({ "GREETING": "both", "EXTRA": "true" }));
+    let said = user.kubectl_in(&["apply", "-f", "-"], &both);
+    let warned =
+        "no trigger names a plan for GREETING: plan 'update' carries them out once plan 'backup' is complete";
+    assert!(said.stderr.contains(warned), "{said}");
+    let found = await_plan(&user, "update", "COMPLETE");
+    let history = found["metadata"]["annotations"]["plan.interlock.dev/history"].as_str().expect("a history");
+    let history: Vec<Value> = serde_json::from_str(history).unwrap();
+    let plans: Vec<&str> = history.iter().filter_map(|run| run["plan"].as_str()).collect();
+    assert_eq!(plans, ["update", "backup", "deploy"]);
+    assert_eq!(user.get("configmap", "demo-config").unwrap()["data"]["greeting"], "both");
+    assert_eq!(condition(&found, "Ready")["status"], "True", "{found:#}");
+}
+
 #[test]
 fn a_plan_that_fails_is_reported_and_a_correction_deploys() {
     let (cluster, _) = Interlock::shared();

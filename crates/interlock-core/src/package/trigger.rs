@@ -30,7 +30,7 @@ pub enum TriggerError {
 ///
 /// Skips names that the package does not define: admission denies them where that matters. Changed
 /// parameters without a trigger count only where none has one: they run `update`, else `deploy`
-/// (KUDO `instance_admission.go`).
+/// (KUDO `instance_admission.go`); else [`without_trigger`] says what is owed to them.
 pub fn plans<'k>(
     package: &Package,
     keys: impl IntoIterator<Item = &'k str>,
@@ -53,6 +53,20 @@ pub fn plans<'k>(
         named.insert(fallback.to_owned());
     }
     Ok(named)
+}
+
+/// The plan that carries out those of the changed parameters that have no trigger, and these parameters; `None` where
+/// each has one, or no plan is there. KUDO forgets them where another parameter of the change has a trigger.
+pub fn without_trigger<'k>(
+    package: &Package,
+    keys: impl IntoIterator<Item = &'k str>,
+) -> Option<(&'static str, Vec<&'k str>)> {
+    let has_none = |key: &&str| {
+        package.parameter(key).is_some_and(|found| found.trigger.as_deref().unwrap_or_default().is_empty())
+    };
+    let keys: Vec<&str> = keys.into_iter().filter(has_none).collect();
+    let plan = first_of(&package.spec, [UPDATE, DEPLOY]).filter(|_| !keys.is_empty())?;
+    Some((plan, keys))
 }
 
 /// Whether a change of a parameter counts. An upgrade sets parameters that are new with it, so that

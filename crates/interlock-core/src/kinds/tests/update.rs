@@ -57,6 +57,18 @@ fn row_5_2_the_triggered_plan_is_scheduled_and_stamped(#[case] parameters: Value
     assert_eq!(said.record.plan.as_deref(), Some(plan));
 }
 
+#[rstest]
+#[case::both(json!({"NODES": "5", "BACKUP_FILE": "f"}), Some("NODES: plan 'update' carries them out once plan 'backup' is complete"))]
+#[case::triggers_alone(json!({"BACKUP_FILE": "f"}), None)]
+#[case::none_has_a_trigger(json!({"NODES": "5", "MEMORY": "2Gi"}), None)]
+fn what_no_trigger_names_is_owed(#[case] parameters: Value, #[case] warned: Option<&str>) {
+    let said = World::strict().merge(&base(), json!({"spec": {"parameters": parameters}}));
+    said.assert_allowed();
+    let warnings = said.warnings();
+    assert_eq!(warnings.len(), usize::from(warned.is_some()), "{warnings:?}");
+    assert!(warned.is_none_or(|text| warnings[0].contains(text)), "{warnings:?}");
+}
+
 #[test]
 fn row_2e_the_fallback_of_update_is_deploy() {
     let plain = kafka_with("kafka-1", "1.0.0", json!({"spec": {"plans": {"update": null}}}));
@@ -229,7 +241,10 @@ fn our_pass_over_an_edit_that_another_webhook_changes_is_overwritten() {
     said.assert_allowed();
     assert_eq!(said.execution()["planName"], "deploy");
     assert_eq!(said.execution()["uid"], json!(ours("deploy", &said.object["spec"])));
-    assert!(said.warnings().is_empty());
+    assert_eq!(
+        said.warnings(),
+        ["no trigger names a plan for NODES: plan 'update' carries them out once plan 'deploy' is complete"]
+    );
     // And when the other webhook takes the edit back, nothing is scheduled at all.
     object["spec"]["parameters"] = old["spec"]["parameters"].clone();
     let said = world.update(&old, object);

@@ -18,7 +18,7 @@ use crate::kinds::instance::change::validate;
 use crate::kinds::instance::change::validate::{Before, ChangedPackages, Triggered};
 use crate::kinds::instance::spec::SpecView;
 use crate::kinds::instance::status::BaselineHead;
-use crate::package::Package;
+use crate::package::{Package, trigger};
 
 /// Unlocked: a change of the spec runs the plan that it triggers, and a named plan runs.
 impl<'a> InstanceUpdate<'a, '_> {
@@ -148,7 +148,8 @@ impl<'a> InstanceUpdate<'a, '_> {
             Triggered::Plan(plan) => Some(plan),
             Triggered::Several | Triggered::Unknown => return Ok(ChangeEffect::nothing()),
         };
-        Ok(ChangeEffect { plan, stamped: true, dropped, spec, as_written: false })
+        let owed = plan.as_deref().and_then(|plan| owed(plan, &delta, packages));
+        Ok(ChangeEffect { plan, stamped: true, dropped, spec, as_written: false, owed })
     }
 
     fn without_dropped(
@@ -230,4 +231,16 @@ impl<'a> InstanceUpdate<'a, '_> {
         ));
         Ok(ChangeEffect::nothing())
     }
+}
+
+/// What is owed to changed parameters without a trigger, beside the plan of those with one.
+fn owed(plan: &str, change: &SpecChange<'_>, packages: ChangedPackages<'_>) -> Option<String> {
+    let counted = validate::counted(change, packages);
+    let (after, parameters) = trigger::without_trigger(packages.new, counted)?;
+    (!change.upgrade && after != plan).then(|| {
+        format!(
+            "no trigger names a plan for {}: plan '{after}' carries them out once plan '{plan}' is complete",
+            parameters.join(", ")
+        )
+    })
 }

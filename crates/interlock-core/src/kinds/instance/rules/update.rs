@@ -53,11 +53,13 @@ pub(super) struct ChangeEffect<'a> {
     pub(super) spec: Option<SpecView<'a>>,
     /// Whether planExecution stays as written if no plan is scheduled.
     pub(super) as_written: bool,
+    /// What carries out parameters that the scheduled plan is not for.
+    pub(super) owed: Option<String>,
 }
 
 impl ChangeEffect<'_> {
     pub(super) fn nothing() -> Self {
-        Self { plan: None, stamped: false, dropped: Vec::new(), spec: None, as_written: false }
+        Self { plan: None, stamped: false, dropped: Vec::new(), spec: None, as_written: false, owed: None }
     }
 
     pub(super) fn run(plan: impl Into<String>) -> Self {
@@ -215,6 +217,9 @@ impl<'a> InstanceUpdate<'a, '_> {
                     effect.dropped.join(", ")
                 ),
             );
+        }
+        if let Some(owed) = effect.owed {
+            verdict.warn(Rule::PLAN_MULTIPLE, owed);
         }
         verdict.plan = effect.plan.or_else(|| lock.map(|l| l.plan.to_owned()));
         Ok(verdict)

@@ -23,7 +23,7 @@ pub fn in_order(plans: impl IntoIterator<Item = String>) -> Vec<String> {
 
 /// Plans that the difference between a baseline and a spec triggers, in no particular order.
 ///
-/// A different OperatorVersion triggers `upgrade` or its fallbacks; as in admission, parameters
+/// Parameters without a trigger are carried out by a plan of their own beside those with one. A different OperatorVersion triggers `upgrade` or its fallbacks; as in admission, parameters
 /// that are new with it do not count, and `deploy` for the others is discarded. Where only a bare
 /// hash is known, the plan is `deploy`. Never `cleanup`: only a deletion runs that.
 pub fn triggered(
@@ -35,7 +35,9 @@ pub fn triggered(
         let deploy = packages.new.plan(DEPLOY).map(|_| DEPLOY.to_owned());
         return Ok(BTreeSet::from([deploy.ok_or(TriggerError::NoPlan)?]));
     };
-    let mut plans = trigger::plans(packages.new, validate::counted(&change, packages))?;
+    let counted = validate::counted(&change, packages);
+    let mut plans = trigger::plans(packages.new, counted.iter().copied())?;
+    plans.extend(trigger::without_trigger(packages.new, counted).map(|(plan, _)| plan.to_owned()));
     plans.remove(CLEANUP);
     if change.upgrade {
         plans.remove(DEPLOY);

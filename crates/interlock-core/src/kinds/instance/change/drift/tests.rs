@@ -58,3 +58,20 @@ fn where_the_old_version_is_gone_all_that_changed_counts_and_cleanup_never_runs(
     let after = spec("v2", &[("A", "1"), ("NEW", "x"), ("OTHER", "x")]);
     assert_eq!(in_order(triggered(&baseline, &after, packages).unwrap()), ["upgrade", "backup"]);
 }
+
+#[rstest]
+#[case::without_a_trigger(&[("A", "1"), ("B", "2"), ("C", "1")], &["update"])]
+#[case::with_one(&[("A", "2"), ("B", "1"), ("C", "1")], &["backup"])]
+#[case::both(&[("A", "2"), ("B", "2"), ("C", "1")], &["update", "backup"])]
+#[case::one_of_update_beside(&[("A", "1"), ("B", "2"), ("C", "2")], &["update"])]
+#[case::removed(&[("A", "2"), ("C", "1")], &["update", "backup"])]
+fn each_changed_parameter_is_carried_out(
+    #[case] after: &[(&'static str, &'static str)],
+    #[case] wanted: &[&str],
+) {
+    let baseline = Baseline::new(&spec("v1", &[("A", "1"), ("B", "1"), ("C", "1")]), BTreeMap::new());
+    let package = package("v1", &[A, ("B", None), ("C", Some("update"))]);
+    let packages = ChangedPackages { new: &package, old: Some(&package) };
+    let pending = pending_at_start(Some(&baseline), &spec("v1", after), packages, "backup");
+    assert_eq!(in_order(pending.into_keys()), wanted);
+}
