@@ -10,14 +10,17 @@ use interlock_core::rejection::Rejection;
 
 use super::events::EventPublisher;
 
-/// The most objects whose last text is known; at more, each is told of once more.
-const MOST: usize = 4096;
+/// The most objects of a namespace whose last text is known; at more, each of them is told of once more.
+const MOST: usize = 512;
+
+/// UID and text of the last Event, by object, until it is settled.
+type Told = HashMap<ObjectKey, (String, String)>;
 
 /// Reports failed requests on the objects that they are about.
 pub struct FailureReports {
     events: EventPublisher,
-    /// UID and text of the last Event, by object, until it is settled.
-    told: Mutex<HashMap<ObjectKey, (String, String)>>,
+    /// What was told, by namespace.
+    told: Mutex<HashMap<Option<String>, Told>>,
 }
 
 impl FailureReports {
@@ -27,9 +30,9 @@ impl FailureReports {
     }
 
     /// Says on an object what was not done because of a failed request. Where the API server does not answer, it takes no
-    /// Event either.
+    /// Event either; a write that met another one is made again.
     pub async fn failed(&self, key: &ObjectKey, uid: &str, what: &str, failure: &ApiFailure) {
-        if failure.code == 0 {
+        if failure.code == 0 || failure.code == 409 && failure.reason == "Conflict" {
             return;
         }
         let (reason, message) = text(what, failure);
@@ -46,7 +49,8 @@ impl FailureReports {
 
     /// Whether a text is not that of the last Event on an object; it is from now on.
     fn is_news(&self, key: &ObjectKey, uid: &str, message: &str) -> bool {
-        let mut told = self.told();
+        let mut all = self.told();
+        let told = all.entry(key.namespace.clone()).or_default();
         // Of objects that are gone nobody settles what was reported.
         if told.len() >= MOST && !told.contains_key(key) {
             told.clear();
@@ -57,10 +61,16 @@ impl FailureReports {
 
     /// What was reported of an object is over, or the object is gone.
     pub fn settle(&self, key: &ObjectKey) {
-        self.told().remove(key);
+        let mut all = self.told();
+        if let Some(told) = all.get_mut(&key.namespace) {
+            told.remove(key);
+            if told.is_empty() {
+                all.remove(&key.namespace);
+            }
+        }
     }
 
-    fn told(&self) -> MutexGuard<'_, HashMap<ObjectKey, (String, String)>> {
+    fn told(&self) -> MutexGuard<'_, HashMap<Option<String>, Told>> {
         // Changes of the map do not panic half-way.
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }

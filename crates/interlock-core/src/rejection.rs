@@ -105,7 +105,7 @@ impl Rejection {
         let (kind, by) = by_text(failure).unwrap_or_else(|| (by_code(failure), None));
         let text = match failure.message.as_str() {
             "" => format!("the API server answered {}", failure.status()),
-            message => display(message, MAX_MESSAGE),
+            message => display(&without_own_ports(message), MAX_MESSAGE),
         };
         Self { kind, by: by.map(|name| display(name, MAX_NAME)), message: bounded(text) }
     }
@@ -125,6 +125,23 @@ impl Rejection {
         };
         Self::of(&ApiFailure { code, message: answer.to_owned(), ..ApiFailure::default() })
     }
+}
+
+/// A text without the API server's own port in `10.0.0.1:51234->10.0.0.2:443`: that is another one at each try, and the
+/// text is that of the same failure.
+fn without_own_ports(text: &str) -> String {
+    let cut = |part: &str| match part.rsplit_once(':') {
+        Some((address, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            address.to_owned()
+        }
+        _ => part.to_owned(),
+    };
+    let (own, peer) = match text.rsplit_once("->") {
+        Some((own, peer)) => (own, peer),
+        None => return text.to_owned(),
+    };
+    let own: Vec<String> = own.split("->").map(cut).collect();
+    format!("{}->{peer}", own.join("->"))
 }
 
 /// At most [`MAX_MESSAGE`] bytes of a text.
@@ -463,6 +480,20 @@ mod tests {
     #[case::nothing("", "the API server answered 422")]
     fn a_message_is_one_line(#[case] text: &str, #[case] shown: &str) {
         assert_eq!(Rejection::of(&failure(422, text)).message, shown);
+    }
+
+    /// Each try of the API server has a port of its own; a policy's text is left as it is.
+    #[rstest]
+    #[case(
+        "read tcp 10.0.0.1:51234->10.0.0.2:443: connection reset",
+        "read tcp 10.0.0.1->10.0.0.2:443: connection reset"
+    )]
+    #[case("a: read tcp [::1]:5->[::1]:9443: b", "a: read tcp [::1]->[::1]:9443: b")]
+    #[case("a->b: no", "a->b: no")]
+    #[case("no", "no")]
+    fn the_same_failure_has_the_same_text(#[case] message: &str, #[case] wanted: &str) {
+        let failure = ApiFailure { code: 500, message: message.to_owned(), ..ApiFailure::default() };
+        assert_eq!(Rejection::of(&failure).message, wanted);
     }
 
     #[rstest]
