@@ -28,7 +28,11 @@ struct KeptKind {
 
 /// The name of an object of a kept kind: the topology's kind, namespace, name.
 type Key = (KindId, Box<str>, Box<str>);
-type Labels = BTreeMap<Box<str>, Box<str>>;
+/// `None` where they are too large to keep.
+type Labels = Option<BTreeMap<Box<str>, Box<str>>>;
+
+/// The most bytes of labels that are kept of an object. One with more has its namespace's lists read by request.
+const LABELS: usize = 4 << 10;
 
 /// The kept objects.
 #[derive(Debug)]
@@ -129,12 +133,15 @@ impl KeptObjects {
         let first = (kind, namespace.clone(), Box::default());
         let in_namespace =
             self.labels.range(first..).take_while(|((of, within, _), _)| *of == kind && *within == namespace);
-        let matching = in_namespace.filter(|(_, labels)| {
-            list.labels
-                .iter()
-                .all(|(name, value)| labels.get(&**name).is_some_and(|found| **found == **value))
-        });
-        matching.map(|(key, _)| self.bodies.get(key).cloned()).collect()
+        let mut bodies = Vec::new();
+        for (key, labels) in in_namespace {
+            let labels = labels.as_ref()?;
+            let mut asked = list.labels.iter();
+            if asked.all(|(name, value)| labels.get(&**name).is_some_and(|found| **found == **value)) {
+                bodies.push(self.bodies.get(key)?.clone());
+            }
+        }
+        Some(bodies)
     }
 }
 
@@ -172,5 +179,7 @@ fn key_of(kind: KindId, object: &Value) -> Option<Key> {
 fn labels_of(object: &Value) -> Labels {
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
     let text = |(name, value): (&String, &Value)| Some((name.as_str().into(), value.as_str()?.into()));
-    labels.into_iter().flatten().filter_map(text).collect()
+    let size = |(name, value): (&String, &Value)| name.len() + value.as_str().map_or(0, str::len);
+    let bytes: usize = labels.into_iter().flatten().map(size).sum();
+    (bytes <= LABELS).then(|| labels.into_iter().flatten().filter_map(text).collect())
 }
