@@ -164,13 +164,35 @@ pub struct Gathered {
     bytes: usize,
 }
 
+/// More than a reconcile may look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMuch {
+    /// How much.
+    pub what: &'static str,
+    /// What to do about it, to continue a sentence.
+    pub remedy: &'static str,
+}
+
+impl TooMuch {
+    const fn of(self, what: &'static str) -> Self {
+        Self { what, ..self }
+    }
+}
+
+const STRAYS: TooMuch =
+    TooMuch { what: "", remedy: ": delete what has the labels of its children and is none of them" };
+const ANSWERS_OF_PODS: TooMuch = TooMuch {
+    what: "more than 512 answers of pods",
+    remedy: ": have at most 512 pods on a side, or several DataPlanes",
+};
+
 /// Why a view does not have what a pass lacks.
 #[derive(Debug)]
 pub enum GatherError {
     /// A request failed.
     Failed(ApiFailure),
     /// It is more than a view may have.
-    TooMuch(&'static str),
+    TooMuch(TooMuch),
 }
 
 impl From<ApiFailure> for GatherError {
@@ -183,7 +205,7 @@ impl Gathered {
     /// Looks up objects.
     pub async fn objects(&mut self, from: Sources<'_>, needs: &Needs) -> Result<(), GatherError> {
         let wanted = needs.objects.len() + needs.if_allowed.len() + needs.certainly.len();
-        within(self.facts.objects.len() + wanted, OBJECTS, "more than 64 objects")?;
+        within(self.facts.objects.len() + wanted, OBJECTS, STRAYS.of("more than 64 objects"))?;
         let LookedUp { by_request, failed } = look_up(&from, &mut self.facts, needs).await;
         self.requested.extend(by_request);
         failed.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure.into()))
@@ -191,14 +213,14 @@ impl Gathered {
 
     /// Gets lists; those by request one after the other, as each may take some memory.
     pub async fn lists(&mut self, from: Sources<'_>, lists: BTreeSet<ObjectList>) -> Result<(), GatherError> {
-        within(self.facts.lists.len() + lists.len(), LISTS, "more than 16 lists")?;
+        within(self.facts.lists.len() + lists.len(), LISTS, STRAYS.of("more than 16 lists"))?;
         for list in lists {
             if let Some(objects) = from.store.kept_list(&list) {
                 self.facts.lists.insert(list, objects);
                 continue;
             }
             let BoundedList::Whole(objects) = from.executor.list(&list).await? else {
-                return Err(GatherError::TooMuch("a list of more than 500 objects or 16 MiB"));
+                return Err(GatherError::TooMuch(STRAYS.of("a list of more than 500 objects or 16 MiB")));
             };
             self.requested_lists.insert(list.clone());
             self.facts.lists.insert(list, objects.into_iter().map(Arc::new).collect());
@@ -213,7 +235,7 @@ impl Gathered {
         tls: Option<Arc<ClientConfig>>,
         now: Timestamp,
     ) -> Result<(), GatherError> {
-        within(self.facts.answers.len() + requests.len(), ASKS, "more than 512 answers of pods")?;
+        within(self.facts.answers.len() + requests.len(), ASKS, ANSWERS_OF_PODS)?;
         if requests.is_empty() {
             return Ok(());
         }
@@ -283,8 +305,8 @@ impl Gathered {
     }
 }
 
-fn within(wanted: usize, most: usize, what: &'static str) -> Result<(), GatherError> {
-    if wanted > most { Err(GatherError::TooMuch(what)) } else { Ok(()) }
+fn within(wanted: usize, most: usize, too_much: TooMuch) -> Result<(), GatherError> {
+    if wanted > most { Err(GatherError::TooMuch(too_much)) } else { Ok(()) }
 }
 
 #[cfg(test)]

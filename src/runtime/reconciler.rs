@@ -18,7 +18,7 @@ use super::certificates::CertificateSigner;
 use super::controller::{Action, Controller, WorkerLimits};
 use super::executor::{Executor, OfProcess, Written};
 use super::gate::LeaderEpoch;
-use super::gathered::{GatherError, Gathered, ObjectSource as _, Sources};
+use super::gathered::{GatherError, Gathered, ObjectSource as _, Sources, TooMuch};
 use super::index::{Observer, Store};
 use super::queue::FairnessGroup;
 use super::refused::RefusedWrites;
@@ -71,8 +71,8 @@ enum Interrupted {
     Gone,
     /// A request failed.
     Failed(ApiFailure),
-    /// The reconciler wants more than a reconcile may.
-    TooMuch(&'static str),
+    /// The reconciler wants more than a reconcile may: how much, and what to do.
+    TooMuch(TooMuch),
 }
 
 impl From<ApiFailure> for Interrupted {
@@ -88,6 +88,14 @@ impl From<GatherError> for Interrupted {
             GatherError::TooMuch(what) => Self::TooMuch(what),
         }
     }
+}
+
+/// How a reconcile came to its end.
+struct Rest {
+    /// When it wants to see the object again, if no event comes first.
+    again: Option<Duration>,
+    /// Whether an Event says what holds it up.
+    is_reported: bool,
 }
 
 /// What became of the writes of one decision.
@@ -134,15 +142,15 @@ impl Controller for DescribedKind {
                 self.reports.settle(&self.key_of(key));
                 Action::AwaitChange
             }
-            Ok(after) => {
-                self.reports.settle(&self.key_of(key));
-                after.map_or(Action::AwaitChange, Action::Requeue)
+            Ok(Rest { again, is_reported }) => {
+                if !is_reported {
+                    self.reports.settle(&self.key_of(key));
+                }
+                again.map_or(Action::AwaitChange, Action::Requeue)
             }
-            Err(Interrupted::TooMuch(what)) => {
+            Err(Interrupted::TooMuch(TooMuch { what, remedy })) => {
                 warn!(object = %key, what, "reconcile exceeded a limit; retrying");
-                let message = format!(
-                    "its reconcile needs {what}: delete what has the labels of its children and is none of them"
-                );
+                let message = format!("its reconcile needs {what}{remedy}");
                 self.report(key, "LimitExceeded", message).await;
                 Action::Retry
             }
@@ -182,26 +190,28 @@ impl DescribedKind {
     }
 
     /// Passes until the reconciler waits; returns after which time it wants to see the object again.
-    async fn passes(
-        &self,
-        owner: &NamespacedName,
-        epoch: LeaderEpoch,
-    ) -> Result<Option<Duration>, Interrupted> {
+    async fn passes(&self, owner: &NamespacedName, epoch: LeaderEpoch) -> Result<Rest, Interrupted> {
         let key = self.key_of(owner);
         let mut object = self.look_up(&key).await?;
         let (mut gathered, mut conflicts) = (Gathered::default(), 0);
         for _ in 0..PASSES {
+            let now = Timestamp::now();
             gathered.facts.refused = self.refused.of(owner);
-            let step = (self.reconciler.reconcile)(&View::new(&object, &gathered.facts, Timestamp::now()));
-            let effects = match step {
+            let step = (self.reconciler.reconcile)(&View::new(&object, &gathered.facts, now));
+            let (effects, in_order) = match step {
                 Err(needs) => {
                     self.gather(&mut gathered, needs, epoch).await?;
                     continue;
                 }
-                Ok(ReconcileStep::Await(after)) => return Ok(self.sooner(&gathered, after)),
-                Ok(ReconcileStep::Write(effects)) => effects,
+                Ok(ReconcileStep::Await(after)) => {
+                    let retry = self.refused.next_retry(owner, now);
+                    let again = [after, retry].into_iter().flatten().min();
+                    return Ok(Rest { again, is_reported: false });
+                }
+                Ok(ReconcileStep::Write(effects)) => (effects, false),
+                Ok(ReconcileStep::InOrder(effects)) => (effects, true),
             };
-            let results = self.write(owner, effects, epoch, &mut gathered).await?;
+            let results = self.write(owner, (effects, in_order), epoch, &mut gathered).await?;
             if let Some((at, effect, failure)) = results.conflict {
                 debug!(object = %at, message = failure.message, "a write was decided on an older version");
                 conflicts += 1;
@@ -218,35 +228,26 @@ impl DescribedKind {
                 }
             } else if results.tried == 0 {
                 // The same decision would follow until the writes are tried again.
-                return self.default_report(owner, &gathered).await;
+                self.default_report(owner, &gathered).await;
+                return Ok(Rest { again: self.refused.next_retry(owner, now), is_reported: true });
             }
             gathered.refresh(Timestamp::now());
             object = self.look_up(&key).await?;
         }
-        Err(Interrupted::TooMuch("more passes than a reconcile has"))
-    }
-
-    /// The sooner of a time and that of the next try of a refused write.
-    fn sooner(&self, gathered: &Gathered, after: Option<Duration>) -> Option<Duration> {
-        let retries = gathered.facts.refused.values().map(|refused| refused.retry);
-        let left = retries
-            .min()
-            .map(|retry| Duration::try_from(retry.duration_since(Timestamp::now())).unwrap_or_default());
-        [after, left].into_iter().flatten().min()
+        let what = "more passes than a reconcile has";
+        Err(Interrupted::TooMuch(TooMuch {
+            what,
+            remedy: ": something changes its children again and again",
+        }))
     }
 
     /// What a kind does about refused writes whose reconciler does nothing: an Event says so.
-    async fn default_report(
-        &self,
-        owner: &NamespacedName,
-        gathered: &Gathered,
-    ) -> Result<Option<Duration>, Interrupted> {
+    async fn default_report(&self, owner: &NamespacedName, gathered: &Gathered) {
         if let Some((key, refused)) = gathered.facts.refused.iter().next() {
             let rejection = Rejection::of(&refused.failure);
             let message = format!("{} {}: {}", key.gvk.kind, key.name, rejection.message);
             self.report(owner, rejection.kind.reason(), message).await;
         }
-        Ok(self.sooner(gathered, None))
     }
 
     /// The object that is reconciled.
@@ -290,17 +291,20 @@ impl DescribedKind {
     }
 
     /// Writes one effect after the other, while this process leads. A write that was decided on an older version ends the
-    /// list. One that the API server refuses ends it only where it is of the reconciled object itself.
+    /// list. One that the API server refuses ends it where the effects are in order, or it is of the reconciled object.
     async fn write(
         &self,
         owner: &NamespacedName,
-        effects: Vec<Effect>,
+        (effects, in_order): (Vec<Effect>, bool),
         epoch: LeaderEpoch,
         gathered: &mut Gathered,
     ) -> Result<WriteResults, Interrupted> {
         let executor = self.executor.within(Fence { leadership: self.leadership.clone(), epoch });
         let (own, mut results, mut succeeded) = (self.key_of(owner), WriteResults::default(), true);
         for effect in effects {
+            if in_order && !succeeded {
+                break;
+            }
             match &effect {
                 Effect::Healed { kind, cause } => {
                     if succeeded {

@@ -73,6 +73,19 @@ impl RefusedWrites {
         }
     }
 
+    /// How long after `now` the next write is tried again, once a reconcile that decided at `now` has come to its end.
+    /// Forgets what was due then: had it still been wanted, it would have been tried.
+    pub fn next_retry(&self, owner: &NamespacedName, now: Timestamp) -> Option<Duration> {
+        let mut all = self.all();
+        let of = all.get_mut(owner)?;
+        of.retain(|_, refused| refused.write.retry > now);
+        let next = of.values().map(|refused| refused.write.retry).min();
+        if of.is_empty() {
+            all.remove(owner);
+        }
+        next.map(|retry| Duration::try_from(retry.duration_since(now)).unwrap_or_default())
+    }
+
     /// The reconciled object is gone.
     pub fn forget(&self, owner: &NamespacedName) {
         self.all().remove(owner);
@@ -122,5 +135,9 @@ mod tests {
         refused.succeeded(&owner, &key);
         assert!(refused.of(&owner).is_empty());
         assert_eq!(pause(create("b", "9")), 1);
+
+        let next = |second| refused.next_retry(&owner, Timestamp::from_second(second).unwrap());
+        assert_eq!(next(0), Some(Duration::from_secs(1)));
+        assert_eq!((next(1), refused.of(&owner).len()), (None, 0), "nobody wants it any more");
     }
 }

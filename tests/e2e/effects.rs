@@ -25,6 +25,7 @@ use interlock_core::api::resource::Resource;
 use interlock_core::effect::{ApiFailure, Effect, Propagation};
 use interlock_core::kinds::capabilities::DATA_PLANES;
 use interlock_core::reconcile::{Needs, ObjectList, PodRequest, ReconcileStep, Reconciler, View};
+use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -274,16 +275,18 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     Ok(ReconcileStep::Write(vec![Effect::Apply { object, force: true }]))
 }
 
-#[test]
-fn a_reconciler_lists_asks_and_applies() {
-    let children = Children::new("reconciled");
-    let kind = Resource::built_in("", &["v1"], "ConfigMap", "configmaps");
+static RECONCILER: Reconciler = Reconciler { name: "test", capability: &DATA_PLANES, reconcile };
+
+/// Reconciles ConfigMaps, of which it makes one.
+fn controller(children: &Children<'_>, reconciler: &'static Reconciler) -> DescribedKind {
     let until = Instant::now() + CAP;
     let leadership = watch::channel(Leadership::Leader { leader_epoch: 1, until });
     let store = Store::new(interlock_core::kinds::ALL, false);
-    let controller = DescribedKind {
-        resource: kind,
-        reconciler: &Reconciler { name: "test", capability: &DATA_PLANES, reconcile },
+    let parent = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "edge"}});
+    children.ns.admin().post(&children.ns.path("v1", "configmaps", ""), &parent).ok();
+    DescribedKind {
+        resource: Resource::built_in("", &["v1"], "ConfigMap", "configmaps"),
+        reconciler,
         executor: children.executor.clone(),
         signer: Arc::new(CertificateSigner::new(children.executor.clone(), children.ns.name().to_owned())),
         observer: Observer::new(store.clone(), Arc::default(), None, Arc::default()),
@@ -292,11 +295,58 @@ fn a_reconciler_lists_asks_and_applies() {
         metrics: Arc::default(),
         refused: RefusedWrites::default(),
         reports: FailureReports::new(EventPublisher::new(children.ns.admin().kube())),
+    }
+}
+
+/// A Service that the API server refuses, and one that it takes.
+fn a_refused_one_first(view: &View<'_>) -> Vec<Effect> {
+    let parent = ObjectKey::of(view.object()).expect("a key");
+    let service = |name: &str, port: i32| Effect::Apply {
+        object: json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": name, "namespace": parent.namespace}, "spec": {"ports": [{"port": port}]},
+        }),
+        force: true,
     };
+    vec![service("refused", 0), service("edge", 80)]
+}
+
+static EACH_ALONE: Reconciler = Reconciler {
+    name: "test",
+    capability: &DATA_PLANES,
+    reconcile: |view| Ok(ReconcileStep::Write(a_refused_one_first(view))),
+};
+static IN_ORDER: Reconciler = Reconciler {
+    name: "test",
+    capability: &DATA_PLANES,
+    reconcile: |view| Ok(ReconcileStep::InOrder(a_refused_one_first(view))),
+};
+
+#[rstest]
+#[case::each_alone(&EACH_ALONE, true)]
+#[case::in_order(&IN_ORDER, false)]
+fn what_rests_on_a_refused_write_is_not_written(#[case] reconciler: &'static Reconciler, #[case] made: bool) {
+    let children = Children::new("rests-on");
+    let controller = controller(&children, reconciler);
+    let name = NamespacedName::new(children.ns.name(), "edge");
+    let admin = children.ns.admin();
+    for _ in 0..3 {
+        let after = block_on(controller.reconcile(&name, 1));
+        assert!(matches!(after, Action::Requeue(after) if !after.is_zero()) || made, "{after:?}");
+        assert_eq!(admin.get("service", "edge").is_some(), made);
+    }
+    let events = admin.read(&children.ns.path("events.k8s.io/v1", "events", "")).ok();
+    let told = events["items"].as_array().into_iter().flatten();
+    let told =
+        told.filter(|event| event["note"].as_str().is_some_and(|note| note.contains("Service refused: ")));
+    assert_eq!(told.count(), usize::from(!made), "once a text: {events:#}");
+}
+
+#[test]
+fn a_reconciler_lists_asks_and_applies() {
+    let children = Children::new("reconciled");
+    let controller = controller(&children, &RECONCILER);
     let (admin, name) = (children.ns.admin(), NamespacedName::new(children.ns.name(), "edge"));
-    let metadata = json!({"name": "edge"});
-    let parent = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
-    admin.post(&children.ns.path("v1", "configmaps", ""), &parent).ok();
     let reconciled = |epoch| block_on(controller.reconcile(&name, epoch));
 
     // It is the Service of another: each try finds none with the label, and changes nothing.

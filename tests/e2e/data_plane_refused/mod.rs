@@ -3,6 +3,7 @@
 
 mod child;
 mod for_a_while;
+mod optional;
 mod pods;
 mod status;
 mod terminating;
@@ -64,6 +65,8 @@ impl<'g> Plane<'g> {
             "dataplanes" => kong::API_VERSION,
             "deployments" => "apps/v1",
             "events" => "events.k8s.io/v1",
+            "horizontalpodautoscalers" => "autoscaling/v2",
+            "controllerrevisions" => "apps/v1",
             _ => "v1",
         };
         self.ns.path(api, resource, name)

@@ -35,6 +35,8 @@ pub enum ReconcileStep {
     /// These effects, one after the other. An Event, or what is only counted, is carried out only where the write
     /// before it succeeded. What the API server refuses of a child ends nothing: [`View::refused`] tells of it.
     Write(Vec<Effect>),
+    /// The same, where each rests on those before it: the first that the API server refuses ends them.
+    InOrder(Vec<Effect>),
     /// Nothing until an event of the object, or until this time has passed.
     Await(Option<Duration>),
 }

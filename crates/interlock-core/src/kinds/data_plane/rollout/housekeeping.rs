@@ -39,11 +39,11 @@ impl Housekeeping<'_> {
         };
         let ((revisions, found), services) = both(known, view.list(&self.services()))?;
         let history = History::of(revisions.iter().map(|revision| &**revision), self.of.uid);
-        let mut effects = self.former(services);
         // Where an object of another has the name of the revision, the history goes without it.
         let found = found.map(|found| &**found);
-        effects.extend(record.write(self.of, &history, found, view.now()).into_iter().flatten());
-        Ok(effects)
+        let mut effects = record.write(self.of, &history, found, view.now()).unwrap_or_default();
+        let done = effects.pop();
+        Ok(effects.into_iter().chain(self.former(services)).chain(done).collect())
     }
 
     /// Whether there is no history to read: a spec that was never changed has none but this record, and where that is

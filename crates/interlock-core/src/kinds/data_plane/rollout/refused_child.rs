@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::api::display::display;
 use crate::api::object::ObjectKey;
+use crate::effect::Effect;
 use crate::reconcile::RefusedWrite;
 use crate::rejection::{MAX_MESSAGE, Rejection};
 
@@ -19,6 +20,8 @@ const RETRIED: SignedDuration = SignedDuration::from_mins(2);
 pub struct RefusedChild {
     /// `Deployment dataplane-edge-blue`.
     name: String,
+    /// `is not applied`.
+    what: &'static str,
     is_live: bool,
     /// What the API server answered.
     pub rejection: Rejection,
@@ -29,7 +32,13 @@ impl RefusedChild {
     /// Of a refused write.
     pub fn of(key: &ObjectKey, refused: &RefusedWrite, is_live: bool) -> Self {
         let name = format!("{} {}", key.gvk.kind, key.name);
-        Self { name, is_live, rejection: Rejection::of(&refused.failure), since: refused.since }
+        let what = match refused.effect {
+            Effect::Delete { .. } => "is not deleted",
+            Effect::Create { .. } => "is not created",
+            Effect::Patch { .. } => "is not changed",
+            _ => "is not applied",
+        };
+        Self { name, what, is_live, rejection: Rejection::of(&refused.failure), since: refused.since }
     }
 
     /// Whether the write will hardly succeed by itself.
@@ -38,8 +47,8 @@ impl RefusedChild {
     }
 
     /// What was refused, for people.
-    fn message(&self) -> String {
-        format!("{} is not applied: {}", self.name, self.rejection.message)
+    pub fn message(&self) -> String {
+        format!("{} {}: {}", self.name, self.what, self.rejection.message)
     }
 }
 

@@ -2,6 +2,7 @@
 //! spec, the promotion between them, and the status.
 
 mod certificate_state;
+mod children;
 mod phase_facts;
 mod refused;
 mod route_gate;
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use super::certificate;
 use super::children::DataPlaneOwner;
 use super::commit::commit;
-use super::healing;
 use super::housekeeping::Housekeeping;
 use super::live::{self, LiveRecord, LiveSide, LostSpec};
 use super::phase::RolloutPhase;
@@ -24,8 +24,7 @@ use super::sourced_flavor::{SourcedFlavorChange, SourcedFlavors};
 use super::status::{self, DataPlaneStatusInput, RolloutInput};
 use super::take_over::{self, LeftAlone, TakeOver, TakenOver};
 use super::view::DataPlaneView;
-use super::wanted::{self, ChildRole, ChildState};
-use crate::api::kong::labels;
+use super::wanted::ChildRole;
 use crate::api::meta;
 use crate::api::object::{ObjectKey, meta_str};
 use crate::certificate::CertificateAnswer;
@@ -54,7 +53,7 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
         TakeOver::NotAsked => None,
         TakeOver::Done(taken) => Some(*taken),
         TakeOver::LeftAlone(why) => return Ok(left_alone(&of, why, view.now())),
-        TakeOver::Write(effects) => return Ok(ReconcileStep::Write(effects)),
+        TakeOver::Write(effects) => return Ok(taking_over(&of, effects, view)),
     };
     let owner = match DataPlaneOwner::of(view.object(), taken.as_ref().map(|taken| taken.kept.clone())) {
         Ok(owner) => owner,
@@ -98,6 +97,23 @@ fn left_alone(of: &DataPlaneView<'_>, why: LeftAlone, now: Timestamp) -> Reconci
         false => status::not_managed(of, why.reason, why.message, now).into_iter().collect(),
     };
     if effects.is_empty() { ReconcileStep::Await(why.again) } else { ReconcileStep::Write(effects) }
+}
+
+/// Writes what a take-over begins with, and says in the status what the API server refuses of it.
+fn taking_over(of: &DataPlaneView<'_>, effects: Vec<Effect>, view: &View<'_>) -> ReconcileStep {
+    let waits = |effect: &Effect| {
+        let key = effect.key()?;
+        let refused = view.refused(&key).filter(|refused| refused.effect.is_same_write(effect))?;
+        let again = left(refused.retry, view.now());
+        (!again.is_zero()).then(|| (RefusedChild::of(&key, refused, false).message(), again))
+    };
+    match effects.iter().find_map(waits) {
+        Some((message, again)) => {
+            let why = LeftAlone { again: Some(again), ..LeftAlone::refused(message) };
+            left_alone(of, why, view.now())
+        }
+        None => ReconcileStep::InOrder(effects),
+    }
 }
 
 /// One pass over a DataPlane.
@@ -168,6 +184,7 @@ impl Pass<'_> {
         let (certificate, certificate_stalls) = self.certificate()?;
         let phase = self.phase(certificate)?;
         self.preview(phase.as_ref(), &mut wants);
+        self.others_refused(phase.as_ref(), &mut wants);
         // The status tells of the preview as these leave it.
         if !wants.effects.is_empty() {
             return Ok(ReconcileStep::Write(wants.effects));
@@ -188,7 +205,7 @@ impl Pass<'_> {
             wants.stall(reason, message);
         }
         let (managed, of_secrets) = self.managed(certificate)?;
-        wants.effects.extend(of_secrets);
+        self.want_all(of_secrets, false, &mut wants);
         if self.is_unreported() && wants.stalled.is_none() && wants.effects.is_empty() {
             return Ok(ReconcileStep::Await(Some(FIRST_REPORT)));
         }
@@ -207,7 +224,7 @@ impl Pass<'_> {
         }
         let effects = self.housekeeping(phase.as_ref())?;
         if !effects.is_empty() {
-            return Ok(ReconcileStep::Write(effects));
+            return Ok(ReconcileStep::InOrder(effects));
         }
         let look = certificate::again(certificate, !self.waiting().is_empty(), self.view.now());
         Ok(ReconcileStep::Await(certificate::sooner(self.again(phase.as_ref()), look)))
@@ -251,38 +268,6 @@ impl Pass<'_> {
         self.view.get(&self.key(child)).ok()?.map(|found| &**found)
     }
 
-    /// The children of the live side. While not all of them are as the spec asks for, a missing one is made as the
-    /// previous spec asked for.
-    fn live(&self, wants: &mut Wants) {
-        let side = LiveSide { spec: self.live_spec(&self.side.spec), ..self.side.clone() };
-        // How many pods there are is no matter of what was refused.
-        let previous = self.side.previous.as_ref().map(|spec| live_spec::scaled_as(spec, &self.side.spec));
-        let previous = previous.map(|spec| self.live_spec(&spec));
-        let previous = previous.map(|spec| LiveSide { spec, ..self.side.clone() });
-        for child in ChildRole::ALL.into_iter().filter(|child| child.is_live()) {
-            let (key, found) = (self.key(child), self.found(child));
-            let kept = self.kept_selector(child);
-            let selector = kept.as_deref().unwrap_or(&self.side.selector);
-            let body = |side| wanted::live(&self.owner, child, side, selector, found, self.reported());
-            let earlier =
-                previous.as_ref().filter(|_| found.is_none()).and_then(|side| body(side).ok().flatten());
-            // Under another name it is another child.
-            let earlier = earlier.filter(|body| ObjectKey::of(body).as_ref() == Some(&key));
-            match (body(&side), earlier) {
-                (_, Some(earlier)) => {
-                    wants.untaken = true;
-                    self.child(&key, &earlier, found, true, wants);
-                }
-                (Err(error), None) => wants.stall("InvalidTemplate", error.to_string()),
-                (Ok(None), None) => wants.effects.extend(wanted::delete(&self.of, key.clone(), found)),
-                (Ok(Some(body)), None) => self.child(&key, &body, found, true, wants),
-            }
-            if kept.is_some() && self.found(ChildRole::LiveDeployment).is_none() {
-                wants.effects.extend(found.and_then(|found| wanted::keep_with_former_side(key, found)));
-            }
-        }
-    }
-
     /// The spec that the pods of the live side are made from. Those that were taken over keep their template, with
     /// the reference to a source of the flavor, until something else is staged.
     fn live_spec(&self, spec: &Value) -> Value {
@@ -301,90 +286,6 @@ impl Pass<'_> {
     /// The router flavor that a changed source stages.
     fn staged_flavor(&self) -> Option<SourcedFlavorChange> {
         self.flavors.staged(&self.of, &self.side, self.of.spec())
-    }
-
-    /// How many live pods the status says that there are.
-    fn reported(&self) -> i32 {
-        let replicas = self.of.object["status"]["replicas"].as_i64().unwrap_or_default();
-        i32::try_from(replicas).unwrap_or_default()
-    }
-
-    /// The selector that a Service of the live side keeps although another is committed: that of the former side,
-    /// as long as that has pods and the live side has none, as after a deletion of its Deployment.
-    fn kept_selector(&self, child: ChildRole) -> Option<String> {
-        if !matches!(child, ChildRole::LiveIngress | ChildRole::LiveAdmin) {
-            return None;
-        }
-        let former = self.owner.selector(self.side.colour.other());
-        let selected = &self.found(child)?["spec"]["selector"][labels::SELECTOR];
-        // One that is being deleted loses its pods.
-        let stays = |found: &Value| meta_str(found, "deletionTimestamp").is_none();
-        let serves =
-            |child| self.found(child).is_some_and(|found| stays(found) && status::is_available(found));
-        (*selected == former && serves(ChildRole::PreviewDeployment) && !serves(ChildRole::LiveDeployment))
-            .then_some(former)
-    }
-
-    /// Writes a child where it is not as it shall be. A write that the API server refused is reported until it is tried
-    /// again.
-    fn child(&self, key: &ObjectKey, body: &Value, found: Option<&Value>, is_live: bool, wants: &mut Wants) {
-        let state = wanted::state(&self.of, body, found);
-        wants.untaken |= is_live && state != ChildState::AsWanted;
-        if state == ChildState::Foreign {
-            let message = format!(
-                "{} {} is not one of this DataPlane and is in the way: rename or delete it",
-                key.gvk.kind, key.name
-            );
-            wants.stall("NameTaken", message);
-        }
-        let Some(write) = wanted::apply(body, &state, found) else { return };
-        if let Some(refused) = self.view.refused(key).filter(|refused| refused.effect.is_same_write(&write)) {
-            wants.refused.push(RefusedChild::of(key, refused, is_live));
-            if refused.retry > self.view.now() {
-                return;
-            }
-        }
-        wants.effects.push(write);
-        if is_live && live::has_served(&self.of) {
-            wants.effects.extend(wanted::healed(&self.of, key, &state, found));
-            wants.effects.extend(healing::counted(key, &state));
-        }
-    }
-
-    /// The children of the preview.
-    fn preview(&self, phase: Option<&RolloutPhase>, wants: &mut Wants) {
-        let children = ChildRole::ALL.into_iter().filter(|child| !child.is_live());
-        let Some(phase) = phase else {
-            for child in children {
-                wants.effects.extend(wanted::delete(&self.of, self.key(child), self.found(child)));
-            }
-            return;
-        };
-        // It is made beside a live side that serves.
-        if !live::has_served(&self.of) {
-            return;
-        }
-        let (spec, replicas) = match phase {
-            RolloutPhase::Idle | RolloutPhase::Following(_) | RolloutPhase::Grace(_) => {
-                (self.live_spec(&self.side.spec), 0)
-            }
-            _ => {
-                let spec = self.preview_spec();
-                let replicas = self.preview_replicas(&spec);
-                (spec, replicas)
-            }
-        };
-        for child in children {
-            let (key, found) = (self.key(child), self.found(child));
-            if child == ChildRole::PreviewDeployment && phase.keeps_former_side() {
-                wants.effects.extend(wanted::set_aside(&self.of, key, found));
-                continue;
-            }
-            let made = wanted::preview(&self.owner, child, self.side.colour.other(), &spec, replicas);
-            if let Ok(Some(body)) = made {
-                self.child(&key, &body, found, false, wants);
-            }
-        }
     }
 
     fn status(
@@ -437,7 +338,7 @@ impl Pass<'_> {
             self.key(ChildRole::PreviewDeployment).name
         );
         let note = Note { severity: Severity::Normal, reason: meta::event::PROMOTED.to_owned(), message };
-        ReconcileStep::Write(vec![
+        ReconcileStep::InOrder(vec![
             // A patch of nothing, on the version that was seen: the preview is as it was when its pods answered.
             self.proof(ChildRole::PreviewDeployment),
             commit(&self.of, &side, true),

@@ -21,7 +21,7 @@ impl Pass<'_> {
             let staged = live_spec::is_changed(&self.side.spec, self.of.spec());
             if take_over::is_at_rest(&self.of, staged) {
                 let effects = take_over::hand_back(&self.of, &taken.kept, &taken.record, ours());
-                return Ok(Some(ReconcileStep::Write(effects)));
+                return Ok(Some(ReconcileStep::InOrder(effects)));
             }
         }
         let managers = &taken.kept.managers;

@@ -124,6 +124,51 @@ fn what_is_staged_is_promoted_when_it_is_asked_for() {
     assert_eq!((image(&world, BLUE), live(&world)), ("kong:3.10", &*Colour::Blue.selector("u-1")));
 }
 
+const QUOTA: &str =
+    "deployments.apps \"x\" is forbidden: exceeded quota: none, requested: 1, used: 1, limited: 1";
+
+#[test]
+fn nothing_is_promoted_without_proof_of_the_preview() {
+    let mut world = running();
+    world.edit(spec("kong:3.9"));
+    settle(&mut world);
+    world.refuses = Some(("Deployment", QUOTA));
+    world.annotate(meta::PROMOTE_WHEN_READY, "true");
+    settle(&mut world);
+    settle(&mut world);
+    assert_eq!(live(&world), Colour::Blue.selector("u-1"), "the traffic stays");
+    assert_eq!(world.stamp()["selector"], live(&world));
+    let said = condition(&world, meta::condition::STALLED);
+    assert_eq!(said["reason"], "QuotaExceeded", "{said}");
+    assert!(said["message"].as_str().unwrap().contains("dataplane-edge-green is not changed: "), "{said}");
+    world.take_all();
+    settle(&mut world);
+    assert_eq!((world.rolled_out(), live(&world)), ("PromotionDone", &*Colour::Green.selector("u-1")));
+    assert_eq!(condition(&world, meta::condition::STALLED), Value::Null);
+}
+
+#[test]
+fn a_history_that_is_refused_is_not_said_to_be_written() {
+    let mut world = World::with(spec("kong:3.8"));
+    world.refuses = Some(("ControllerRevision", QUOTA));
+    settle(&mut world);
+    settle(&mut world);
+    let revision = |world: &World| world.get()["metadata"]["annotations"][meta::LIVE_REVISION].clone();
+    assert_eq!(revision(&world), Value::Null);
+    let said = condition(&world, meta::condition::STALLED);
+    assert!(said["message"].as_str().unwrap_or_default().contains(" is not created: "), "{said}");
+    world.take_all();
+    settle(&mut world);
+    let name = revision(&world);
+    assert!(world.child("ControllerRevision", name.as_str().expect("a revision")).is_some());
+    assert_eq!(condition(&world, meta::condition::STALLED), Value::Null);
+}
+
+fn condition(world: &World, type_: &str) -> Value {
+    let all = world.get()["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    all.into_iter().find(|found| found["type"] == type_).unwrap_or_default()
+}
+
 #[test]
 fn a_change_taken_back_needs_no_promotion() {
     let mut world = running();

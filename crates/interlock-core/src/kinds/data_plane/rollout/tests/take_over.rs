@@ -174,6 +174,26 @@ fn names_selectors_and_pods_stay_as_they_are() {
     assert!(message.contains(remedy), "{message}");
 }
 
+/// The record keeps what Kong's operator's field managers were called: without it there is no way back.
+#[test]
+fn nothing_is_adopted_without_its_record() {
+    let mut world = of_kong();
+    world.annotate(meta::TAKE_OVER, "kong-system");
+    let before = world.objects.clone();
+    let text = "controllerrevisions.apps \"x\" is forbidden: exceeded quota: none, requested: 1, used: 0, limited: 0";
+    world.refuses = Some(("ControllerRevision", text));
+    settle(&mut world);
+    settle(&mut world);
+    let (status, reason, message) = managed(&world);
+    assert_eq!((&*status, &*reason), ("False", condition::TAKE_OVER_REFUSED), "{message}");
+    assert!(message.contains("is not created: controllerrevisions.apps"), "{message}");
+    let is_child = |(key, _): &(&ObjectKey, _)| key.gvk.kind != "DataPlane";
+    assert!(world.objects.iter().filter(is_child).eq(before.iter().filter(is_child)), "nothing is adopted");
+    world.take_all();
+    settle(&mut world);
+    assert_eq!(managed(&world).1, condition::TAKEN_OVER);
+}
+
 /// The runtime ends a reconcile that has more.
 #[test]
 fn a_take_over_fits_into_one_reconcile() {

@@ -17,7 +17,7 @@ use crate::certificate::{
 };
 use crate::effect::{ApiFailure, Effect};
 use crate::kinds::data_plane::rollout::reconcile::RECONCILER;
-use crate::reconcile::{Facts, Lookup, Needs, PodRequest, PodResponse, ReconcileStep, View};
+use crate::reconcile::{Facts, Lookup, Needs, PodRequest, PodResponse, ReconcileStep, RefusedWrite, View};
 
 /// Steps of one reconcile, as the runtime has them.
 const STEPS: usize = 40;
@@ -71,6 +71,10 @@ pub struct World {
     pub log: Vec<String>,
     /// Objects of which a write of this reconcile has met another version.
     met: BTreeSet<ObjectKey>,
+    /// Of these kinds the API server refuses every write, with this text.
+    pub refuses: Option<(&'static str, &'static str)>,
+    /// What it has refused, until it is tried again.
+    refused: BTreeMap<ObjectKey, RefusedWrite>,
 }
 
 /// How a pass of the controller ended.
@@ -120,6 +124,8 @@ impl World {
             fault: None,
             log: Vec::new(),
             met: BTreeSet::new(),
+            refuses: None,
+            refused: BTreeMap::new(),
         };
         let key = data_plane();
         let object = json!({
@@ -239,13 +245,19 @@ impl World {
 
     /// What the controller wants written now; `None` where it waits.
     pub fn decide(&self) -> Option<Vec<Effect>> {
-        self.steps().0
+        self.step().0.map(|(effects, _)| effects)
     }
 
     /// The same, with the passes that it took; the certificate, which the runtime asks for once, is none.
     pub fn steps(&self) -> (Option<Vec<Effect>>, usize) {
+        let (step, passes) = self.step();
+        (step.map(|(effects, _)| effects), passes)
+    }
+
+    /// The same, with whether each effect rests on those before it.
+    fn step(&self) -> (Option<(Vec<Effect>, bool)>, usize) {
         let mut passes = 0;
-        let mut facts = Facts::default();
+        let mut facts = Facts { refused: self.refused.clone(), ..Facts::default() };
         let conflict = ApiFailure { code: 409, ..ApiFailure::default() };
         facts.failures.extend(self.met.iter().map(|key| (key.clone(), conflict.clone())));
         let Some(object) = self.view_of(&data_plane()) else { return (None, 0) };
@@ -254,7 +266,12 @@ impl World {
             passes += 1;
             let needs = match (RECONCILER.reconcile)(&View::new(&object, &facts, self.now)) {
                 Ok(ReconcileStep::Await(_)) => return (None, passes),
-                Ok(ReconcileStep::Write(effects)) => return (self.written(effects), passes),
+                Ok(ReconcileStep::Write(effects)) => {
+                    return (self.written(effects).map(|effects| (effects, false)), passes);
+                }
+                Ok(ReconcileStep::InOrder(effects)) => {
+                    return (self.written(effects).map(|effects| (effects, true)), passes);
+                }
                 Err(needs) => needs,
             };
             if let Some(request) = &needs.certificate {
@@ -264,7 +281,9 @@ impl World {
                 assert!(mounted && facts.certificate.is_none(), "{request:?}");
                 match self.certify(request) {
                     Ok(answer) => facts.certificate = Some(answer),
-                    Err(write) => return (self.written(vec![*write]), passes),
+                    Err(write) => {
+                        return (self.written(vec![*write]).map(|effects| (effects, false)), passes);
+                    }
                 }
             }
             self.get_needs(needs, &mut facts);
@@ -340,8 +359,19 @@ impl World {
     pub fn reconcile(&mut self, mut writes: usize) -> PassEnd {
         self.met.clear();
         for _ in 0..STEPS {
-            let Some(effects) = self.decide() else { return PassEnd::Waits };
+            let Some((effects, in_order)) = self.step().0 else { return PassEnd::Waits };
+            let mut is_tried = false;
             for effect in effects {
+                match self.refuses(&effect) {
+                    Some(tried) => {
+                        is_tried |= tried;
+                        if in_order {
+                            break;
+                        }
+                        continue;
+                    }
+                    None => is_tried = true,
+                }
                 if writes == 0 {
                     return PassEnd::Killed;
                 }
@@ -354,9 +384,33 @@ impl World {
                     break;
                 }
             }
+            // The runtime decides again when a write is tried again.
+            if !is_tried {
+                return PassEnd::Waits;
+            }
         }
         let wanted = self.decide();
         panic!("the controller does not come to an end:\n{}\n{wanted:#?}", self.log.join("\n"));
+    }
+
+    /// Whether the API server was asked about a write that it refuses; `None` for one that it takes.
+    fn refuses(&mut self, effect: &Effect) -> Option<bool> {
+        let (kind, message) = self.refuses?;
+        let key = effect.key().filter(|key| key.gvk.kind == kind)?;
+        let is_known =
+            |refused: &RefusedWrite| refused.effect.is_same_write(effect) && refused.retry > self.now;
+        let is_tried = !self.refused.get(&key).is_some_and(is_known);
+        let failure = ApiFailure { code: 403, message: message.to_owned(), ..ApiFailure::default() };
+        let retry = self.now + SignedDuration::from_mins(1);
+        let refused = RefusedWrite { effect: effect.clone(), failure, since: self.now, retry };
+        self.refused.insert(key, refused);
+        Some(is_tried)
+    }
+
+    /// The API server takes everything again.
+    pub fn take_all(&mut self) {
+        self.refuses = None;
+        self.refused.clear();
     }
 
     /// Carries out what was decided some time ago, as a leader does that was suspended meanwhile.
