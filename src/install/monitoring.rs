@@ -148,7 +148,7 @@ const ALERTS: [Alert; 13] = [
         lasts: "10m",
         severity: "warning",
         summary: "The last plan of {{ $value }} Instances failed",
-        description: "Mend the cause, and try again: `interlock plan retry NAME -n NAMESPACE`.",
+        description: "Mend the cause, and try again: `interlock plan retry NAME -n NAMESPACE --reason WHY`.",
     },
     Alert {
         name: "InterlockInstancesDrifted",

@@ -47,7 +47,7 @@ fn an_object_that_a_user_made_is_not_taken_and_outlives_the_instance() {
     let ns = ground.ns.name();
     for text in [
         format!("ConfigMap {ns}/settings exists, and no Instance made it"),
-        format!("`interlock plan adopt demo -n {ns}` takes it over"),
+        format!("`interlock plan adopt demo -n {ns} --reason WHY` takes it over"),
         "annotate it interlock.dev/adopt: demo".to_owned(),
         format!("set adoption: Allow for namespace {ns}"),
     ] {

@@ -3,8 +3,22 @@
 /// The rows that are about a name, each as `column: cell` lines; a column without a header has none.
 pub(super) fn rows(page: &str, name: &str) -> Vec<String> {
     let about =
-        |(header, line): &(&str, &str)| cells(line).iter().take(naming(header)).any(|cell| names(cell, name));
-    table_lines(page).filter(about).map(|(header, line)| text(&cells(header), &cells(line))).collect()
+        |(header, row): &(&str, Vec<String>)| row.iter().take(naming(header)).any(|cell| names(cell, name));
+    whole_rows(page).filter(about).map(|(header, row)| text(&cells(header), &row)).collect()
+}
+
+/// The rows, where an empty first cell stands for that of the row before.
+fn whole_rows(page: &str) -> impl Iterator<Item = (&str, Vec<String>)> {
+    let mut before = String::new();
+    table_lines(page).map(move |(header, line)| {
+        let mut row = cells(line);
+        match row.first_mut() {
+            Some(first) if first.is_empty() => first.clone_from(&before),
+            Some(first) => before.clone_from(first),
+            None => {}
+        }
+        (header, row)
+    })
 }
 
 /// Every word that a row is about and that stands for a rule, a condition or a reason.
@@ -78,6 +92,15 @@ mod tests {
         assert_eq!(rows(page, "PlanOwed"), ["reason: `PlanOwed`\nwhat to do: Correct the cause."]);
         assert!(rows(page, "Correct").is_empty());
         assert_eq!(known(page), ["PlanOwed"]);
+    }
+
+    #[test]
+    fn a_row_that_continues_is_about_what_the_row_before_is_about() {
+        let page = "| rule | what | text |\n|---|---|---|\n| RF09 | warned | a |\n| | refused | b |\n| RF10 | warned | c |\n";
+        assert_eq!(
+            rows(page, "RF09"),
+            ["rule: RF09\nwhat: warned\ntext: a", "rule: RF09\nwhat: refused\ntext: b"]
+        );
     }
 
     #[test]

@@ -297,7 +297,8 @@ async fn report(
         }
         (false, plan) => format!(
             "{message} (rule {rule}); it was written past admission and is not carried out: end plan {plan} with \
-             `interlock plan abort`, or delete the Instance and create it again"
+             `interlock plan abort {} -n {} --reason WHY`, or delete the Instance and create it again",
+            subject.key.name, subject.key.namespace
         ),
     };
     let change =

@@ -65,10 +65,9 @@ pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remed
             "End the plan, and correct the package.",
             plan_command("abort", " --reason 'a step is never done'"),
         ),
-        types::PAUSED => (
-            "Let the plan go on, or end it with `interlock plan abort`.",
-            plan_command("resume", " --reason 'it can go on'"),
-        ),
+        types::PAUSED => {
+            ("Let the plan go on, or abort it.", plan_command("resume", " --reason 'it can go on'"))
+        }
         types::WAITING => ("Look at the objects that it waits for.", plan_command("status", " --watch")),
         types::RETRYING
         | types::TRANSIENT_ERROR

@@ -202,10 +202,10 @@ pub fn not_adopted(key: &ObjectKey, owner: &ForeignOwner, instance: &InstanceId)
         "set adoption: Allow for namespace {namespace} in spec.instances.existingObjects of the Interlock object (it \
          is then updated and never deleted)"
     );
-    let again = "then run `interlock plan retry`";
+    let again = format!("then run `interlock plan retry {name} -n {namespace} --reason WHY`");
     match owner {
         ForeignOwner::Unmanaged if key.namespace.is_some() => format!(
-            "{key} exists, and no Instance made it: `interlock plan adopt {name} -n {namespace}` takes it over (it is \
+            "{key} exists, and no Instance made it: `interlock plan adopt {name} -n {namespace} --reason WHY` takes it over (it is \
              then deleted with the Instance); or annotate it {adopt} to hand it over likewise, or {allow}; {again}"
         ),
         ForeignOwner::Unmanaged => format!(

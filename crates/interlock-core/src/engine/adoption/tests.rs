@@ -167,7 +167,12 @@ fn refusals_name_the_object_and_the_ways_out(
     let key = ObjectKey::of(&current).unwrap();
     let said = not_adopted(&key, &owner, &instance());
     assert!(said.starts_with(&format!("{key} exists, and ")) && said.contains(text), "{said}");
-    assert!(said.ends_with("then run `interlock plan retry`") && said.len() < 600, "{said}");
+    assert!(
+        said.contains("then run `interlock plan retry ")
+            && said.ends_with(" --reason WHY`")
+            && said.len() < 640,
+        "{said}"
+    );
     let allows = !matches!(owner, ForeignOwner::Instance(_));
     assert_eq!(
         said.contains("set adoption: Allow for namespace ns in spec.instances.existingObjects"),

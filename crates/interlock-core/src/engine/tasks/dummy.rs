@@ -6,6 +6,7 @@ use crate::engine::errors::{InvalidTask, TaskError};
 use crate::engine::lookup::{Observed, TaskProgress};
 use crate::engine::ownership::TaskOwners;
 use crate::engine::render::TaskContext;
+use crate::engine::run::InstanceId;
 
 /// Reason of the Event of a Dummy task with `wantErr` and `fatal`.
 const FAILED: &str = "DummyTaskError";
@@ -53,7 +54,9 @@ impl Tasker for DummyTask {
             Self { done: true, .. } => Ok(TaskProgress { done: true, ..TaskProgress::default() }),
             Self { .. } => {
                 let never = format!("task {} is a Dummy that is never done", context.path());
-                let held = Some(format!("{never}; `interlock plan abort` ends the plan"));
+                let InstanceId { namespace, name, .. } = context.run.instance;
+                let end = format!("interlock plan abort {name} -n {namespace} --reason WHY");
+                let held = Some(format!("{never}; `{end}` ends the plan"));
                 Ok(TaskProgress { waiting: vec![never], held, ..TaskProgress::default() })
             }
         }

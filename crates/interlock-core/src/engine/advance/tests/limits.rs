@@ -103,7 +103,7 @@ fn cleanup(now: i64, failing: bool) -> RunLimits {
 #[case::soon(&["apply-a"], cleanup(1599, true), None)]
 #[case::the_first_error_may_pass(&["apply-a"], cleanup(1600, false), None)]
 #[case::it_came_again(&["apply-a"], cleanup(1600, true), Some("apply-a: no luck"))]
-#[case::never_done(&["wait"], cleanup(1600, false), Some("task deploy.main.s0.wait is a Dummy that is never done; `interlock plan abort` ends the plan"))]
+#[case::never_done(&["wait"], cleanup(1600, false), Some("task deploy.main.s0.wait is a Dummy that is never done; `interlock plan abort inst -n ns --reason WHY` ends the plan"))]
 #[case::kind_not_served(&["apply-j"], cleanup(1600, false), Some("waiting for the CustomResourceDefinition of batch/v1, Kind=Job"))]
 #[case::something_may_come_by_itself(&["apply-a", "apply-k"], cleanup(1600, true), None)]
 fn a_cleanup_that_cannot_go_on(#[case] tasks: &[&str], #[case] limits: RunLimits, #[case] why: Option<&str>) {

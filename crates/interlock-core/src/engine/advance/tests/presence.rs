@@ -143,8 +143,8 @@ fn a_kind_that_is_being_defined_is_waited_for() {
 }
 
 #[rstest]
-#[case::of_somebody_else(json!({"annotations": {"a": "b"}}), FatalError, "; then run `interlock plan retry`")]
-#[case::without_annotations(json!({}), FatalError, "; then run `interlock plan retry`")]
+#[case::of_somebody_else(json!({"annotations": {"a": "b"}}), FatalError, "; then run `interlock plan retry inst -n ns --reason WHY`")]
+#[case::without_annotations(json!({}), FatalError, "; then run `interlock plan retry inst -n ns --reason WHY`")]
 #[case::given(json!({"annotations": {"interlock.dev/adopt": "inst"}}), Complete, "")]
 #[case::going_away(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), InProgress, "ConfigMap ns/a is being deleted")]
 #[case::of_a_former_instance(json!({"ownerReferences": [{"apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "name": "inst", "uid": "uid-0", "controller": true}]}), InProgress, "ConfigMap ns/a belongs to a former Instance inst and is about to be removed")]
