@@ -2,19 +2,24 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use interlock_core::api::meta::condition::MISSING_RIGHT;
 use interlock_core::api::object::ObjectKey;
 use interlock_core::effect::{ApiFailure, Note, Severity};
 use interlock_core::rejection::Rejection;
+use tokio::time::Instant;
 
 use super::events::EventPublisher;
 
 /// The most objects of a namespace whose last text is known; at more, each of them is told of once more.
 const MOST: usize = 512;
 
-/// UID and text of the last Event, by object, until it is settled.
-type Told = HashMap<ObjectKey, (String, String)>;
+/// After which the same is told again: API servers keep Events for an hour.
+const AGAIN: Duration = Duration::from_secs(45 * 60);
+
+/// UID and text of the last Event, and when it was, by object, until it is settled.
+type Told = HashMap<ObjectKey, (String, String, Instant)>;
 
 /// Reports failed requests on the objects that they are about.
 pub struct FailureReports {
@@ -55,8 +60,13 @@ impl FailureReports {
         if told.len() >= MOST && !told.contains_key(key) {
             told.clear();
         }
-        let text = (uid.to_owned(), message.to_owned());
-        told.insert(key.clone(), text.clone()).is_none_or(|before| before != text)
+        let is_known =
+            |(of, text, at): &(String, String, Instant)| of == uid && text == message && at.elapsed() < AGAIN;
+        let is_news = !told.get(key).is_some_and(is_known);
+        if is_news {
+            told.insert(key.clone(), (uid.to_owned(), message.to_owned(), Instant::now()));
+        }
+        is_news
     }
 
     /// What was reported of an object is over, or the object is gone.
@@ -86,4 +96,35 @@ pub fn text(what: &str, failure: &ApiFailure) -> (&'static str, String) {
     };
     let colon = if what.is_empty() { "" } else { ": " };
     (reason, format!("{what}{colon}{}{remedy}", rejection.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use interlock_core::api::object::Gvk;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_text_is_told_once_until_its_event_is_gone() {
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let reports = FailureReports::new(EventPublisher::new(kube::Client::try_from(nowhere).unwrap()));
+        let key = |name: &str| ObjectKey {
+            gvk: Gvk::new("v1", "ConfigMap"),
+            namespace: Some("ns".to_owned()),
+            name: name.to_owned(),
+        };
+        let is_news = |name: &str, uid: &str, text: &str| reports.is_news(&key(name), uid, text);
+        assert!(is_news("a", "u-1", "no"));
+        assert!(!is_news("a", "u-1", "no"));
+        assert!(is_news("a", "u-1", "never"), "another text");
+        assert!(is_news("a", "u-2", "never"), "another object of that name");
+        reports.settle(&key("a"));
+        assert!(is_news("a", "u-2", "never"), "it was over");
+        tokio::time::advance(AGAIN).await;
+        assert!(is_news("a", "u-2", "never"), "its Event is about to go");
+        for n in 0..MOST {
+            assert!(is_news(&n.to_string(), "u", "no"));
+        }
+        assert_eq!(reports.told().values().map(HashMap::len).sum::<usize>(), 1, "it has a bound");
+    }
 }
