@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_core::api::meta::event;
 use interlock_core::api::object::{NamespacedName, ObjectKey, meta_str};
 use interlock_core::api::resource::Resource;
 use interlock_core::effect::{ApiFailure, Effect};
@@ -151,7 +152,7 @@ impl Controller for DescribedKind {
             Err(Interrupted::TooMuch(TooMuch { what, remedy })) => {
                 warn!(object = %key, what, "reconcile exceeded a limit; retrying");
                 let message = format!("its reconcile needs {what}{remedy}");
-                self.report(key, "LimitExceeded", message).await;
+                self.report(key, event::LIMIT_EXCEEDED, message).await;
                 Action::Retry
             }
             Err(Interrupted::Failed(failure)) => {

@@ -57,8 +57,9 @@ fn explanation(name: &str) -> Result<String, CliError> {
 
 #[cfg(test)]
 mod tests {
-    use interlock_core::api::meta::condition;
+    use interlock_core::api::meta::{condition, event};
     use interlock_core::kinds;
+    use interlock_core::kinds::data_plane::rollout::phase::Reason;
     use rstest::rstest;
 
     use super::*;
@@ -84,6 +85,15 @@ mod tests {
     #[case("rf02")]
     fn conditions_and_reasons_are_explained(#[case] name: &str) {
         assert!(explanation(name).is_ok_and(|text| text.len() > 40), "{name}");
+    }
+
+    #[test]
+    fn every_event_and_every_phase_of_a_rollout_is_explained() {
+        let phases = Reason::ALL.into_iter().map(Reason::as_str);
+        for name in event::ALL.into_iter().chain(phases) {
+            let text = explanation(name).unwrap_or_else(|error| panic!("{}", error.text()));
+            assert!(text.contains("what it means"), "{name}: {text}");
+        }
     }
 
     #[test]

@@ -360,4 +360,47 @@ pub mod event {
     pub const UNREADABLE: &str = "Unreadable";
     /// A change of router flavor was admitted that should have been denied; on gateways, ours.
     pub const ROUTER_FLAVOR_OVERLOOKED: &str = "RouterFlavorOverlooked";
+    /// A reconcile needs more than a limit allows; ours.
+    pub const LIMIT_EXCEEDED: &str = "LimitExceeded";
+
+    /// All of them.
+    pub const ALL: [&str; 26] = [
+        PLAN_STARTED,
+        PLAN_FINISHED,
+        PLAN_ABORTED,
+        PLAN_RETRIED,
+        OBJECTS_ADOPTED,
+        OVERRIDE_USED,
+        PLAN_PAUSED,
+        PLAN_RESUMED,
+        PLAN_RESTARTED,
+        PLAN_REVERTED,
+        REQUEST_DROPPED,
+        SETTINGS_DELETED,
+        GUARD_NOT_INTACT,
+        GUARD_INTACT,
+        INVALID_OPERATOR_VERSION,
+        API_WARNING,
+        ROUTER_FLAVORS_MIXED,
+        LIVE_CHILD_RECREATED,
+        LIVE_CHILD_RESTORED,
+        TAKEN_OVER,
+        HANDED_BACK,
+        PROMOTED,
+        LIVE_SPEC_LOST,
+        UNREADABLE,
+        ROUTER_FLAVOR_OVERLOOKED,
+        LIMIT_EXCEEDED,
+    ];
+
+    #[cfg(test)]
+    mod tests {
+        #[test]
+        fn all_of_them_are_listed() {
+            let (_, events) = include_str!("meta.rs").split_once("pub mod event {").unwrap();
+            let constants = events.split("\n}\n").next().unwrap().matches("pub const ").count();
+            // This test names the words once, and the list is one.
+            assert_eq!(constants - 2, super::ALL.len());
+        }
+    }
 }
