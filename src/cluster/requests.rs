@@ -1,6 +1,9 @@
 //! Sends requests to the API server, within a limit on those in flight.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use http::{Method, Request};
 use interlock_core::effect::ApiFailure;
@@ -135,10 +138,11 @@ impl ApiRequests {
     ) -> Result<WarnedAnswer, ApiFailure> {
         let request = Self::build(user, method, (path, query), content_type, body)?;
         let mut share = self.limit.enter(path, request.body().len()).await;
-        if request.method() != Method::GET && self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
-            return Err(local("another process may lead: the write was not sent".to_owned()));
-        }
-        let answer = share.hold(self.client.send(request.map(Body::from))).await;
+        let fence = self.fence.as_ref().filter(|_| request.method() != Method::GET);
+        let sent = within_fence(fence, self.client.send(request.map(Body::from)));
+        let Some(answer) = share.hold(sent).await else {
+            return Err(local("another process may lead: the write is not sent any more".to_owned()));
+        };
         let (head, body) = answer.map_err(|error| failure(&error))?.into_parts();
         share.answered(head.status, &head.headers);
         let body = body.collect_bytes().await.map_err(|error| failure(&error))?;
@@ -173,6 +177,17 @@ impl ApiRequests {
         }
         request.body(bytes).map_err(|error| local(error.to_string()))
     }
+}
+
+/// The answer to a write; `None` once its fence does not hold. A request waits for a connection, and is sent again on
+/// another one where its own is closed: each step towards it is one of this future.
+async fn within_fence<F: Future>(fence: Option<&Fence>, sent: F) -> Option<F::Output> {
+    let mut sent = pin!(sent);
+    poll_fn(|task| match fence.is_some_and(|fence| !fence.holds()) {
+        true => Poll::Ready(None),
+        false => sent.as_mut().poll(task).map(Some),
+    })
+    .await
 }
 
 /// Content type of an object.

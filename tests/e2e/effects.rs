@@ -390,15 +390,16 @@ fn a_write_that_waited_is_sent_only_while_the_process_leads() {
     let path = ns.path("v1", "configmaps", "");
     let limit = Arc::new(RequestLimit::of_books(None));
     let lead = |leader_epoch| Leadership::Leader { leader_epoch, until: Instant::now() + CAP };
-    let written = |name: &str, then: Leadership| {
+    // What it waits for: a share, or a connection.
+    let written = |name: &str, is_held: bool, then: Leadership| {
         let (leads, leadership) = watch::channel(lead(1));
         let fence = Fence { leadership, epoch: 1 };
         let requests = ApiRequests::new(ns.admin().kube(), limit.clone()).within(fence);
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
         let answer = block_on(async {
-            let all_shares = limit.enter(&path, usize::MAX).await;
+            let all_shares = if is_held { Some(limit.enter(&path, usize::MAX).await) } else { None };
             let mut write = std::pin::pin!(requests.send(None, Method::POST, &path, JSON, Some(&object)));
-            assert!(futures::poll!(&mut write).is_pending(), "no share is left");
+            assert!(futures::poll!(&mut write).is_pending(), "it waits");
             leads.send_replace(then);
             drop(all_shares);
             write.await
@@ -407,7 +408,9 @@ fn a_write_that_waited_is_sent_only_while_the_process_leads() {
         assert_eq!(answer.is_ok(), found, "{answer:?}");
         found
     };
-    assert!(written("leads-on", lead(1)));
-    assert!(!written("standby", Leadership::Standby));
-    assert!(!written("another-epoch", lead(2)));
+    for (is_held, what) in [(true, "a-share"), (false, "a-connection")] {
+        assert!(written(&format!("leads-on-{what}"), is_held, lead(1)));
+        assert!(!written(&format!("standby-{what}"), is_held, Leadership::Standby));
+        assert!(!written(&format!("another-epoch-{what}"), is_held, lead(2)));
+    }
 }
