@@ -109,8 +109,7 @@ fn a_parameter_without_a_trigger_is_carried_out_beside_one_with() {
     await_plan(&user, "deploy", "COMPLETE");
     let both = instance(&json!({ "GREETING": "both", "EXTRA": "true" }));
     let said = user.kubectl_in(&["apply", "-f", "-"], &both);
-    let warned =
-        "no trigger names a plan for GREETING: plan 'update' carries them out once plan 'backup' is complete";
+    let warned = "no trigger names a plan for GREETING: plan 'update' carries them out after plan 'backup'";
     assert!(said.stderr.contains(warned), "{said}");
     let found = await_plan(&user, "update", "COMPLETE");
     let history = found["metadata"]["annotations"]["plan.interlock.dev/history"].as_str().expect("a history");

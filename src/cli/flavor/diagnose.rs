@@ -145,7 +145,7 @@ impl ClusterReader {
         let client = &self.client;
         let pods = stream::iter(objects).map(|pod| async move { current_state(client, &pod).await });
         let pods: Vec<PodDiagnosis> = pods.buffered(CONCURRENCY).collect().await;
-        let staged = if gateway.spec.staged { ", changes are staged" } else { "" };
+        let staged = if gateway.spec.staged { ", and a change is staged first" } else { "" };
         Ok(Diagnosis::of(&Symptoms {
             subject: &gateway.subject,
             says: format!("says {}{staged}", gateway.spec.reading.effective),

@@ -58,7 +58,7 @@ fn row_5_2_the_triggered_plan_is_scheduled_and_stamped(#[case] parameters: Value
 }
 
 #[rstest]
-#[case::both(json!({"NODES": "5", "BACKUP_FILE": "f"}), Some("NODES: plan 'update' carries them out once plan 'backup' is complete"))]
+#[case::both(json!({"NODES": "5", "BACKUP_FILE": "f"}), Some("NODES: plan 'update' carries them out after plan 'backup'"))]
 #[case::triggers_alone(json!({"BACKUP_FILE": "f"}), None)]
 #[case::none_has_a_trigger(json!({"NODES": "5", "MEMORY": "2Gi"}), None)]
 fn what_no_trigger_names_is_owed(#[case] parameters: Value, #[case] warned: Option<&str>) {
@@ -243,7 +243,7 @@ fn our_pass_over_an_edit_that_another_webhook_changes_is_overwritten() {
     assert_eq!(said.execution()["uid"], json!(ours("deploy", &said.object["spec"])));
     assert_eq!(
         said.warnings(),
-        ["no trigger names a plan for NODES: plan 'update' carries them out once plan 'deploy' is complete"]
+        ["no trigger names a plan for NODES: plan 'update' carries them out after plan 'deploy'"]
     );
     // And when the other webhook takes the edit back, nothing is scheduled at all.
     object["spec"]["parameters"] = old["spec"]["parameters"].clone();

@@ -239,7 +239,7 @@ fn owed(plan: &str, change: &SpecChange<'_>, packages: ChangedPackages<'_>) -> O
     let (after, parameters) = trigger::without_trigger(packages.new, counted)?;
     (!change.upgrade && after != plan).then(|| {
         format!(
-            "no trigger names a plan for {}: plan '{after}' carries them out once plan '{plan}' is complete",
+            "no trigger names a plan for {}: plan '{after}' carries them out after plan '{plan}'",
             parameters.join(", ")
         )
     })
