@@ -378,6 +378,12 @@ fn labels_are_kept(ground: &Ground<'_>) {
         let path = ground.ns.path("v1", plural, "source");
         let source = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "source"}});
         ground.user.post(&ground.ns.path("v1", plural, ""), &source).ok();
+        let books = json!({"metadata": {"labels": {meta::FLAVOR_SOURCE: "in-use"}}});
+        ground.books.merge_patch(&path, &books).ok();
+        let taken = json!({"metadata": {"labels": {meta::FLAVOR_SOURCE: null}}});
+        wait_for("the policy of labels decides", Duration::from_secs(60), || {
+            ground.user.merge_patch(&format!("{path}?dryRun=All"), &taken).code == 422
+        });
         for (value, labels, webhook, policy) in &edits {
             let books = json!({"metadata": {"labels": {meta::FLAVOR_SOURCE: value, "other": null}}});
             let old = ground.books.merge_patch(&path, &books).ok();
