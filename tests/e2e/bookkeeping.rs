@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::flavor::{data_plane, define_data_planes, env, with_env};
 use crate::support::denying_policy::DenyingPolicy;
-use crate::support::ground::Ground;
-use crate::support::instances::await_event;
+use crate::support::ground::{Ground, instance};
+use crate::support::instances::{await_event, condition};
 use crate::support::{Interlock, Namespace, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
@@ -41,6 +41,25 @@ fn a_status_of_an_instance_that_is_denied_is_told_of_and_written_later() {
     assert!(note.contains("not written") && note.contains(FROZEN), "{note}");
     drop(frozen);
     ground.await_plan("late", "deploy", "COMPLETE");
+}
+
+/// An Instance that is pruned has its inventory in a ControllerRevision, which is written before anything else.
+#[test]
+fn a_plan_whose_inventory_is_refused_is_stalled_and_goes_on_later() {
+    let ground = Ground::new(Interlock::shared().0, "no-inventory", PACKAGE);
+    ground.ns.forbid("controllerrevisions.apps");
+    let mut instance = instance("demo", "refused-0.1.0", &json!({}));
+    instance["metadata"]["annotations"] = json!({"interlock.dev/prune": "true"});
+    ground.user.apply(&instance.to_string());
+    let found = ground.await_that("demo", "it is stalled", |found| {
+        let stalled = condition(found, "Stalled");
+        stalled["status"] == "True" && stalled["reason"] == "QuotaExceeded"
+    });
+    let said = condition(&found, "Stalled")["message"].to_string();
+    assert!(said.contains("not written") && said.contains("no-controllerrevisions.apps"), "{said}");
+    ground.ns.admin().kubectl(&["delete", "resourcequota", "-n", ground.ns.name(), "--all"]).ok();
+    ground.await_plan("demo", "deploy", "COMPLETE");
+    ground.await_that("demo", "nothing stalls it", |found| condition(found, "Stalled").is_null());
 }
 
 #[test]

@@ -340,7 +340,7 @@ async fn missing(ctx: &InstanceContext, subject: &InstanceView, version: &str) -
 }
 
 /// Reports what blocks a plan, in `Stalled` and in an Event.
-async fn stall(
+pub(super) async fn stall(
     ctx: &InstanceContext,
     subject: &InstanceView,
     reason: &str,

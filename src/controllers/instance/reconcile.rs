@@ -12,6 +12,7 @@ use interlock_core::kinds::instance::change::next::{Deletion, FoundStamp, Instan
 use interlock_core::kinds::namespace::NamespaceLister as _;
 use interlock_core::package::Package;
 use interlock_core::package::time_limits::{Cleanup, RunLimits, Words};
+use interlock_core::rejection::Rejection;
 use jiff::Timestamp;
 use serde_json::Value;
 use tracing::{debug, warn};
@@ -22,12 +23,16 @@ use super::view::InstanceView;
 use super::{
     api_calls, execute, patches, plan_intent, plan_request, record, refusal, spec_archive, spec_migration,
 };
+use crate::cluster::failure_reports;
 use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
 use crate::runtime::index::KeptInstance;
 
 /// Steps of one reconcile; each ends in a write or ends the reconcile.
 const STEPS: usize = 64;
+
+/// What a failed write of an Instance's own records means.
+const NOT_RECORDED: &str = "what Interlock records of it was not written";
 
 /// Pause before an Instance is looked at again that its watch shows otherwise than the API server has it.
 const STALE_WATCH: Duration = Duration::from_secs(5);
@@ -142,10 +147,21 @@ async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure
         return flow;
     }
     warn!(instance = %key, code = failure.code, message = %failure.message, "a write failed; trying again");
-    if failure.code != 409 {
-        ctx.reports.failed(&of(key), uid, "what Interlock records of it was not written", failure).await;
+    if failure.code != 409 && !stalled_by(ctx, key, failure).await {
+        ctx.reports.failed(&of(key), uid, NOT_RECORDED, failure).await;
     }
     Flow::End(Action::Retry)
+}
+
+/// Says in `Stalled` what keeps a plan from going on, where only a person can help; whether it is said. It goes with
+/// the next status of the run.
+async fn stalled_by(ctx: &InstanceContext, key: &NamespacedName, failure: &ApiFailure) -> bool {
+    let Ok(subject) = whole(ctx, key).await else { return false };
+    if subject.plan().is_empty() || failure.code == 0 || !Rejection::of(failure).kind.needs_person() {
+        return false;
+    }
+    let (reason, message) = failure_reports::text(NOT_RECORDED, failure);
+    execute::stall(ctx, &subject, reason, message).await.is_ok()
 }
 
 fn of(key: &NamespacedName) -> ObjectKey {
