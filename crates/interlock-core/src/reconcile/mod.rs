@@ -145,6 +145,13 @@ impl<'a> View<'a> {
         self.facts.refused.get(key)
     }
 
+    /// The refusal of this very write, on whatever version.
+    pub fn refused_write(&self, write: &Effect) -> Option<(ObjectKey, &'a RefusedWrite)> {
+        let key = write.key()?;
+        let refused = self.refused(&key).filter(|refused| refused.effect.is_same_write(write))?;
+        Some((key, refused))
+    }
+
     /// All of them.
     pub fn all_refused(&self) -> impl Iterator<Item = (&'a ObjectKey, &'a RefusedWrite)> {
         self.facts.refused.iter()

@@ -102,8 +102,7 @@ fn left_alone(of: &DataPlaneView<'_>, why: LeftAlone, now: Timestamp) -> Reconci
 /// Writes what a take-over begins with, and says in the status what the API server refuses of it.
 fn taking_over(of: &DataPlaneView<'_>, effects: Vec<Effect>, view: &View<'_>) -> ReconcileStep {
     let waits = |effect: &Effect| {
-        let key = effect.key()?;
-        let refused = view.refused(&key).filter(|refused| refused.effect.is_same_write(effect))?;
+        let (key, refused) = view.refused_write(effect)?;
         let again = left(refused.retry, view.now());
         (!again.is_zero()).then(|| (RefusedChild::of(&key, refused, false).message(), again))
     };

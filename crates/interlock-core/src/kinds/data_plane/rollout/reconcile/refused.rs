@@ -13,7 +13,7 @@ impl Pass<'_> {
     /// Wants a write, unless the API server refused it and it is not tried again yet; then it is reported. Whether it is
     /// wanted now.
     pub(super) fn want(&self, write: Effect, is_live: bool, wants: &mut Wants) -> bool {
-        if let Some((key, refused)) = self.refused_write(&write) {
+        if let Some((key, refused)) = self.view.refused_write(&write) {
             wants.refused.push(RefusedChild::of(&key, refused, is_live));
             if refused.retry > self.view.now() {
                 return false;
@@ -43,14 +43,8 @@ impl Pass<'_> {
         wants.refused.extend(others.map(|(key, refused)| RefusedChild::of(key, refused, false)));
         let proof =
             (phase == Some(&RolloutPhase::Committing)).then(|| self.proof(ChildRole::PreviewDeployment));
-        let refused = proof.and_then(|proof| self.refused_write(&proof));
+        let refused = proof.and_then(|proof| self.view.refused_write(&proof));
         wants.refused.extend(refused.map(|(key, refused)| RefusedChild::of(&key, refused, false)));
-    }
-
-    fn refused_write(&self, write: &Effect) -> Option<(ObjectKey, &RefusedWrite)> {
-        let key = write.key()?;
-        let refused = self.view.refused(&key).filter(|refused| refused.effect.is_same_write(write))?;
-        Some((key, refused))
     }
 
     /// Why what is staged cannot be made: the API server refused the Deployment of the preview.
