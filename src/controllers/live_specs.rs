@@ -12,11 +12,13 @@ use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use interlock_core::api::revision::{self, RevisionOwner};
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::effect::{ApiFailure, Note, Severity};
+use interlock_core::effect::{ApiFailure, Effect, Note, Severity};
 use interlock_core::kinds::data_plane::flavor::gateway::referenced_spec;
 use interlock_core::kinds::data_plane::live_spec;
+use interlock_core::reconcile::RefusedWrite;
+use jiff::Timestamp;
 use kube::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::revisions;
 use crate::cluster::api_writer::Bookkeeping;
@@ -28,6 +30,7 @@ use crate::runtime::controller::{Action, Controller};
 use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::Store;
 use crate::runtime::queue::Queue;
+use crate::runtime::refused::RefusedWrites;
 
 /// Pause before another attempt to archive a spec.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -50,6 +53,10 @@ pub struct Archive {
     pub events: EventPublisher,
     /// Events about specs that could not be archived.
     pub reports: FailureReports,
+    /// The refused writes of DataPlanes: their reconciler says in a condition what is not archived.
+    pub refused: Arc<RefusedWrites>,
+    /// DataPlanes to reconcile.
+    pub data_planes: Arc<Queue<NamespacedName>>,
     /// What this process has archived, or found archived, in its leader epoch.
     pub archived: Mutex<BTreeSet<ArchivedSpec>>,
 }
@@ -93,15 +100,18 @@ impl Controller for Archive {
             Ok(archived) => {
                 self.reports.settle(&key_of(data_plane));
                 self.archived().extend(archived);
+                self.say(data_plane, None);
                 Action::AwaitChange
             }
             Err(failure) => {
                 tracing::warn!(dataplane = %data_plane, error = failure.message, "its live spec was not archived");
-                let uid = self.store.referenced_specs().into_iter().find(|(name, ..)| name == data_plane);
-                let uid = uid.map(|(_, uid, _)| uid).unwrap_or_default();
+                let referenced =
+                    self.store.referenced_specs().into_iter().find(|(name, ..)| name == data_plane);
+                let Some((_, uid, hash)) = referenced else { return Action::Requeue(AGAIN) };
                 let what = "the spec that the live pods are made from, which is too large for the annotation, was not \
                             kept in a ControllerRevision";
                 self.reports.failed(&key_of(data_plane), &uid, what, &failure).await;
+                self.say(data_plane, Some((&uid, &hash, failure)));
                 Action::Requeue(AGAIN)
             }
         }
@@ -116,6 +126,25 @@ impl Archive {
     fn archived(&self) -> MutexGuard<'_, BTreeSet<ArchivedSpec>> {
         // Changes of the set do not panic half-way.
         self.archived.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the reconciler of DataPlanes say what was not archived.
+    fn say(&self, data_plane: &NamespacedName, refused: Option<(&str, &SpecHash, ApiFailure)>) {
+        let now = Timestamp::now();
+        let refused = refused.map(|(uid, hash, failure)| {
+            let name = revision::name(&data_plane.name, uid, hash, 0);
+            let namespace = data_plane.namespace.clone();
+            let object = json!({
+                "apiVersion": revision::API_VERSION, "kind": revision::KIND,
+                "metadata": {"namespace": namespace, "name": name},
+            });
+            let gvk = Gvk::new(revision::API_VERSION, revision::KIND);
+            let key = ObjectKey { gvk, namespace: Some(namespace), name };
+            (key, RefusedWrite { effect: Effect::Create { object }, failure, since: now, retry: now })
+        });
+        if self.refused.elsewhere(data_plane, refused) {
+            self.data_planes.add(data_plane.clone());
+        }
     }
 
     /// DataPlanes whose stamp refers to a spec that is not known to be archived.

@@ -1,6 +1,6 @@
 //! Glue, one folder for each capability: event -> facts -> pure decision -> effects.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
@@ -10,6 +10,7 @@ use interlock_core::api::object::NamespacedName;
 use interlock_core::engine::run::PipeHelper;
 use interlock_core::engine::seed::SeedKey;
 use kube::Client;
+use live_specs::Archive;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +27,6 @@ use crate::runtime::executor::Executor;
 use crate::runtime::gate::{self, LeaderGate};
 use crate::runtime::queue::Queue;
 use crate::runtime::reconciler::DescribedKind;
-use crate::runtime::refused::RefusedWrites;
 use crate::telemetry::metrics::Metrics;
 
 pub mod capabilities;
@@ -83,14 +83,17 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
     let (metrics, leadership) = (context.metrics.clone(), context.leadership.clone());
     let gateways = context.watches.gateways();
     let consistency = Consistency::new(context.client.clone(), context.store.clone());
-    let consistency_gate = LeaderGate::new(leadership.clone()).while_capability(
-        capabilities::FLAVORS,
-        context.supervisor.snapshot(),
-        gate::runs,
-    );
+    let snapshot = context.supervisor.snapshot();
+    let gate_leadership = leadership.clone();
+    let guards_gate = move || {
+        let gate = LeaderGate::new(gate_leadership.clone());
+        gate.while_capability(capabilities::FLAVORS, snapshot.clone(), gate::runs)
+    };
     let bookkeeping = Bookkeeping::counted(context.client.clone(), metrics.clone());
     let kinds = Arc::new(KindDiscovery::new(context.supervisor.definitions().clone()));
     let described = described(&context, &bookkeeping, &kinds);
+    let archives = described.iter().filter(|(kind, ..)| kind.resource.kind == "DataPlane");
+    let archives: Vec<_> = archives.map(|(kind, queue, _)| archive(&context, kind, queue)).collect();
     let queue = context.queue.clone();
     let instance_gate = InstanceGate::new(context.supervisor.clone(), leadership, work.clone());
     let key =
@@ -100,11 +103,34 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
     tokio::join!(
         key,
         driver::run(Arc::new(instances), queue, instance_gate, metrics.clone(), stop.clone()),
-        driver::run(Arc::new(consistency), gateways, consistency_gate, metrics.clone(), stop.clone()),
+        driver::run(Arc::new(consistency), gateways, guards_gate(), metrics.clone(), stop.clone()),
         futures::future::join_all(described.into_iter().map(|(controller, queue, gate)| {
             driver::run(controller, queue, gate, metrics.clone(), stop.clone())
         })),
+        futures::future::join_all(archives.into_iter().map(|archive| {
+            let queue = archive.queue.clone();
+            driver::run(Arc::new(archive), queue, guards_gate(), metrics.clone(), stop.clone())
+        })),
     );
+}
+
+/// The archive of live specs that are too large for the stamp.
+fn archive(
+    context: &ControllersContext,
+    data_planes: &DescribedKind,
+    queue: &Arc<Queue<NamespacedName>>,
+) -> Archive {
+    Archive {
+        store: context.store.clone(),
+        queue: Arc::default(),
+        client: context.client.clone(),
+        bookkeeping: Bookkeeping::new(context.client.clone()),
+        events: EventPublisher::new(context.client.clone()),
+        reports: FailureReports::new(EventPublisher::new(context.client.clone())),
+        refused: data_planes.refused.clone(),
+        data_planes: queue.clone(),
+        archived: Mutex::default(),
+    }
 }
 
 /// The controllers of the kinds that have a reconciler of their own.
@@ -126,7 +152,7 @@ fn described(
             observer: context.watches.clone(),
             leadership: context.leadership.clone(),
             metrics: context.metrics.clone(),
-            refused: RefusedWrites::default(),
+            refused: Arc::default(),
             reports: FailureReports::new(EventPublisher::new(context.client.clone()).within(bookkeeping)),
         };
         let gate = LeaderGate::new(context.leadership.clone());

@@ -211,12 +211,6 @@ impl Process {
                     leadership.clone(),
                     &mut parts,
                 );
-                self.archive_live_specs(
-                    &clients.process_client,
-                    snapshot.clone(),
-                    leadership.clone(),
-                    &mut parts,
-                );
                 let freeze = guards.freeze.subscribe();
                 self.report_settings(
                     &clients.process_client,

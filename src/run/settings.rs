@@ -13,11 +13,9 @@ use crate::cluster::binding::BindingState;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::lease::Leadership;
-use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, Modes};
-use crate::controllers::capabilities::FLAVORS;
+use crate::cluster::supervisor::{CapabilitySnapshot, Modes};
 use crate::controllers::flavor_sources::{AllSources, Labeller};
 use crate::controllers::interlock::{Reporter, SettingsContext};
-use crate::controllers::live_specs::Archive;
 use crate::controllers::rollout_backfill::Finder;
 use crate::runtime::controller::{Controller, Gate};
 use crate::runtime::driver;
@@ -65,32 +63,6 @@ impl Process {
         });
         let gate = move || LeaderGate::new(leadership.clone());
         self.control_by_queue("labels of flavor sources", labeller, queue, gate, parts);
-    }
-
-    /// Archives the live specs of DataPlanes that are too large for the stamp, while this process leads.
-    pub(super) fn archive_live_specs(
-        &self,
-        process_client: &Client,
-        snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
-        leadership: watch::Receiver<Leadership>,
-        parts: &mut Parts,
-    ) {
-        let queue = Arc::<Queue<NamespacedName>>::default();
-        let archive = Arc::new(Archive {
-            store: self.store.clone(),
-            queue: queue.clone(),
-            client: process_client.clone(),
-            bookkeeping: Bookkeeping::new(process_client.clone()),
-            events: EventPublisher::new(process_client.clone()),
-            reports: FailureReports::new(EventPublisher::new(process_client.clone())),
-            archived: Mutex::default(),
-        });
-        let gate = move || {
-            LeaderGate::new(leadership.clone()).while_capability(FLAVORS, snapshot.clone(), |status| {
-                matches!(status.state, CapabilityPhase::Running(_))
-            })
-        };
-        self.control_by_queue("archive of live specs", archive, queue, gate, parts);
     }
 
     /// Finds the previous templates of rollouts that were in progress when this process started.

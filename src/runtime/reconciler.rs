@@ -59,7 +59,7 @@ pub struct DescribedKind {
     /// Counts what was put right.
     pub metrics: Arc<Metrics>,
     /// Writes that the API server refused.
-    pub refused: RefusedWrites,
+    pub refused: Arc<RefusedWrites>,
     /// Events about failed requests; settled when a reconcile succeeds.
     pub reports: FailureReports,
 }

@@ -25,6 +25,8 @@ pub struct RefusedWrites(Mutex<HashMap<NamespacedName, BTreeMap<ObjectKey, Refus
 struct Refused {
     write: RefusedWrite,
     tries: u32,
+    /// Whether another controller tries it.
+    elsewhere: bool,
 }
 
 impl RefusedWrites {
@@ -59,7 +61,30 @@ impl RefusedWrites {
         let pause = FIRST.saturating_mul(1 << tries.min(6)).min(LONGEST);
         let retry = now.checked_add(pause).unwrap_or(Timestamp::MAX);
         let write = RefusedWrite { effect, failure, since, retry };
-        of.insert(key.clone(), Refused { write, tries: tries + 1 });
+        of.insert(key.clone(), Refused { write, tries: tries + 1, elsewhere: false });
+    }
+
+    /// Remembers what was refused of a write that another controller makes and tries again, instead of all such before.
+    /// `None` where none is left. Whether that is news.
+    pub fn elsewhere(&self, owner: &NamespacedName, refused: Option<(ObjectKey, RefusedWrite)>) -> bool {
+        let mut all = self.all();
+        let of = all.entry(owner.clone()).or_default();
+        let mut before = of.extract_if(.., |_, refused| refused.elsewhere).map(|(_, refused)| refused.write);
+        let before = before.next();
+        let text = |write: &RefusedWrite| write.failure.message.clone();
+        let is_news = before.as_ref().map(text) != refused.as_ref().map(|(_, write)| text(write));
+        match refused {
+            Some((key, write)) => {
+                let since = before.map_or(write.since, |before| before.since);
+                let write = RefusedWrite { since, ..write };
+                of.insert(key, Refused { write, tries: 0, elsewhere: true });
+            }
+            None if of.is_empty() => {
+                all.remove(owner);
+            }
+            None => {}
+        }
+        is_news
     }
 
     /// A write of an object succeeded.
@@ -78,8 +103,9 @@ impl RefusedWrites {
     pub fn next_retry(&self, owner: &NamespacedName, now: Timestamp) -> Option<Duration> {
         let mut all = self.all();
         let of = all.get_mut(owner)?;
-        of.retain(|_, refused| refused.write.retry > now);
-        let next = of.values().map(|refused| refused.write.retry).min();
+        of.retain(|_, refused| refused.elsewhere || refused.write.retry > now);
+        let own = of.values().filter(|refused| !refused.elsewhere);
+        let next = own.map(|refused| refused.write.retry).min();
         if of.is_empty() {
             all.remove(owner);
         }

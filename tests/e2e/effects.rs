@@ -19,7 +19,6 @@ use interlock::runtime::controller::{Action, Controller as _};
 use interlock::runtime::executor::{Executor, OfProcess, Written};
 use interlock::runtime::index::{Observer, Store};
 use interlock::runtime::reconciler::DescribedKind;
-use interlock::runtime::refused::RefusedWrites;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::api::resource::Resource;
 use interlock_core::effect::{ApiFailure, Effect, Propagation};
@@ -293,7 +292,7 @@ fn controller(children: &Children<'_>, reconciler: &'static Reconciler) -> Descr
         store,
         leadership: leadership.1,
         metrics: Arc::default(),
-        refused: RefusedWrites::default(),
+        refused: Arc::default(),
         reports: FailureReports::new(EventPublisher::new(children.ns.admin().kube())),
     }
 }

@@ -19,9 +19,13 @@ fn scaled() -> Value {
 
 /// A quota of none of a resource, in force.
 fn none_of(ns: &Namespace<'_>, resource: &str) {
+    at_most(ns, 0, resource);
+}
+
+fn at_most(ns: &Namespace<'_>, count: usize, resource: &str) {
     let quota = json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
-        "spec": {"hard": {format!("count/{resource}"): "0"}},
+        "spec": {"hard": {format!("count/{resource}"): count.to_string()}},
     });
     ns.admin().post(&ns.path("v1", "resourcequotas", ""), &quota).ok();
     wait_until("the quota is in force", CAP, || {
@@ -119,4 +123,29 @@ fn a_history_that_is_refused_is_told_of_and_written_later() {
         Some(name) => Ok(plane.admin.read(&plane.path("controllerrevisions", name)).ok()),
         None => Err(plane.found().to_string()),
     });
+}
+
+/// A staged change would replace the only place where it is.
+#[test]
+fn a_large_live_spec_that_is_not_kept_is_told_of() {
+    let world = World::shared();
+    if !world.cluster.has_workloads() {
+        return;
+    }
+    let ns = world.cluster.namespace("no-archive");
+    let plane = Plane::create(&ns, "edge", &spec());
+    plane.await_well();
+    wait_until("the history is written", CAP, || {
+        let found = plane.found();
+        let revision = &found["metadata"]["annotations"]["interlock.dev/live-revision"];
+        if revision.is_string() { Ok(()) } else { Err(found.to_string()) }
+    });
+    at_most(&ns, 1, "controllerrevisions.apps");
+    // These are live at once, and no part of the history.
+    let patch = json!({"spec": {"deployment": {"annotations": {"large": "x".repeat(40 << 10)}}}});
+    plane.admin.merge_patch(&plane.path("dataplanes", "edge"), &patch).ok();
+    plane.await_condition("Stalled", "True", "QuotaExceeded", "ControllerRevision edge-");
+    plane.await_one_event("QuotaExceeded", "was not kept in a ControllerRevision: ");
+    ns.admin().delete(&ns.path("v1", "resourcequotas", "none")).ok();
+    plane.await_well();
 }

@@ -368,9 +368,9 @@ impl Pass<'_> {
             LostSpec::Missing => "the spec that the live pods are made from is not recorded any more",
             LostSpec::Mismatch => "the annotation interlock.dev/last-applied-spec is not what was recorded",
         };
-        let name = self.of.name;
+        let (name, namespace) = (self.of.name, self.of.namespace);
         format!(
-            "{what}, so that the live side is not healed: promote what is staged, or write the spec of the live pods back; `interlock rollout status {name}` shows both"
+            "{what}, so that the live side is not healed: promote what is staged, or write the spec of the live pods back; `interlock rollout status {name} -n {namespace}` shows both"
         )
     }
 }
