@@ -101,18 +101,39 @@ pub fn text(what: &str, failure: &ApiFailure) -> (&'static str, String) {
 #[cfg(test)]
 mod tests {
     use interlock_core::api::object::Gvk;
+    use rstest::rstest;
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn a_text_is_told_once_until_its_event_is_gone() {
+    fn reports() -> FailureReports {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-        let reports = FailureReports::new(EventPublisher::new(kube::Client::try_from(nowhere).unwrap()));
-        let key = |name: &str| ObjectKey {
+        FailureReports::new(EventPublisher::new(kube::Client::try_from(nowhere).unwrap()))
+    }
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey {
             gvk: Gvk::new("v1", "ConfigMap"),
             namespace: Some("ns".to_owned()),
             name: name.to_owned(),
-        };
+        }
+    }
+
+    #[rstest]
+    #[case::refused(403, "Forbidden", 1)]
+    #[case::taken(409, "AlreadyExists", 1)]
+    #[case::met_another_write(409, "Conflict", 0)]
+    #[case::no_answer(0, "", 0)]
+    #[tokio::test]
+    async fn what_a_person_may_mend_is_told(#[case] code: u16, #[case] reason: &str, #[case] told: usize) {
+        let (reports, reason) = (reports(), reason.to_owned());
+        let failure = ApiFailure { code, reason, message: "no".to_owned(), namespace_terminating: false };
+        reports.failed(&key("a"), "u-1", "it was not written", &failure).await;
+        assert_eq!(reports.told().values().map(HashMap::len).sum::<usize>(), told);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_text_is_told_once_until_its_event_is_gone() {
+        let reports = reports();
         let is_news = |name: &str, uid: &str, text: &str| reports.is_news(&key(name), uid, text);
         assert!(is_news("a", "u-1", "no"));
         assert!(!is_news("a", "u-1", "no"));

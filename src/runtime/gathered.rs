@@ -331,7 +331,8 @@ mod tests {
         assert_eq!(answers.len(), ASKS);
         assert!(answers.values().all(Result::is_err), "{answers:?}");
         let more = gathered.ask(requests(ASKS, 1), None, now).await;
-        assert!(matches!(more, Err(GatherError::TooMuch(_))));
+        let Err(GatherError::TooMuch(TooMuch { what, remedy })) = more else { panic!("{more:?}") };
+        assert!(what.contains("512 answers") && remedy.contains("512 pods on a side"), "{what}{remedy}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use interlock_core::api::{kong, meta};
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayKind;
 use interlock_core::kinds::{ALL, DATA_PLANE, GUARDED_DEPLOYMENT, Kinds, capabilities, data_plane};
-use interlock_core::reconcile::{ReconcileStep, Reconciler};
+use interlock_core::reconcile::{ObjectList, ReconcileStep, Reconciler};
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::Instant;
@@ -374,4 +374,41 @@ async fn a_read_never_replaces_what_the_watch_has_reported_since() {
     let read = world.touched("later");
     assert_eq!(store.pin(&key, read.clone()), read);
     assert!(matches!(store.instance(&key), KeptInstance::Whole(object) if object == read));
+}
+
+/// Nobody else's memory pays for labels of which an object has thousands.
+#[tokio::test]
+async fn a_list_of_objects_with_large_labels_is_read_by_request() {
+    let store = Store::new(with_a_reconciler_of_data_planes(), true);
+    let observer = Observer::new(store.clone(), Arc::default(), None, Arc::new(Metrics::new()));
+    let managed = (kong::labels::MANAGED_BY, "dataplane");
+    let tell = |change: WatchChange| {
+        let kind = Gvk { group: "apps".into(), version: "v1".into(), kind: "DataPlaneDeployment".into() };
+        observer.observe(&kind, Epoch(1), change);
+    };
+    let namespace: Arc<str> = "".into();
+    tell(WatchChange::Listing(namespace.clone()));
+    tell(WatchChange::Synced(namespace));
+    let listed = || {
+        let labels = [(managed.0.to_owned(), managed.1.to_owned())].into();
+        let gvk = interlock_core::api::object::Gvk::new("apps/v1", "Deployment");
+        let list = ObjectList { gvk, namespace: "kong".to_owned(), labels };
+        store.kept_list(&list).map(|found| found.len())
+    };
+    let mut object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "namespace": "kong", "name": "d", "uid": "d", "resourceVersion": "1", "labels": {managed.0: managed.1},
+        },
+    });
+    tell(WatchChange::Applied(Arc::new(object.clone())));
+    assert_eq!(listed(), Some(1));
+    for n in 0..100 {
+        object["metadata"]["labels"][format!("label-{n}")] = json!("x".repeat(60));
+    }
+    object["metadata"]["resourceVersion"] = json!("2");
+    tell(WatchChange::Applied(Arc::new(object.clone())));
+    assert_eq!(listed(), None, "6 KiB of labels");
+    tell(WatchChange::Deleted(Arc::new(object)));
+    assert_eq!(listed(), Some(0));
 }
