@@ -9,6 +9,7 @@ mod support;
 mod add_a_kind;
 mod archives;
 mod at_rest;
+mod awaited;
 mod bookkeeping;
 mod budgets;
 mod bypass;

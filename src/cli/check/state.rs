@@ -176,6 +176,7 @@ impl ClusterState {
     /// A lister over all objects.
     fn listed(&self) -> anyhow::Result<StaticLister> {
         let mut lister = StaticLister::default();
+        lister.require_references();
         for object in self.objects.values() {
             lister.add(object, &self.namespace)?;
         }

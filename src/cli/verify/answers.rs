@@ -30,9 +30,9 @@ fn probes() -> [Probe; 4] {
             group: meta::KUDO_GROUP,
             object: json!({
                 "apiVersion": meta::KUDO_API_VERSION, "kind": "Instance", "metadata": metadata,
-                "spec": {"operatorVersion": {"name": "interlock-verify-does-not-exist"}},
+                "spec": {"operatorVersion": {"name": ""}},
             }),
-            rule: "version-missing",
+            rule: "version-required",
             fails_closed: true,
         },
         Probe {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use interlock_core::api::condition;
+use interlock_core::api::condition::{self, Condition};
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{self, condition as types, event};
 use interlock_core::api::object::NamespacedName;
@@ -329,14 +329,44 @@ async fn missing(ctx: &InstanceContext, subject: &InstanceView, version: &str) -
     let reference = &subject.spec.operator_version;
     let left_out =
         ctx.store.left_out(&NamespacedName::new(reference.namespace.as_ref(), reference.name.as_ref()));
-    let message = match &left_out {
-        Some(why) => format!("OperatorVersion {version} waits: {why}"),
-        None => format!(
-            "OperatorVersion {version} is not there; create it, or set spec.operatorVersion to one that is"
-        ),
+    if let Some(why) = left_out {
+        let message = format!("OperatorVersion {version} waits: {why}");
+        stall(ctx, subject, event::INVALID_OPERATOR_VERSION, message).await?;
+        return Ok(Flow::End(Action::Requeue(ROOM)));
+    }
+    let message = format!(
+        "OperatorVersion {version} is not there; create it, or set spec.operatorVersion to one that is"
+    );
+    let now = Timestamp::now();
+    let since = awaited_since(subject, &message).unwrap_or(now);
+    let drifts = subject.basis.as_ref().is_some_and(|basis| basis.hash != subject.hash);
+    let change = StatusChange {
+        conditions: conditions::awaiting_version(&message, drifts, since, now),
+        ..StatusChange::default()
     };
-    stall(ctx, subject, event::INVALID_OPERATOR_VERSION, message).await?;
-    Ok(Flow::End(left_out.map_or(Action::AwaitChange, |_| Action::Requeue(ROOM))))
+    let is_new = patch_status(ctx, subject, change).await?;
+    let left = Duration::try_from(conditions::RETRY_LIMIT - now.duration_since(since)).unwrap_or_default();
+    if !left.is_zero() {
+        return Ok(Flow::End(Action::Requeue(left)));
+    }
+    if is_new {
+        note(ctx, subject, Severity::Warning, event::INVALID_OPERATOR_VERSION, message).await;
+    }
+    Ok(Flow::End(Action::AwaitChange))
+}
+
+/// Since when the conditions say that this OperatorVersion is not there.
+fn awaited_since(subject: &InstanceView, message: &str) -> Option<Timestamp> {
+    let says =
+        |found: &&Condition| found.reason == types::OPERATOR_VERSION_MISSING && found.message == message;
+    let found = subject.instance.status.iter().flat_map(|status| &status.conditions).filter(says);
+    found
+        .filter_map(|found| match found.type_.as_str() {
+            types::STALLED => Some(Timestamp::UNIX_EPOCH),
+            types::RECONCILING => Some(found.last_transition_time.0),
+            _ => None,
+        })
+        .min()
 }
 
 /// Reports what blocks a plan, in `Stalled` and in an Event.

@@ -154,7 +154,8 @@ fn an_operator_version_that_comes_later_is_waited_for() {
     ground.create("web", "web-0.1.0", &json!({}));
     ground.await_that("web", "the version is missing", |found| {
         let told = condition(found, "Reconciling")["message"].as_str().unwrap_or_default();
-        told.contains("[version-missing]") && told.contains("db-9.0-0.1.0")
+        told.contains("web-db has not run a plan yet: OperatorVersion")
+            && told.contains("db-9.0-0.1.0 is not there")
     });
     let mut again =
         json!({"apiVersion": version["apiVersion"], "kind": version["kind"], "spec": version["spec"]});

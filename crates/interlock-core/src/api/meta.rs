@@ -243,6 +243,8 @@ pub mod condition {
     pub const RESOURCE_NOT_READY: &str = "ResourceNotReady";
     /// Reason of [`READY`] and [`STALLED`]: something that has to be served is not.
     pub const MISSING_DEPENDENCY: &str = "MissingDependency";
+    /// Reason of [`RECONCILING`], for two minutes, then of [`STALLED`]: the OperatorVersion is not there.
+    pub const OPERATOR_VERSION_MISSING: &str = "OperatorVersionMissing";
     /// Reason of [`STALLED`]: the API server refused a request for good.
     pub const REQUEST_REFUSED: &str = "RequestRefused";
     /// Reason of [`STALLED`]: a request has failed for two minutes, and is still sent again.

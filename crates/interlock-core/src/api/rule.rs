@@ -110,6 +110,8 @@ pub enum RuleGroup {
     Upgrades,
     /// OperatorVersions are valid, and not deleted while they are used.
     Versions,
+    /// OperatorVersions that are referred to are there. Where they need not be, they are waited for.
+    References,
     /// The router flavor of a gateway changes in steps that work.
     Flavors,
     /// Interlock's records, without which running plans are unknown. Always denied.
@@ -120,12 +122,13 @@ pub enum RuleGroup {
 
 impl RuleGroup {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Freeze,
         Self::Parameters,
         Self::Plans,
         Self::Upgrades,
         Self::Versions,
+        Self::References,
         Self::Flavors,
         Self::Lock,
         Self::Requests,
@@ -139,6 +142,7 @@ impl RuleGroup {
             Self::Plans => "plans",
             Self::Upgrades => "upgrades",
             Self::Versions => "versions",
+            Self::References => "references",
             Self::Flavors => "flavors",
             Self::Lock => "lock",
             Self::Requests => "requests",

@@ -17,7 +17,7 @@ pub struct Remedy {
 }
 
 /// The reasons of conditions on Instances that have a remedy of their own; a rule is a further one.
-pub const REASONS: [&str; 22] = [
+pub const REASONS: [&str; 23] = [
     types::PLAN_IN_FATAL_ERROR,
     types::PLAN_OWED,
     types::REQUEST_REFUSED,
@@ -32,6 +32,7 @@ pub const REASONS: [&str; 22] = [
     types::MISSING_RIGHT,
     types::MISSING_DEPENDENCY,
     types::NO_SERVICE_ACCOUNT,
+    types::OPERATOR_VERSION_MISSING,
     event::INVALID_OPERATOR_VERSION,
     types::NEVER_DONE,
     types::TRANSIENT_ERROR,
@@ -96,7 +97,7 @@ pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remed
         types::NO_SERVICE_ACCOUNT => {
             ("Create the service account that the message names.", get("serviceaccounts"))
         }
-        event::INVALID_OPERATOR_VERSION => {
+        types::OPERATOR_VERSION_MISSING | event::INVALID_OPERATOR_VERSION => {
             ("Create or correct the OperatorVersion that the message names.", get("operatorversions"))
         }
         types::VERBS_UNAVAILABLE => (
@@ -249,6 +250,7 @@ mod tests {
     #[case::right("MissingRight", "interlock verify")]
     #[case::dependency("MissingDependency", "kubectl get customresourcedefinitions")]
     #[case::account("NoServiceAccount", "kubectl get serviceaccounts -n team")]
+    #[case::no_version("OperatorVersionMissing", "kubectl get operatorversions -n team")]
     #[case::version("InvalidOperatorVersion", "kubectl get operatorversions -n team")]
     #[case::verbs("VerbsUnavailable", "interlock render policies | kubectl apply --server-side -f -")]
     #[case::not_ready("ResourceNotReady", "interlock why instance/team/demo")]

@@ -17,6 +17,7 @@ use crate::api::kudo::{Instance, OperatorVersion};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey};
 use crate::api::revision::Revisions;
+use crate::api::rule::RuleGroup;
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::kinds::data_plane::flavor::inventory::{FlavorDependent, GatewayContext, GatewayInventory};
@@ -42,6 +43,8 @@ pub struct StaticLister {
     listers: KindListers,
     /// Whether another operator carries DataPlanes out.
     leaves_data_planes: bool,
+    /// Whether OperatorVersions that are referred to must be in the list.
+    requires_references: bool,
 }
 
 /// The objects, as far as rules read them.
@@ -64,9 +67,14 @@ impl StaticLister {
         self.change(|objects| objects.add(object, namespace))
     }
 
-    /// Sets the actions of the rules by namespace; without them all rules deny.
+    /// Sets the actions of the rules by namespace; without them the defaults hold.
     pub fn set_rules(&mut self, rules: Rules) {
         self.change(|objects| objects.rules = rules);
+    }
+
+    /// Refuses references to OperatorVersions that are not in the list: nothing comes later.
+    pub fn require_references(&mut self) {
+        self.requires_references = true;
     }
 
     /// Sets whether Interlock carries DataPlanes out; without it, it does.
@@ -88,7 +96,8 @@ impl StaticLister {
 
 impl Lister for StaticLister {
     fn actions(&self, namespace: &str) -> Actions {
-        self.objects.rules.within(self.objects.labels.get(namespace))
+        let actions = self.objects.rules.within(self.objects.labels.get(namespace));
+        if self.requires_references { actions.denying(RuleGroup::References) } else { actions }
     }
 
     fn cache(&self, capability: &str) -> CacheState {

@@ -33,6 +33,11 @@ impl RuleAction {
         }
     }
 
+    /// That of a group where nothing is set: who applies from Git applies references before what they name.
+    fn default_of(group: RuleGroup) -> Self {
+        if group == RuleGroup::References { Self::Warn } else { Self::Deny }
+    }
+
     fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.as_str() == word)
     }
@@ -42,8 +47,8 @@ impl RuleAction {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleSetting {
-    /// The rules: `freeze`, `parameters`, `plans`, `upgrades`, `versions` or `flavors`. The groups `lock` and
-    /// `requests` always deny.
+    /// The rules: `freeze`, `parameters`, `plans`, `upgrades`, `versions`, `references` or `flavors`. The groups `lock`
+    /// and `requests` always deny.
     #[schemars(length(max = 63), extend("x-kubernetes-validations" = group_validations()))]
     pub group: String,
     /// The namespaces; absent means all.
@@ -91,7 +96,7 @@ struct Setting {
     action: RuleAction,
 }
 
-/// Actions of the rules, by namespace; by default all of them deny.
+/// Actions of the rules, by namespace; by default all of them deny, but those of references, which warn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(Vec<Setting>);
 
@@ -111,7 +116,7 @@ impl Rules {
         (Self(read), problems)
     }
 
-    /// Whether nothing is set: everything denies, everywhere.
+    /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -119,17 +124,21 @@ impl Rules {
     /// The action of a group in every namespace, where it does not depend on their labels.
     pub fn everywhere(&self, group: RuleGroup) -> Option<RuleAction> {
         match self.0.iter().find(|setting| setting.group == group) {
-            None => Some(RuleAction::Deny),
+            None => Some(RuleAction::default_of(group)),
             Some(first) => first.selector.is_empty().then_some(first.action),
         }
     }
 
     /// The actions of the rules in a namespace. The first setting of a group that selects it
-    /// applies; without one, the group denies. No setting selects a namespace whose labels are
-    /// unknown.
+    /// applies; without one, the default of the group. No setting selects a namespace whose labels are
+    /// unknown, so that a group denies there where any setting says so.
     pub fn within(&self, labels: Option<&Labels>) -> Actions {
         let mut actions = Actions::default();
-        let Some(labels) = labels else { return actions };
+        let Some(labels) = labels else {
+            let denies = |setting: &&Setting| setting.action == RuleAction::Deny;
+            self.0.iter().filter(denies).for_each(|setting| actions.set(setting.group, setting.action));
+            return actions;
+        };
         for setting in self.0.iter().rev().filter(|setting| setting.selector.selects(labels)) {
             actions.set(setting.group, setting.action);
         }
@@ -162,8 +171,14 @@ impl RuleSetting {
 }
 
 /// Actions of the rules in one namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actions([RuleAction; RuleGroup::ALL.len()]);
+
+impl Default for Actions {
+    fn default() -> Self {
+        Self(RuleGroup::ALL.map(RuleAction::default_of))
+    }
+}
 
 impl Actions {
     /// The action of a rule.
@@ -183,6 +198,13 @@ impl Actions {
         let mut actions = self;
         actions.0.iter_mut().zip(other.0).for_each(|(own, other)| *own = (*own).max(other));
         actions
+    }
+
+    /// The same, where the rules of a group deny.
+    #[must_use]
+    pub fn denying(mut self, group: RuleGroup) -> Self {
+        self.set(group, RuleAction::Deny);
+        self
     }
 
     fn set(&mut self, group: RuleGroup, action: RuleAction) {
@@ -243,6 +265,18 @@ mod tests {
         assert_eq!(layered().within(Some(&Labels::new())).of(Rule::PLAN_RUNNING), RuleAction::Warn);
     }
 
+    #[test]
+    fn a_reference_warns_where_nothing_denies_it() {
+        let of = |rules: &Rules| {
+            let denies = |labels| rules.within(labels).of(Rule::VERSION_MISSING) == RuleAction::Deny;
+            (denies(None), denies(Some(&labels("dev"))), denies(Some(&labels("prod"))))
+        };
+        assert_eq!(of(&Rules::default()), (false, false, false));
+        let prod = json!({"matchLabels": {"tier": "prod"}});
+        let (rules, _) = rules(json!([{"group": "references", "namespaceSelector": prod, "action": "Deny"}]));
+        assert_eq!(of(&rules), (true, false, true));
+    }
+
     #[rstest]
     #[case::unknown(json!({"group": "frost", "action": "Warn"}), "spec.rules[1].group", "freeze, parameters")]
     #[case::fixed(json!({"group": "lock", "action": "Off"}), "spec.rules[1].group", "always denies")]
@@ -269,7 +303,7 @@ mod tests {
             RuleGroup::ALL
                 .into_iter()
                 .filter(|g| *g != RuleGroup::Upgrades)
-                .all(|g| actions.group(g) == RuleAction::Deny)
+                .all(|g| actions.group(g) == RuleAction::default_of(g))
         );
     }
 

@@ -23,7 +23,8 @@ pub(super) fn health(object: &Value) -> Health {
         return Health::Waiting(format!("instance {name} has a spec that is not observed yet"));
     }
     let Some(last) = last_ended(object) else {
-        return Health::Waiting(format!("instance {name} has not run a plan yet"));
+        let why = told(object, types::READY, types::OPERATOR_VERSION_MISSING);
+        return Health::Waiting(format!("instance {name} has not run a plan yet{why}"));
     };
     let plan = last["name"].as_str().unwrap_or_default();
     if last["status"] == "FATAL_ERROR" {

@@ -8,6 +8,9 @@ use serde_json::Value;
 use super::change::{lock, settled};
 use super::{summary, trouble};
 use crate::api::kudo::Instance;
+use crate::api::meta;
+use crate::api::object::annotation;
+use crate::api::stamp::Envelope;
 use crate::kinds::age::CREATED;
 use crate::kinds::fact;
 use crate::kinds::fact::YES;
@@ -61,11 +64,16 @@ const LOCKED: Fact = Fact { name: fact::LOCKED, read: ReadDepth::Word(locked) };
 const AT_REST: Fact = Fact { name: fact::AT_REST, read: ReadDepth::Word(at_rest) };
 const DECISIVE: Fact = Fact { name: "decisive", read: ReadDepth::Mark(decisive) };
 
+/// That of the spec, and that of the last-applied spec: while the first is not there, the second is carried out.
 fn operator_version(holder: &Holder<'_>) -> Vec<Ref> {
     let reference = &holder.object["spec"]["operatorVersion"];
     let word = |field: &str| reference[field].as_str().filter(|word| !word.is_empty());
-    let Some(name) = word("name") else { return Vec::new() };
-    vec![Ref::to(word("namespace").unwrap_or(holder.namespace), name)]
+    let wanted = word("name").map(|name| Ref::to(word("namespace").unwrap_or(holder.namespace), name));
+    let stamp = annotation(holder.object, meta::LAST_APPLIED_SPEC).and_then(Envelope::parse);
+    let carried_out = stamp.as_ref().and_then(|stamp| stamp.kept.inline()).map(|spec| &spec.operator_version);
+    let carried_out = carried_out.map(|version| Ref::to(version.namespace.as_ref(), version.name.as_ref()));
+    let carried_out = carried_out.filter(|carried_out| wanted.as_ref() != Some(carried_out));
+    wanted.into_iter().chain(carried_out).collect()
 }
 
 fn namespace(holder: &Holder<'_>) -> Vec<Ref> {

@@ -25,7 +25,7 @@ const READY: &str = "ready";
 pub(super) const NOT_READY: &str = "not_ready";
 
 /// What an Instance waits for: reasons of `Reconciling`, then those of `Stalled`; any other is [`OTHER`].
-pub const WAITING: [&str; 11] = [
+pub const WAITING: [&str; 12] = [
     types::WAITING,
     types::RETRYING,
     types::PAUSED,
@@ -35,6 +35,7 @@ pub const WAITING: [&str; 11] = [
     types::NO_SERVICE_ACCOUNT,
     types::MISSING_RIGHT,
     types::SPEC_NOT_KEPT,
+    types::OPERATOR_VERSION_MISSING,
     event::INVALID_OPERATOR_VERSION,
     OTHER,
 ];

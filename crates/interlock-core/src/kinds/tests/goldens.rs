@@ -16,7 +16,7 @@ use crate::api::meta;
 use crate::api::rule::RuleGroup;
 
 fn world() -> World {
-    World::strict().with(kafka("kafka-2", "2.0.0")).with(kafka("kafka-0", "0.5.0")).with(running("deploy"))
+    World::complete().with(kafka("kafka-2", "2.0.0")).with(kafka("kafka-0", "0.5.0")).with(running("deploy"))
 }
 
 fn spec(old: &Value, spec: Value) -> Said {
@@ -80,6 +80,7 @@ fn about_values() -> Vec<Said> {
         spec(&idle, json!({"operatorVersion": {"name": "kafka-0"}})),
         spec(&idle, json!({"operatorVersion": {"name": "kafka-2"}, "parameters": {"BACKUP_FILE": "f"}})),
         spec(&idle, json!({"operatorVersion": {"name": "kafka1"}})),
+        spec(&idle, json!({"operatorVersion": {"name": ""}})),
         spec(&idle, json!({"parameters": {"NODES": 5}})),
         package("UPDATE", &json!({"spec": {"version": "1.0.1"}})),
         package("DELETE", &Value::Null),
@@ -173,6 +174,8 @@ fn one_refusal_of_each_rule_reads_like_this() {
     }
     // Only policies refuse by these.
     named.extend(["verb-rights", "version-namespace", "dataplane-live-child", "override-rights"]);
+    // Only a cache with a budget refuses by this.
+    named.insert("version-left-out");
     // These only warn.
     named.extend(["dataplane-promotion", "dataplane-history-limit", "dataplane-not-carried-out"]);
     let missing: Vec<&str> = crate::kinds::rules(crate::kinds::ALL)

@@ -1,5 +1,6 @@
 //! Rules as tables, over whole reviews: each row is a request and its outcome.
 
+mod awaited;
 mod create;
 mod data_plane;
 mod data_plane_children;
@@ -169,6 +170,13 @@ impl World {
 
     pub fn strict() -> Self {
         Self::new(Freeze::Strict)
+    }
+
+    /// One to which no OperatorVersion comes later.
+    pub fn complete() -> Self {
+        let mut world = Self::strict();
+        world.view.require_references();
+        world
     }
 
     pub fn same_plan() -> Self {

@@ -188,9 +188,9 @@ fn without_a_clock_times_are_named() {
 #[case::parameter(json!({"parameters": {"NODS": "5"}}), "\nNext: correct the name: did you mean NODES? (`kubectl ")]
 #[case::plan(json!({"planExecution": {"planName": "bakcup"}}), "\nNext: did you mean backup? (`kubectl ")]
 #[case::version(json!({"operatorVersion": {"name": "kafka1"}}), "or correct the name: did you mean kafka-1? (`kubectl ")]
-#[case::nothing_like_it(json!({"operatorVersion": {"name": "zookeeper"}}), "\nNext: create it first, or correct the name (`kubectl ")]
+#[case::nothing_like_it(json!({"operatorVersion": {"name": "zookeeper"}}), "\nNext: create it, or correct the name (`kubectl ")]
 fn did_you_mean(#[case] spec: Value, #[case] text: &str) {
-    let said = World::strict().merge(&idle(json!({"NODES": "3"})), json!({"spec": spec}));
+    let said = World::complete().merge(&idle(json!({"NODES": "3"})), json!({"spec": spec}));
     assert!(!said.allowed() && said.message().contains(text), "{}", said.message());
 }
 
@@ -199,7 +199,7 @@ fn did_you_mean(#[case] spec: Value, #[case] text: &str) {
 fn names_of_another_namespace_are_not_told() {
     let mut elsewhere = kafka("kafka-secret", "1.0.0");
     elsewhere["metadata"]["namespace"] = json!("elsewhere");
-    let world = World::strict().with(elsewhere);
+    let world = World::complete().with(elsewhere);
     for namespace in ["elsewhere", NAMESPACE] {
         let version = json!({"name": "kafka-secre", "namespace": namespace});
         let said = world.merge(&idle(json!({"NODES": "3"})), json!({"spec": {"operatorVersion": version}}));

@@ -76,8 +76,7 @@ fn a_frozen_edit_becomes_drift(#[case] spec: Value) {
 #[case::unknown(json!({"parameters": {"NODS": "1"}}), "parameter-unknown")]
 #[case::invalid(json!({"parameters": {"NODES": "many"}}), "parameter-invalid")]
 #[case::immutable(json!({"parameters": {"ZONE": "b"}}), "parameter-immutable")]
-#[case::version(json!({"operatorVersion": {"name": "kafka-9"}}), "version-missing")]
-#[case::elsewhere(json!({"operatorVersion": {"namespace": "other"}}), "version-missing")]
+#[case::version(json!({"operatorVersion": {"name": ""}}), "version-required")]
 fn the_other_groups_still_hold(#[case] spec: Value, #[case] rule: &str) {
     let old = running("deploy");
     for action in ["Warn", "Off"] {

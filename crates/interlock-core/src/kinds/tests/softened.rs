@@ -29,7 +29,7 @@ fn unavailable() -> World {
 }
 
 fn all_off(mut world: World) -> World {
-    let groups = ["freeze", "parameters", "plans", "upgrades", "versions"];
+    let groups = ["freeze", "parameters", "plans", "upgrades", "versions", "references"];
     let settings = groups.map(|group| json!({"group": group, "action": "Off"}));
     let settings: Vec<_> = serde_json::from_value(json!(settings)).unwrap();
     world.view.set_rules(Rules::read(&settings).0);
@@ -82,7 +82,7 @@ fn replicas_that_know_more_or_less_agree() {
 fn what_the_object_shows_is_refused() {
     let mut object = manifest(json!({}));
     object["spec"]["operatorVersion"]["name"] = json!("");
-    partial([]).create(object).assert_refused("version-missing", "names no OperatorVersion");
+    partial([]).create(object).assert_refused("version-required", "names no OperatorVersion");
     let forged = json!({"spec": {
         "parameters": {"NODES": "many"}, "planExecution": {"planName": "deploy", "status": "COMPLETE"},
     }});

@@ -186,12 +186,10 @@ fn hole_20_back_to_previous_is_allowed() {
     world.merge(&old, patch).assert_allowed();
 }
 
-#[rstest]
-#[case::not_there(json!({"name": "kafka-9"}), "version-missing")]
-#[case::emptied(json!({"name": ""}), "version-missing")]
-#[case::of_another_namespace(json!({"namespace": "other"}), "version-missing")]
-fn row_1_the_new_version(#[case] reference: Value, #[case] rule: &str) {
-    World::strict().merge(&base(), json!({"spec": {"operatorVersion": reference}})).assert_refused(rule, "");
+#[test]
+fn row_1_the_new_version() {
+    let said = World::strict().merge(&base(), json!({"spec": {"operatorVersion": {"name": ""}}}));
+    said.assert_refused("version-required", "");
 }
 
 /// An Instance of KUDO's that already refers to another namespace can still be changed.

@@ -48,6 +48,26 @@ pub fn retrying(failure: &TaskFailure, since: Timestamp, now: Timestamp) -> Vec<
     }
 }
 
+/// The OperatorVersion of the spec is not there, since a time: it is waited for, and after a while only a person can help.
+/// `drifts` = another spec has been carried out, whose objects are there.
+pub fn awaiting_version(
+    message: &str,
+    drifts: bool,
+    since: Timestamp,
+    now: Timestamp,
+) -> Vec<ConditionChange> {
+    let reason = types::OPERATOR_VERSION_MISSING;
+    let mut changes = match now.duration_since(since) >= RETRY_LIMIT {
+        true => stalled(reason, message),
+        false => reconciling(reason, message),
+    };
+    changes.push(not_ready(reason, message));
+    if drifts {
+        changes.push(ConditionChange::set(types::SPEC_DRIFT, ConditionStatus::True, reason, message));
+    }
+    changes
+}
+
 /// A plan has failed; these are owed.
 pub fn failed(message: &str, owed: &[String]) -> Vec<ConditionChange> {
     let mut changes = stalled(types::PLAN_IN_FATAL_ERROR, message);
@@ -140,6 +160,8 @@ mod tests {
     #[case(failed("", &["deploy".to_owned()]))]
     #[case(drifted("R", ""))]
     #[case(owed(&["deploy".to_owned()]))]
+    #[case(awaiting_version("", true, Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH))]
+    #[case(awaiting_version("", false, Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH + RETRY_LIMIT))]
     #[case(settled(None))]
     fn reconciling_and_stalled_never_stand_together(#[case] changes: Vec<ConditionChange>) {
         let both = [types::RECONCILING, types::STALLED];

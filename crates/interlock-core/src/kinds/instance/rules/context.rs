@@ -1,7 +1,7 @@
 //! The rule context of a request about an Instance, and the rejections that end a decision early.
 
 use crate::kinds::operator_version::packages;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -13,9 +13,11 @@ use crate::admission::request::{ObjectChange, Request};
 use crate::admission::review::ReviewObject;
 use crate::admission::violations::Violations;
 use crate::admission::{CacheWait, RuleContext};
+use crate::api::interlock::RuleAction;
 use crate::api::json;
 use crate::api::kudo::{InstanceSpec, InstanceStatus};
 use crate::api::object::NamespacedName;
+use crate::api::rule::Rule;
 use crate::api::violation::SpecViolation;
 use crate::kinds::instance::change::uid::ScheduledOn;
 use crate::kinds::instance::spec::SpecView;
@@ -32,6 +34,9 @@ pub(super) struct Evaluation<'a> {
     /// Whether the request newly refers to an OperatorVersion of another namespace: a denial would
     /// disclose its contents to users who may not read it.
     pub(super) refers_to_other_namespace: Cell<bool>,
+    /// That the OperatorVersion is waited for, as a warning, empty for none: until it is there, nothing is carried out, so that nothing is
+    /// scheduled and completed now.
+    pub(super) awaited: OnceCell<String>,
 }
 
 /// A rejection, which ends the decision. A violation is none: rules continue after it.
@@ -55,7 +60,8 @@ impl<'a> Evaluation<'a> {
     pub(super) fn new(request: &'a Request<'a>, context: &'a RuleContext<'a>) -> Self {
         let violations = Violations::new(context.lister.actions(request.namespace), context);
         let violations = violations.of_write(request.operation.uid(), request.user, context);
-        Self { request, context, violations, refers_to_other_namespace: Cell::default() }
+        let awaited = OnceCell::new();
+        Self { request, context, violations, refers_to_other_namespace: Cell::default(), awaited }
     }
 
     /// Records the referenced OperatorVersion, before any rule mentions it.
@@ -131,8 +137,9 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// The OperatorVersion of a spec; waits for one that the lister lacks, unless the request is
-    /// already denied without it. A missing one is a violation.
+    /// The OperatorVersion of a spec; waits a moment for one that the lister lacks, unless the request is
+    /// already denied without it. A missing one is a violation, or awaited; so is one of another namespace, as long as
+    /// it is not known whether the user may read it: what is done with the object must not tell.
     pub(super) fn package(
         &self,
         spec: &SpecView<'_>,
@@ -143,18 +150,38 @@ impl<'a> Evaluation<'a> {
             self.violations.push(denials::version_required(instance));
             return Ok(None);
         }
+        if self.asks_blindly() {
+            let _ = self.awaited.set(String::new());
+            return Ok(None);
+        }
         if let Some(package) = packages(self.context).operator_version(&key) {
             return Ok(Some(package));
         }
         match (packages(self.context).left_out(&key), self.context.wait) {
             (Some(why), _) => self.violations.push(denials::version_left_out(instance, &key, &why)),
-            (None, CacheWait::Wait) if !self.violations.refuse() => return Err(Rejection::Wait(key)),
-            (None, CacheWait::Wait) => {}
-            (None, CacheWait::Exhausted) => {
-                self.violations.push(denials::version_missing(instance, &key, &self.names_beside(&key)));
-            }
+            (None, CacheWait::Wait) if self.violations.refuse() => {}
+            (None, CacheWait::Wait) => return Err(Rejection::Wait(key)),
+            (None, CacheWait::Exhausted) => self.missing(&key, instance),
         }
         Ok(None)
+    }
+
+    /// Whether the request refers to another namespace, and whether its user may is not known yet.
+    pub(super) fn asks_blindly(&self) -> bool {
+        self.context.endpoint.patches() && self.refers_to_other_namespace.get()
+    }
+
+    fn missing(&self, key: &NamespacedName, instance: &str) {
+        let names = self.names_beside(key);
+        let action = self.context.lister.actions(self.request.namespace).of(Rule::VERSION_MISSING);
+        if action == RuleAction::Deny || self.context.partial.is_some() {
+            let missing = denials::version_missing(instance, key, &names);
+            self.violations.push_as(RuleAction::Deny, missing);
+            return;
+        }
+        let warning = if action == RuleAction::Warn { denials::awaited(key, &names) } else { String::new() };
+        // A request refers to one OperatorVersion: a second look finds the same.
+        let _ = self.awaited.set(warning);
     }
 }
 

@@ -6,7 +6,7 @@ use super::context::{Evaluation, Rejection};
 use super::mutation::{Finalizer, Mutation, WantedExecution, WantedInstanceStamp};
 use crate::admission::decision::Decision;
 use crate::admission::denial::{FieldReason, ViolationField};
-use crate::admission::review::ReviewObject;
+use crate::admission::review::{Annotations, ReviewObject};
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::violation::{MessagePrefix, SpecViolation};
@@ -27,6 +27,13 @@ impl<'a> Evaluation<'a> {
         let mut spec = given.clone();
         let mut defaults = Vec::new();
         let mut finalizer = Finalizer::Assumed;
+        // What it is completed with is not known, or was not when it was mutated: the leader does it.
+        let scheduled =
+            !given.execution.plan.is_empty() || object.metadata.annotations.stamp_json().is_some();
+        let awaits = match self.context.endpoint.patches() {
+            true => self.awaited.get().is_some(),
+            false => !scheduled && (self.awaited.get().is_some() || package.is_some()),
+        };
         if let Some(package) = &package {
             let creation = Creation::new(package, &given.applied.parameters);
             defaults
@@ -36,6 +43,9 @@ impl<'a> Evaluation<'a> {
             self.violated(found.into_iter().map(at_creation), &instance);
             // The API server drops a status that a client sends, so no cleanup has run.
             finalizer = if creation.finalizer { Finalizer::Required } else { Finalizer::AsWritten };
+        }
+        if awaits {
+            return Ok(self.unscheduled(&given, object));
         }
         let uid = plan_uid(self.subject(None, object), PLAN, spec.hash()).to_string();
         let draft = LastAppliedDraft {
@@ -47,7 +57,7 @@ impl<'a> Evaluation<'a> {
             excerpt: None,
         };
         let made = last_applied::write(&draft, object.metadata.annotations.room(self.request.size));
-        let warnings = self.undone(&given, object, &uid, made.as_deref());
+        let warnings = self.undone(&given, object, Some(&uid), made.as_deref());
         let desired = Mutation {
             execution: Some(WantedExecution {
                 plan: Cow::Borrowed(PLAN),
@@ -66,12 +76,23 @@ impl<'a> Evaluation<'a> {
         Ok(verdict)
     }
 
+    /// An Instance that is left to the leader: without a plan, and without what only Interlock writes.
+    fn unscheduled(&self, given: &SpecView<'_>, object: &ReviewObject<'_>) -> Decision {
+        let warnings = self.undone(given, object, None, None);
+        let none = Annotations::default();
+        let execution = WantedExecution { plan: "".into(), uid: "".into(), status: "".into() };
+        let desired = Mutation { execution: Some(execution), ..Mutation::restoring(&none) };
+        let mut verdict = desired.finish(self, object, given);
+        warnings.into_iter().for_each(|(rule, text)| verdict.warn(rule, text));
+        verdict
+    }
+
     /// Warnings about fields of a copied manifest that are replaced.
     fn undone(
         &self,
         given: &SpecView<'_>,
         object: &ReviewObject<'_>,
-        uid: &str,
+        uid: Option<&str>,
         stamp: Option<&str>,
     ) -> Vec<(Rule, String)> {
         let mut warnings = Vec::new();
@@ -81,7 +102,7 @@ impl<'a> Evaluation<'a> {
         if !self.context.endpoint.patches() || ours {
             return warnings;
         }
-        if !given.execution.plan.is_empty() && given.execution.uid != uid {
+        if !given.execution.plan.is_empty() && uid.is_none_or(|uid| given.execution.uid != uid) {
             warnings.push((
                 Rule::PLAN_UID,
                 "spec.planExecution is replaced: a new Instance runs plan 'deploy'".to_owned(),

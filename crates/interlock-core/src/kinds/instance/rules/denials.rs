@@ -48,7 +48,7 @@ pub fn mistyped(fields: Vec<ViolationField>) -> Denial {
 /// The spec names no OperatorVersion.
 pub fn version_required(instance: &str) -> Denial {
     Denial::invalid(
-        Rule::VERSION_MISSING,
+        Rule::VERSION_REQUIRED,
         format!("Instance {instance} names no OperatorVersion"),
         vec![ViolationField::new("spec.operatorVersion.name", FieldReason::Required, "a name is required")],
     )
@@ -76,17 +76,22 @@ pub fn version_missing(instance: &str, key: &NamespacedName, known: &[String]) -
         )],
     )
     .named()
-    .why("what the Instance may be is decided by its OperatorVersion")
-    .next(format!(
-        "create it first, {correct} (`kubectl get operatorversions -n {}` lists them)",
-        key.namespace
-    ))
+    .why("nothing of the Instance is carried out before its OperatorVersion is there")
+    .next(format!("create it, {correct} (`kubectl get operatorversions -n {}` lists them)", key.namespace))
+}
+
+/// The warning that the OperatorVersion is waited for.
+pub fn awaited(key: &NamespacedName, known: &[String]) -> String {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let correct =
+        suggest::did_you_mean(&key.name, &known).map_or(String::new(), |found| ["; ", &found].concat());
+    format!("OperatorVersion {key} is not there: nothing is carried out until it is{correct}")
 }
 
 /// The OperatorVersion exists, but exceeds the size budget of the cache.
 pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Denial {
     Denial::invalid(
-        Rule::VERSION_MISSING,
+        Rule::VERSION_LEFT_OUT,
         format!("OperatorVersion {key} of Instance {instance} cannot be used now"),
         vec![ViolationField::new(
             "spec.operatorVersion.name",

@@ -33,8 +33,12 @@ rules! {
     UPGRADE_AND_EDIT = "upgrade-and-edit" in Plans, reads_others;
     /// The name of a new Instance is a label value.
     INSTANCE_NAME = "instance-name" in Requests;
-    /// The OperatorVersion must exist.
-    VERSION_MISSING = "version-missing" in Requests, waits, reads_others;
+    /// An Instance names its OperatorVersion.
+    VERSION_REQUIRED = "version-required" in Requests;
+    /// The OperatorVersion that an Instance names is there.
+    VERSION_MISSING = "version-missing" in References, waits, reads_others;
+    /// The OperatorVersions of a namespace fit into the memory that it has.
+    VERSION_LEFT_OUT = "version-left-out" in Requests, waits, reads_others;
     /// Only users who may read an OperatorVersion of another namespace may use it.
     VERSION_NAMESPACE = "version-namespace" in Requests;
     /// The spec of an Instance that is being deleted does not change.

@@ -19,10 +19,11 @@ mod update;
 use self::context::{Evaluation, Rejection, name_of};
 use self::mutation::Mutation;
 use super::spec::SpecView;
+use crate::admission::RuleContext;
 use crate::admission::decision::{Decision, Outcome};
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::Annotations;
-use crate::admission::{RuleContext, WebhookEndpoint};
+use crate::api::rule::Rule;
 use crate::kinds::time_limits;
 
 /// Decides on an Instance: all rules collect violations, the object is completed, and then the decision
@@ -39,14 +40,19 @@ pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     limits(&evaluation, operation);
     // The validating call denies instead: it runs after the policy that checks the user's read access,
     // and finds the same violations in the object as received.
-    if context.endpoint == WebhookEndpoint::Mutate && evaluation.refers_to_other_namespace.get() {
+    let asks_blindly = evaluation.asks_blindly();
+    if asks_blindly {
         if evaluation.violations.refuse() {
             return Decision::allow();
         }
         evaluation.violations.clear();
     }
     match completed {
-        Ok(completed) => evaluation.violations.decide(completed),
+        Ok(mut completed) => {
+            let awaited = evaluation.awaited.get().filter(|text| !asks_blindly && !text.is_empty());
+            awaited.into_iter().for_each(|text| completed.warn(Rule::VERSION_MISSING, text));
+            evaluation.violations.decide(completed)
+        }
         Err(Rejection::Unreadable(denial)) => Decision::of(Outcome::Refuse(denial)),
         Err(Rejection::Wait(key)) => Decision::of(Outcome::Wait(key)),
     }

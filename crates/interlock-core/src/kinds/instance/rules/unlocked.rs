@@ -8,11 +8,13 @@ use super::denials;
 use super::plan_intent::PlanIntent;
 use super::update::{ChangeEffect, InstanceUpdate};
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
+use crate::api::kudo::ExecutionStatus;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 use crate::api::suggest;
 use crate::api::violation::{InstanceCommand, SpecViolation};
+use crate::kinds::instance::change::creation::{self, Creation};
 use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::kinds::instance::change::validate;
 use crate::kinds::instance::change::validate::{Before, ChangedPackages, Triggered};
@@ -23,12 +25,46 @@ use crate::package::{Package, trigger};
 /// Unlocked: a change of the spec runs the plan that it triggers, and a named plan runs.
 impl<'a> InstanceUpdate<'a, '_> {
     pub(super) fn unlocked(&self, asked: PlanIntent<'_>) -> Result<ChangeEffect<'a>, Rejection> {
+        if self.is_uncreated()? {
+            return self.uncreated(asked);
+        }
         if let PlanIntent::Trigger(plan) = asked {
             return self.trigger(plan);
         }
         let as_written = asked == PlanIntent::Clear || asked == PlanIntent::Same;
         let effect = if self.changed { self.edit()? } else { ChangeEffect::nothing() };
+        let effect = if self.is_left(asked) { ChangeEffect::nothing() } else { effect };
         Ok(ChangeEffect { as_written, ..effect })
+    }
+
+    /// Whether nothing of it was ever scheduled: its OperatorVersion was not there. The leader completes it.
+    fn is_uncreated(&self) -> Result<bool, Rejection> {
+        let annotations = &self.change.old.metadata.annotations;
+        let ran = self.status.entries().any(|entry| !matches!(entry.status, ExecutionStatus::NeverRun));
+        let is_new = self.old.execution.plan.is_empty() && annotations.stamp_json().is_none() && !ran;
+        Ok(is_new && self.basis()?.is_none())
+    }
+
+    /// An Instance that waits for its OperatorVersion: any edit may mend it.
+    fn uncreated(&self, asked: PlanIntent<'_>) -> Result<ChangeEffect<'a>, Rejection> {
+        if let Some(package) = self.evaluation.package(&self.new, &self.instance)? {
+            let given = &self.new.applied.parameters;
+            let spec = Creation::new(&package, given).spec(&self.new.applied);
+            self.violated(creation::violations(&package, given, &spec.parameters));
+        }
+        let warning = matches!(asked, PlanIntent::Trigger(_)).then(|| {
+            (Rule::PLAN_UID, "spec.planExecution is replaced: a new Instance runs plan 'deploy'".to_owned())
+        });
+        Ok(ChangeEffect { warning, ..ChangeEffect::nothing() })
+    }
+
+    /// Whether mutation did not know the new OperatorVersion, and left the change to the leader.
+    fn is_left(&self, asked: PlanIntent<'_>) -> bool {
+        let (object, old) = (self.change.object, self.change.old);
+        !self.evaluation.context.endpoint.patches()
+            && matches!(asked, PlanIntent::Nothing | PlanIntent::Same)
+            && self.new.applied.operator_version != self.old.applied.operator_version
+            && object.metadata.annotations.stamp_json() == old.metadata.annotations.stamp_json()
     }
 
     /// The baseline, if the old spec differs from it.
@@ -39,9 +75,21 @@ impl<'a> InstanceUpdate<'a, '_> {
     /// The OperatorVersion of a plan, which must exist in it.
     pub(super) fn package_of(&self, plan: &str) -> Result<Option<Arc<Package>>, Rejection> {
         let found = self.evaluation.package(&self.new, &self.instance)?;
-        let Some(package) = found.as_deref().filter(|package| package.plan(plan).is_none()) else {
-            return Ok(found);
-        };
+        self.has_plan(found.as_deref(), plan);
+        Ok(found)
+    }
+
+    /// The OperatorVersion of the last-applied spec, where that is another one.
+    fn of_stamp(&self) -> Option<NamespacedName> {
+        let envelope = self.envelope()?;
+        let version = &envelope.kept.inline()?.operator_version;
+        (*version != self.new.applied.operator_version)
+            .then(|| NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
+    }
+
+    /// A plan must exist in its OperatorVersion.
+    fn has_plan(&self, package: Option<&Package>, plan: &str) {
+        let Some(package) = package.filter(|package| package.plan(plan).is_none()) else { return };
         let names: Vec<&str> = package.plan_names().filter(|name| *name != CLEANUP).collect();
         let objection = SpecViolation::new(
             Rule::PLAN_UNKNOWN,
@@ -59,7 +107,6 @@ impl<'a> InstanceUpdate<'a, '_> {
             package.key.namespace
         ));
         self.violated([objection]);
-        Ok(found)
     }
 
     /// A plan is triggered directly.
@@ -69,14 +116,28 @@ impl<'a> InstanceUpdate<'a, '_> {
             self.evaluation.violations.push(self.trigger_and_edit(plan));
             return self.edit();
         }
-        let package = self.package_of(plan)?;
+        let drifted = self.drifted()?.is_some();
+        let package = match self.of_stamp().filter(|_| drifted) {
+            Some(key) => {
+                let package = packages(self.evaluation.context).operator_version(&key);
+                self.has_plan(package.as_deref(), plan);
+                package
+            }
+            None => self.package_of(plan)?,
+        };
+        if package.is_none()
+            && self.evaluation.awaited.get().is_some()
+            && self.evaluation.context.endpoint.patches()
+        {
+            return Ok(ChangeEffect::nothing());
+        }
         if plan == CLEANUP {
             self.violated([validate::cleanup_triggered(field())]);
         }
         if let Some(package) = package {
             self.violated(validate::invalid_values(&package, &self.new.applied.parameters));
         }
-        if self.drifted()?.is_none() {
+        if !drifted {
             return Ok(ChangeEffect::run(plan));
         }
         if self.envelope().is_none() {
@@ -149,7 +210,14 @@ impl<'a> InstanceUpdate<'a, '_> {
             Triggered::Several | Triggered::Unknown => return Ok(ChangeEffect::nothing()),
         };
         let owed = plan.as_deref().and_then(|plan| owed(plan, &delta, packages));
-        Ok(ChangeEffect { plan, stamped: true, dropped, spec, as_written: false, owed })
+        Ok(ChangeEffect {
+            plan,
+            stamped: true,
+            dropped,
+            spec,
+            as_written: false,
+            warning: owed.map(|owed| (Rule::PLAN_MULTIPLE, owed)),
+        })
     }
 
     fn without_dropped(

@@ -53,13 +53,13 @@ pub(super) struct ChangeEffect<'a> {
     pub(super) spec: Option<SpecView<'a>>,
     /// Whether planExecution stays as written if no plan is scheduled.
     pub(super) as_written: bool,
-    /// What carries out parameters that the scheduled plan is not for.
-    pub(super) owed: Option<String>,
+    /// What else people should know of it.
+    pub(super) warning: Option<(Rule, String)>,
 }
 
 impl ChangeEffect<'_> {
     pub(super) fn nothing() -> Self {
-        Self { plan: None, stamped: false, dropped: Vec::new(), spec: None, as_written: false, owed: None }
+        Self { plan: None, stamped: false, dropped: Vec::new(), spec: None, as_written: false, warning: None }
     }
 
     pub(super) fn run(plan: impl Into<String>) -> Self {
@@ -218,8 +218,8 @@ impl<'a> InstanceUpdate<'a, '_> {
                 ),
             );
         }
-        if let Some(owed) = effect.owed {
-            verdict.warn(Rule::PLAN_MULTIPLE, owed);
+        if let Some((rule, text)) = effect.warning {
+            verdict.warn(rule, text);
         }
         verdict.plan = effect.plan.or_else(|| lock.map(|l| l.plan.to_owned()));
         Ok(verdict)
