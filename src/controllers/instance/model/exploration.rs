@@ -157,7 +157,9 @@ impl Exploration {
     fn objection(&mut self, key: u64) -> Option<String> {
         let situation = self.node(key).situation.clone();
         let ended = self.world.pass(&situation.cluster).ended;
-        let busy = (ended != Action::AwaitChange).then(|| format!("the controller does not wait: {ended:?}"));
+        let awaits = rest::awaits_version(&situation.cluster);
+        let busy = (ended != Action::AwaitChange && !awaits)
+            .then(|| format!("the controller does not wait: {ended:?}"));
         busy.or_else(|| rest::objection(&situation.cluster))
     }
 

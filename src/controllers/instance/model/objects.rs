@@ -9,6 +9,8 @@ use super::shape::Shape;
 
 /// Path of the Instance.
 pub const INSTANCE: &str = "/apis/kudo.dev/v1beta1/namespaces/ns/instances/db";
+/// Path of the OperatorVersion that comes later.
+pub const LATER_VERSION: &str = "/apis/kudo.dev/v1beta1/namespaces/ns/operatorversions/db-2.0.0";
 /// Path of the ControllerRevisions, which keep inventories.
 pub const REVISIONS: &str = "/apis/apps/v1/namespaces/ns/controllerrevisions";
 /// Path of the ConfigMaps.

@@ -12,6 +12,8 @@ pub const NAMESPACE: &str = "ns";
 pub const INSTANCE: &str = "db";
 /// The OperatorVersion.
 const VERSION: &str = "db-1.0.0";
+/// One that is not there at first.
+pub const LATER: &str = "db-2.0.0";
 
 /// What the steps of `deploy` make.
 pub const DEPLOYED: [&str; 4] = ["d1", "d2", "d3", "d4"];
@@ -36,6 +38,15 @@ pub fn manifest() -> Value {
 
 /// The OperatorVersion.
 pub fn operator_version() -> Arc<Value> {
+    versioned(VERSION, "1.0.0")
+}
+
+/// The one that comes later.
+pub fn later_version() -> Arc<Value> {
+    versioned(LATER, "2.0.0")
+}
+
+fn versioned(name: &str, version: &str) -> Arc<Value> {
     let made = DEPLOYED.iter().chain(&UPDATED);
     let templates: serde_json::Map<_, _> = made.clone().map(|name| (file(name), template(name))).collect();
     let apply = made.map(|name| task("Apply", "apply", name));
@@ -43,9 +54,9 @@ pub fn operator_version() -> Arc<Value> {
     let cleanup = phase("all", &CLEANED.map(|name| format!("delete-{name}")));
     Arc::new(json!({
         "apiVersion": meta::KUDO_API_VERSION, "kind": "OperatorVersion",
-        "metadata": {"namespace": NAMESPACE, "name": VERSION, "uid": "uid-of-version", "resourceVersion": "1"},
+        "metadata": {"namespace": NAMESPACE, "name": name, "uid": format!("uid-of-{name}"), "resourceVersion": "1"},
         "spec": {
-            "operator": {"name": "db"}, "version": "1.0.0", "templates": templates,
+            "operator": {"name": "db"}, "version": version, "templates": templates,
             "tasks": apply.chain(delete).collect::<Vec<Value>>(),
             "parameters": [
                 {"name": "A", "default": "1", "trigger": "deploy"},

@@ -27,6 +27,7 @@ use super::super::request_guard::{EnforcementPhase, Requests, RevisionState};
 use super::super::status_cache::StatusCache;
 use super::api::{Answer, Api, LEASE, PROCESS, Sent};
 use super::cluster::Cluster;
+use super::objects::LATER_VERSION;
 use super::package::{NAMESPACE, key, operator_version};
 use super::rules::Without;
 use crate::cluster::api_writer::Bookkeeping;
@@ -130,7 +131,7 @@ impl SharedParts {
                 .for_each(|change| watches.observe(&kind, Epoch(1), change));
         };
         let instance = cached.objects.instance().map(|object| Arc::new(Api::seen(self.without, object)));
-        show(Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion"), vec![self.version.clone()]);
+        show(Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion"), versions(&self.version, cached));
         show(Gvk::new(meta::KUDO_API_VERSION, "Instance"), instance.into_iter().collect());
         show(config_maps, cached.objects.config_maps().cloned().collect());
         let bookkeeping = Bookkeeping::new(client.clone());
@@ -165,6 +166,11 @@ impl SharedParts {
             metrics: self.metrics.clone(),
         }
     }
+}
+
+/// The OperatorVersions.
+fn versions(first: &Arc<Value>, cached: &Cluster) -> Vec<Arc<Value>> {
+    std::iter::once(first).chain(cached.objects.get(LATER_VERSION)).cloned().collect()
 }
 
 /// The policy that guards requests is in force since before there were any.

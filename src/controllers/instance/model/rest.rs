@@ -5,11 +5,13 @@ use std::sync::Arc;
 use interlock_core::api::condition;
 use interlock_core::api::meta::condition as types;
 use interlock_core::kinds::instance::change::lock;
+use serde_json::Value;
 
 use super::super::view::InstanceView;
 use super::cluster::Cluster;
 use super::ledger::Params;
-use super::package::{DEPLOYED, UPDATED, key};
+use super::objects::LATER_VERSION;
+use super::package::{DEPLOYED, LATER, UPDATED, key};
 
 /// Why a cluster whose controller waits is not as it should be.
 pub fn objection(cluster: &Cluster) -> Option<String> {
@@ -29,6 +31,9 @@ pub fn objection(cluster: &Cluster) -> Option<String> {
     if condition::is_true(&conditions, types::SPEC_DRIFT) || condition::is_true(&conditions, types::STALLED) {
         return None;
     }
+    if awaits_version(cluster) {
+        return None;
+    }
     if let Some(lock) = lock::of(&view.instance) {
         return Some(format!("it is locked by plan {}, and nothing goes on", lock.plan));
     }
@@ -37,6 +42,16 @@ pub fn objection(cluster: &Cluster) -> Option<String> {
         return Some(format!("run {promised} was admitted and never started"));
     }
     unapplied(cluster, &Params::of(&object["spec"]["parameters"]))
+}
+
+/// Whether the Instance says that its OperatorVersion is not there, and it is not.
+pub fn awaits_version(cluster: &Cluster) -> bool {
+    let Some(object) = cluster.objects.instance() else { return false };
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let says = |found: &Value| found["reason"] == types::OPERATOR_VERSION_MISSING;
+    object["spec"]["operatorVersion"]["name"] == LATER
+        && cluster.objects.get(LATER_VERSION).is_none()
+        && conditions.filter(|found| found["type"] == types::RECONCILING).any(says)
 }
 
 /// The edit that is neither carried out nor reported.

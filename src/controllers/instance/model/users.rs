@@ -15,8 +15,8 @@ use super::super::patches;
 use super::super::view::InstanceView;
 use super::cluster::Cluster;
 use super::ledger::Params;
-use super::objects::INSTANCE;
-use super::package::{key, manifest, operator_version};
+use super::objects::{INSTANCE, LATER_VERSION};
+use super::package::{LATER, key, later_version, manifest, operator_version};
 use super::rules::Without;
 use crate::cluster::watch::WatchChange;
 use crate::runtime::index::{IndexLister, Store};
@@ -36,6 +36,10 @@ pub enum Edit {
     Trigger,
     /// Nothing: the plan that is scheduled or runs is taken out of `planExecution`.
     Cancel,
+    /// The reference, to an OperatorVersion that comes later.
+    Away,
+    /// Nothing: that OperatorVersion is created.
+    Arrival,
 }
 
 /// How an edit reaches the API server.
@@ -81,28 +85,44 @@ pub const FEW: [(Edit, Way); 4] = [
     (Edit::Immutable, Way::Unseen),
 ];
 
+/// What is applied from Git, in any order.
+pub const REFERENCES: [(Edit, Way); 4] = [
+    (Edit::Away, Way::Admitted),
+    (Edit::Arrival, Way::Admitted),
+    (Edit::A, Way::Admitted),
+    (Edit::A, Way::Unseen),
+];
+
 /// An edit that admission schedules a plan for.
 pub const ADMITTED: [(Edit, Way); 1] = [(Edit::A, Way::Admitted)];
 
 /// The webhooks, and the rules that they go without.
 pub struct Webhooks {
     lister: IndexLister,
+    /// Where the OperatorVersion is there that comes later.
+    later: IndexLister,
     without: Option<Without>,
 }
 
 impl Webhooks {
     pub fn new(without: Option<Without>) -> Self {
-        let store = Store::new(kinds::ALL, false);
-        let kind = Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion");
-        store.observe(&kind, Epoch(1), &WatchChange::Applied(operator_version()));
-        Self { lister: IndexLister::new(store.clone(), store), without }
+        let lister = |versions: &[Arc<Value>]| {
+            let store = Store::new(kinds::ALL, false);
+            let kind = Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion");
+            for version in versions {
+                store.observe(&kind, Epoch(1), &WatchChange::Applied(version.clone()));
+            }
+            IndexLister::new(store.clone(), store)
+        };
+        let later = lister(&[operator_version(), later_version()]);
+        Self { lister: lister(&[operator_version()]), later, without }
     }
 
     /// Creates the Instance.
     pub fn create(&self, admitted: bool) -> Cluster {
         let mut object = manifest();
         if admitted {
-            object = self.admit("CREATE", object, &Value::Null).unwrap();
+            object = self.admit(&self.lister, "CREATE", object, &Value::Null).unwrap();
         }
         if self.without == Some(Without::Finalizer) {
             object["metadata"]["finalizers"] = json!([]);
@@ -115,11 +135,17 @@ impl Webhooks {
     /// The cluster after an edit; `None` where it is refused, or changes nothing.
     pub fn edit(&self, cluster: &Cluster, (edit, way): (Edit, Way)) -> Option<Cluster> {
         let before = cluster.objects.instance()?;
-        let mut object = change(before, edit);
         let mut after = cluster.clone();
+        if edit == Edit::Arrival {
+            after.objects.insert(LATER_VERSION, later_version());
+            return cluster.objects.get(LATER_VERSION).is_none().then_some(after);
+        }
+        let mut object = change(before, edit);
         match way {
             Way::Admitted => {
-                object = self.admit_update(object, before)?;
+                let is_there = cluster.objects.get(LATER_VERSION).is_some();
+                let lister = if is_there { &self.later } else { &self.lister };
+                object = self.admit_update(lister, object, before)?;
                 Arc::make_mut(&mut after.ledger).admitted(before, &object);
             }
             Way::Unseen => {}
@@ -149,13 +175,13 @@ impl Webhooks {
         (object != *before).then_some(after)
     }
 
-    fn admit_update(&self, object: Value, before: &Value) -> Option<Value> {
+    fn admit_update(&self, lister: &IndexLister, object: Value, before: &Value) -> Option<Value> {
         match self.without {
             Some(Without::Lock) => {}
             Some(Without::Restoration) if object["spec"]["planExecution"] == json!({}) => {
                 return Some(object);
             }
-            _ => return self.admit("UPDATE", object, before),
+            _ => return self.admit(lister, "UPDATE", object, before),
         }
         let unlocked = |object: &Value| {
             let mut object = object.clone();
@@ -163,52 +189,58 @@ impl Webhooks {
             object["status"]["planStatus"] = json!({});
             object
         };
-        let mut object = self.admit("UPDATE", unlocked(&object), &unlocked(before))?;
+        let mut object = self.admit(lister, "UPDATE", unlocked(&object), &unlocked(before))?;
         object["status"] = before["status"].clone();
         Some(object)
     }
 
     /// The object that both webhooks admit.
-    fn admit(&self, operation: &str, mut object: Value, before: &Value) -> Option<Value> {
-        let mutated = self.review(WebhookEndpoint::Mutate, operation, &object, before)?;
+    fn admit(
+        &self,
+        lister: &IndexLister,
+        operation: &str,
+        mut object: Value,
+        before: &Value,
+    ) -> Option<Value> {
+        let mutated = review(lister, WebhookEndpoint::Mutate, operation, &object, before)?;
         if let Some(patch) = mutated["patch"].as_str() {
             let patch = STANDARD.decode(patch).unwrap();
             let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
             json_patch::patch(&mut object, &patch).unwrap();
         }
-        self.review(WebhookEndpoint::Validate, operation, &object, before)?;
+        review(lister, WebhookEndpoint::Validate, operation, &object, before)?;
         Some(object)
     }
+}
 
-    /// The response of a webhook; `None` where it denies.
-    fn review(
-        &self,
-        endpoint: WebhookEndpoint,
-        operation: &str,
-        object: &Value,
-        before: &Value,
-    ) -> Option<Value> {
-        let kind = json!({"group": "kudo.dev", "version": "v1beta1", "kind": "Instance"});
-        let review = json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "0e5f6f2e-9d5c-4f0e-8f52-0a2ac0d6d5d1", "kind": kind, "requestKind": kind,
-                "resource": {"group": "kudo.dev", "version": "v1beta1", "resource": "instances"},
-                "name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"],
-                "operation": operation, "userInfo": {"username": "alice"},
-                "object": object, "oldObject": before,
-            },
-        });
-        let config =
-            Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict, docs: None };
-        let (body, kinds) = (serde_json::to_vec(&review).unwrap(), kinds::guarded(kinds::ALL));
-        let wait = CacheWait::Exhausted;
-        let answer = admission::answer(&kinds, endpoint, &body, &self.lister, &config, wait, None).unwrap();
-        let AdmissionAnswer::Done(reply) = answer else { panic!("the review waits") };
-        let mut answer: Value = serde_json::from_slice(&reply.body).unwrap();
-        let response = answer["response"].take();
-        (response["allowed"] == true).then_some(response)
-    }
+/// The response of a webhook; `None` where it denies.
+fn review(
+    lister: &IndexLister,
+    endpoint: WebhookEndpoint,
+    operation: &str,
+    object: &Value,
+    before: &Value,
+) -> Option<Value> {
+    let kind = json!({"group": "kudo.dev", "version": "v1beta1", "kind": "Instance"});
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "0e5f6f2e-9d5c-4f0e-8f52-0a2ac0d6d5d1", "kind": kind, "requestKind": kind,
+            "resource": {"group": "kudo.dev", "version": "v1beta1", "resource": "instances"},
+            "name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"],
+            "operation": operation, "userInfo": {"username": "alice"},
+            "object": object, "oldObject": before,
+        },
+    });
+    let config =
+        Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict, docs: None };
+    let (body, kinds) = (serde_json::to_vec(&review).unwrap(), kinds::guarded(kinds::ALL));
+    let wait = CacheWait::Exhausted;
+    let answer = admission::answer(&kinds, endpoint, &body, lister, &config, wait, None).unwrap();
+    let AdmissionAnswer::Done(reply) = answer else { panic!("the review waits") };
+    let mut answer: Value = serde_json::from_slice(&reply.body).unwrap();
+    let response = answer["response"].take();
+    (response["allowed"] == true).then_some(response)
 }
 
 fn change(before: &Value, edit: Edit) -> Value {
@@ -225,6 +257,8 @@ fn change(before: &Value, edit: Edit) -> Value {
         Edit::Immutable => raise("C"),
         Edit::Trigger => object["spec"]["planExecution"] = json!({"planName": "deploy"}),
         Edit::Cancel => object["spec"]["planExecution"] = json!({}),
+        Edit::Away => object["spec"]["operatorVersion"]["name"] = json!(LATER),
+        Edit::Arrival => {}
     }
     object
 }

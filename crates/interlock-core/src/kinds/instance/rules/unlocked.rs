@@ -39,10 +39,13 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// Whether nothing of it was ever scheduled: its OperatorVersion was not there. The leader completes it.
     fn is_uncreated(&self) -> Result<bool, Rejection> {
-        let annotations = &self.change.old.metadata.annotations;
+        let metadata = &self.change.old.metadata;
         let ran = self.status.entries().any(|entry| !matches!(entry.status, ExecutionStatus::NeverRun));
-        let is_new = self.old.execution.plan.is_empty() && annotations.stamp_json().is_none() && !ran;
-        Ok(is_new && self.basis()?.is_none())
+        // A manifest that `interlock check` is given may lack what the API server has.
+        let is_stored = metadata.uid.is_some();
+        let is_new =
+            self.old.execution.plan.is_empty() && metadata.annotations.stamp_json().is_none() && !ran;
+        Ok(is_stored && is_new && self.basis()?.is_none())
     }
 
     /// An Instance that waits for its OperatorVersion: any edit may mend it.
