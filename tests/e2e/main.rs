@@ -28,6 +28,7 @@ mod existing;
 mod flavor;
 mod flavor_routes;
 mod flavor_sources;
+mod from_git;
 mod generated;
 mod graph_page;
 mod ground;

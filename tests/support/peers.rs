@@ -59,3 +59,11 @@ static PROMTOOL: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peer
 pub fn promtool() -> PathBuf {
     PROMTOOL.join("promtool")
 }
+
+/// Folder with Flux's library.
+static FLUX: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/flux/build"));
+
+/// A program that applies as Flux does.
+pub fn flux() -> PathBuf {
+    FLUX.join("flux")
+}

@@ -78,6 +78,42 @@ impl PackageNamespace {
         }
     }
 
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Has the API server answer for objects as if it stored them; one that is there already is left as it is.
+    pub(super) async fn dry_run(&self, objects: Vec<Value>) -> Result<Vec<Value>, CliError> {
+        let mut answers = Vec::new();
+        for object in objects {
+            let what = format!("{} {}", object["kind"].as_str().unwrap_or_default(), self.key(&object));
+            let kind = match object["kind"].as_str() {
+                Some("Operator") => ApiResource::erase::<Operator>(&()),
+                Some("OperatorVersion") => ApiResource::erase::<OperatorVersion>(&()),
+                _ => ApiResource::erase::<Instance>(&()),
+            };
+            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &self.namespace, &kind);
+            let wanted: DynamicObject = serde_json::from_value(object.clone()).map_err(unusable)?;
+            let params = PostParams { dry_run: true, ..PostParams::default() };
+            answers.push(match api.create(&params, &wanted).await {
+                Ok(mut answer) => {
+                    answer.metadata.managed_fields = None;
+                    serde_json::to_value(answer).map_err(unusable)?
+                }
+                Err(kube::Error::Api(status)) if status.is_already_exists() && kind.kind != "Instance" => {
+                    object
+                }
+                Err(error) => return Err(of_api(&format!("{what} would not be created"), &error)),
+            });
+        }
+        Ok(answers)
+    }
+
+    fn key(&self, object: &Value) -> String {
+        format!("{}/{}", self.namespace, object["metadata"]["name"].as_str().unwrap_or_default())
+    }
+
     pub(super) async fn install(&self, wanted: WantedInstance<'_>) -> Result<(), CliError> {
         let WantedInstance { tree, name, parameters, limit } = wanted;
         if self.found(name).await?.is_some() {
@@ -230,12 +266,7 @@ impl PackageNamespace {
         K: kube::Resource<DynamicType = ()>,
     {
         object["metadata"]["namespace"] = json!(self.namespace);
-        let what = format!(
-            "{} {}/{}",
-            K::kind(&()),
-            self.namespace,
-            object["metadata"]["name"].as_str().unwrap_or_default()
-        );
+        let what = format!("{} {}", K::kind(&()), self.key(&object));
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &self.namespace, &ApiResource::erase::<K>(&()));
         let object: DynamicObject = serde_json::from_value(object).map_err(unusable)?;

@@ -11,6 +11,7 @@ use interlock_core::api::object::NamespacedName;
 use self::cluster::{PackageNamespace, WantedInstance};
 use self::dependencies::PackageTree;
 pub(super) use self::dependencies::read_package;
+use self::dry_run::{DryRun, DryRunFlags};
 use self::source::SourceFlags;
 use self::values::ParameterFlags;
 use super::error::CliError;
@@ -21,6 +22,7 @@ use super::target::{TargetFlags, block_on};
 mod cluster;
 mod create;
 mod dependencies;
+mod dry_run;
 mod index;
 mod list;
 mod render;
@@ -98,6 +100,8 @@ struct InstallFlags {
     account: AccountFlag,
     #[command(flatten)]
     wait: WaitFlags,
+    #[command(flatten)]
+    dry_run: DryRunFlags,
 }
 
 #[derive(Args, Debug)]
@@ -176,10 +180,20 @@ async fn install(
     if !flags.skip_instance {
         values::complete(package, &parameters)?;
     }
+    let name = flags.instance.unwrap_or_else(|| package.default_instance_name());
+    let instance = (!flags.skip_instance).then_some((name.as_str(), &parameters));
+    if flags.dry_run.dry_run == Some(DryRun::Client) {
+        let objects = dry_run::objects(&tree, instance, target.namespace.as_deref());
+        return Ok(flags.dry_run.print(&objects)?);
+    }
     let target = PackageNamespace::connect(&target).await?;
     target.check_versions(&tree).await?;
     target.warn_of_rights(&flags.account.packages_service_account).await;
-    let name = flags.instance.unwrap_or_else(|| package.default_instance_name());
+    if flags.dry_run.dry_run == Some(DryRun::Server) {
+        let objects = dry_run::objects(&tree, instance, Some(target.name()));
+        let answers = target.dry_run(objects).await?;
+        return Ok(flags.dry_run.print(&answers)?);
+    }
     if flags.skip_instance {
         return Ok(target.ensure_versions(&tree).await?);
     }

@@ -1,0 +1,200 @@
+//! What is committed to a repository is applied from there by Helm and Flux, in their orders, and comes to the same.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::instances::{await_run, condition};
+use crate::support::interlock::interlock;
+use crate::support::{Client, Interlock, Namespace, Output, peers, wait_until};
+
+/// A package whose plans make a ConfigMap.
+fn package(at: &Path, version: &str) -> PathBuf {
+    let folder = at.join(version);
+    fs::create_dir_all(folder.join("templates")).unwrap();
+    let steps = "[{name: p, strategy: serial, steps: [{name: s, tasks: [t]}]}]";
+    let plan = format!("{{strategy: serial, phases: {steps}}}");
+    let operator = format!(
+        "name: web\noperatorVersion: {version}\nkubernetesVersion: 1.20.0\n\
+         tasks: [{{name: t, kind: Apply, spec: {{resources: [web.yaml]}}}}]\n\
+         plans: {{deploy: {plan}, update: {plan}, upgrade: {plan}}}\n"
+    );
+    fs::write(folder.join("operator.yaml"), operator).unwrap();
+    let params = "parameters:\n- {name: SIZE, type: integer, default: 1}\n- {name: ZONE, immutable: true, default: a}\n";
+    fs::write(folder.join("params.yaml"), params).unwrap();
+    let template = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{{{ .Name }}}}\ndata:\n  version: {version}\n  size: \"{{{{ .Params.SIZE }}}}\"\n"
+    );
+    fs::write(folder.join("templates/web.yaml"), template).unwrap();
+    folder
+}
+
+struct Repository<'a> {
+    ns: Namespace<'a>,
+    user: Client,
+    folder: tempfile::TempDir,
+}
+
+impl Repository<'_> {
+    fn new(base: &str) -> Self {
+        let ns = Interlock::shared().0.namespace(base);
+        let user = ns.user("alice");
+        Self { ns, user, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// The manifests of a version of the package.
+    #[track_caller]
+    fn manifests(&self, version: &str, size: &str, flags: &[&str]) -> String {
+        let package = package(self.folder.path(), version);
+        let size = format!("SIZE={size}");
+        let install = ["package", "install", package.to_str().unwrap(), "--instance=web", "-p", &size];
+        interlock(&self.user, &[&install[..], &["--dry-run=client", "-o", "yaml"], flags].concat(), "").ok()
+    }
+
+    fn instance(&self) -> Value {
+        self.user.get("instances.kudo.dev", "web").expect("the Instance")
+    }
+
+    fn data(&self, name: &str) -> Value {
+        self.user.read(&self.ns.path("v1", "configmaps", "web")).ok()["data"][name].clone()
+    }
+
+    /// Specs of the Operators, OperatorVersions and Instances, without what Interlock writes.
+    fn specs(&self) -> Vec<Value> {
+        let kinds = "operators.kudo.dev,operatorversions.kudo.dev,instances.kudo.dev";
+        let list = self.user.kubectl(&["get", kinds, "-o", "json"]).ok();
+        let list: Value = serde_json::from_str(&list).unwrap();
+        let spec = |object: &Value| {
+            let mut spec = object["spec"].clone();
+            spec.as_object_mut().unwrap().remove("planExecution");
+            json!({"kind": object["kind"], "name": object["metadata"]["name"], "labels": object["metadata"]["labels"], "spec": spec})
+        };
+        list["items"].as_array().unwrap().iter().map(spec).collect()
+    }
+}
+
+/// What is printed is what an installation makes.
+#[test]
+fn a_dry_run_prints_what_an_installation_makes() {
+    let (applied, installed) = (Repository::new("printed"), Repository::new("installed"));
+    let text = applied.manifests("1.0.0", "2", &[]);
+    assert_eq!(text, applied.manifests("1.0.0", "2", &[]), "in a stable order and form");
+    applied.user.kubectl_in(&["apply", "-f", "-"], &text).ok();
+    await_run(&applied.user, "web", "deploy", "");
+    let folder = package(installed.folder.path(), "1.0.0");
+    let ns = installed.ns.name();
+    let install =
+        ["package", "install", folder.to_str().unwrap(), "--instance=web", "-p", "SIZE=2", "-n", ns];
+    let asked =
+        interlock(&installed.user, &[&install[..], &["--dry-run=server", "-o", "json"]].concat(), "").ok();
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    assert_eq!(asked["items"][2]["metadata"]["namespace"], installed.ns.name());
+    assert!(installed.user.get("operators.kudo.dev", "web").is_none(), "nothing was written");
+    interlock(&installed.user, &[&install[..], &["--wait"]].concat(), "").ok();
+    // Parameters that KUDO's client writes as empty are left out of what is printed.
+    let without_empty = |mut specs: Vec<Value>| {
+        specs.iter_mut().for_each(without_nulls);
+        specs
+    };
+    similar_asserts::assert_eq!(without_empty(applied.specs()), without_empty(installed.specs()));
+    let refused =
+        interlock(&installed.user, &[&install[..2], &["/nowhere", "--dry-run=server"]].concat(), "");
+    assert_eq!(refused.code, 2, "{refused}");
+}
+
+fn without_nulls(value: &mut Value) {
+    if let Value::Object(members) = value {
+        members.values_mut().for_each(without_nulls);
+        members.retain(|_, member| !member.is_null());
+    } else if let Value::Array(items) = value {
+        items.iter_mut().for_each(without_nulls);
+    }
+}
+
+/// Helm knows none of the kinds, and takes them in the order of their names: the Instance first.
+#[test]
+fn helm_installs_upgrades_and_is_told_what_is_refused() {
+    let repository = Repository::new("helm-git");
+    let chart = repository.folder.path().join("chart");
+    fs::create_dir_all(chart.join("templates")).unwrap();
+    fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: web\nversion: 0.1.0\n").unwrap();
+    let helm = |verb: &[&str], manifests: &str| -> Output {
+        fs::write(chart.join("templates/all.yaml"), manifests).unwrap();
+        let arguments = [verb, &["web", chart.to_str().unwrap(), "-n", repository.ns.name()]].concat();
+        repository.user.command(&peers::helm(), &arguments, "")
+    };
+    helm(&["install"], &repository.manifests("1.0.0", "2", &["--helm"])).ok();
+    let found = await_run(&repository.user, "web", "deploy", "");
+    assert_eq!((repository.data("version"), repository.data("size")), (json!("1.0.0"), json!("2")));
+    assert_eq!(found["spec"]["parameters"]["ZONE"], "a");
+
+    let next = versions_of(&repository.manifests("2.0.0", "2", &["--helm"]));
+    let first = versions_of(&repository.manifests("1.0.0", "2", &["--helm"]));
+    let all = [
+        first["OperatorVersion"].clone(),
+        next["Operator"].clone(),
+        next["OperatorVersion"].clone(),
+        next["Instance"].clone(),
+    ];
+    helm(&["upgrade"], &all.concat()).ok();
+    await_run(&repository.user, "web", "upgrade", "");
+    assert_eq!(repository.data("version"), json!("2.0.0"));
+    let back =
+        repository.user.command(&peers::helm(), &["rollback", "web", "1", "-n", repository.ns.name()], "");
+    let said = back.refused();
+    assert!(said.contains("[upgrade-path]"), "{said}");
+    assert_eq!(condition(&repository.instance(), "Ready")["status"], "True");
+}
+
+/// The documents of a text, by kind.
+fn versions_of(text: &str) -> std::collections::BTreeMap<String, String> {
+    let documents = text.split("---\n").filter(|document| !document.is_empty());
+    let kind = |document: &str| {
+        let line = document.lines().find_map(|line| line.strip_prefix("kind: "));
+        line.unwrap_or_default().to_owned()
+    };
+    documents.map(|document| (kind(document), format!("---\n{document}"))).collect()
+}
+
+/// Flux asks for a dry-run of everything before it applies anything.
+#[test]
+#[ignore = "its library takes minutes to build; run by make soak"]
+fn flux_installs_edits_upgrades_and_prunes() {
+    let repository = Repository::new("flux-git");
+    let ns = repository.ns.name();
+    let flux = |flags: &[&str], manifests: &str| {
+        let kubeconfig = format!("--kubeconfig={}", repository.user.kubeconfig().display());
+        let arguments = [&[kubeconfig.as_str(), "--wait=60s"], flags].concat();
+        repository.user.command(&peers::flux(), &arguments, manifests)
+    };
+    let in_namespace = ["-n", ns];
+    let first = repository.manifests("1.0.0", "2", &in_namespace);
+    let said = flux(&[], &first).ok();
+    assert_eq!(said.matches(" created").count(), 3, "{said}");
+    assert_eq!((repository.data("version"), repository.data("size")), (json!("1.0.0"), json!("2")));
+
+    // At rest nothing is written.
+    let before = repository.instance()["metadata"]["resourceVersion"].clone();
+    let said = flux(&["--rounds=10"], &first).ok();
+    assert_eq!(said.matches(" unchanged").count(), 30, "{said}");
+    assert_eq!(repository.instance()["metadata"]["resourceVersion"], before);
+
+    flux(&[], &repository.manifests("1.0.0", "3", &in_namespace)).ok();
+    assert_eq!(repository.data("size"), json!("3"));
+
+    // The new OperatorVersion comes in the same commit as the Instance that refers to it.
+    let next = repository.manifests("2.0.0", "3", &in_namespace);
+    flux(&[], &next).ok();
+    assert_eq!(repository.data("version"), json!("2.0.0"));
+    let refused = flux(&[], &first).refused();
+    assert!(refused.contains("[upgrade-path]"), "{refused}");
+
+    // Its cleanup is over a moment later, until which the OperatorVersion is needed: Flux tries again by itself.
+    wait_until("all is pruned", Duration::from_secs(60), || {
+        let said = flux(&["--delete"], &next);
+        if said.code == 0 { Ok(()) } else { Err(said.to_string()) }
+    });
+    assert!(repository.user.get("instances.kudo.dev", "web").is_none());
+}
