@@ -149,11 +149,11 @@ fn at_rest(cluster: &Cluster, process: &Interlock, admin: &Client) -> Vec<Row> {
     silence(&audit);
     let before = resident(pid);
     let many = many();
-    for number in 0..many {
-        create(admin, NAMESPACE, &format!("plane-{number}"), &json!({}));
-    }
-    for number in 0..many {
-        await_ready(admin, &format!("plane-{number}"));
+    let names: Vec<String> = (0..many).map(|number| format!("plane-{number}")).collect();
+    // The controllers of Kubernetes make so many in the time that is waited for.
+    for batch in names.chunks(100) {
+        batch.iter().for_each(|name| create(admin, NAMESPACE, name, &json!({})));
+        batch.iter().for_each(|name| await_ready(admin, name));
     }
     silence(&audit);
     let asked = requests(&audit, audit.since(0).1);

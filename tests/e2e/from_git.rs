@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::instances::{await_run, condition};
+use crate::support::instances::{await_run, condition, idle, run_of};
 use crate::support::interlock::interlock;
 use crate::support::{Client, Interlock, Namespace, Output, peers, wait_until};
 
@@ -18,16 +18,21 @@ fn package(at: &Path, version: &str) -> PathBuf {
     let plan = format!("{{strategy: serial, phases: {steps}}}");
     let operator = format!(
         "name: web\noperatorVersion: {version}\nkubernetesVersion: 1.20.0\n\
-         tasks: [{{name: t, kind: Apply, spec: {{resources: [web.yaml]}}}}]\n\
+         tasks: [{{name: t, kind: Apply, spec: {{resources: [web.yaml, gate.yaml]}}}}]\n\
          plans: {{deploy: {plan}, update: {plan}, upgrade: {plan}}}\n"
     );
     fs::write(folder.join("operator.yaml"), operator).unwrap();
-    let params = "parameters:\n- {name: SIZE, type: integer, default: 1}\n- {name: ZONE, immutable: true, default: a}\n";
+    let params = "parameters:\n- {name: SIZE, type: integer, default: 1}\n- {name: ZONE, immutable: true, default: a}\n\
+                  - {name: GATED, type: boolean, default: false}\n";
     fs::write(folder.join("params.yaml"), params).unwrap();
     let template = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{{{ .Name }}}}\ndata:\n  version: {version}\n  size: \"{{{{ .Params.SIZE }}}}\"\n"
     );
     fs::write(folder.join("templates/web.yaml"), template).unwrap();
+    // A Service that nobody gives an address.
+    let gate = "{{ if eq .Params.GATED \"true\" }}\napiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Name }}-gate\n\
+                spec:\n  type: LoadBalancer\n  ports: [{port: 80}]\n{{ end }}\n";
+    fs::write(folder.join("templates/gate.yaml"), gate).unwrap();
     folder
 }
 
@@ -51,6 +56,16 @@ impl Repository<'_> {
         let size = format!("SIZE={size}");
         let install = ["package", "install", package.to_str().unwrap(), "--instance=web", "-p", &size];
         interlock(&self.user, &[&install[..], &["--dry-run=client", "-o", "yaml"], flags].concat(), "").ok()
+    }
+
+    /// Gives the Service of a gated plan its address.
+    fn open(&self) {
+        let path = format!("{}/status", self.ns.path("v1", "services", "web-gate"));
+        let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
+        wait_until("the gate is made", Duration::from_secs(60), || {
+            let answer = self.ns.admin().merge_patch(&path, &status);
+            if answer.code == 200 { Ok(()) } else { Err(answer.to_string()) }
+        });
     }
 
     fn instance(&self) -> Value {
@@ -148,6 +163,14 @@ fn helm_installs_upgrades_and_is_told_what_is_refused() {
     assert_eq!(condition(&repository.instance(), "Ready")["status"], "True");
 }
 
+#[track_caller]
+fn await_idle(user: &Client) {
+    wait_until("no plan runs", Duration::from_secs(60), || {
+        let found = user.get("instances.kudo.dev", "web").ok_or("no Instance")?;
+        if idle(&found) { Ok(()) } else { Err(found["status"].to_string()) }
+    });
+}
+
 /// The documents of a text, by kind.
 fn versions_of(text: &str) -> std::collections::BTreeMap<String, String> {
     let documents = text.split("---\n").filter(|document| !document.is_empty());
@@ -184,8 +207,24 @@ fn flux_installs_edits_upgrades_and_prunes() {
     flux(&[], &repository.manifests("1.0.0", "3", &in_namespace)).ok();
     assert_eq!(repository.data("size"), json!("3"));
 
+    // While a plan runs nothing else is carried out; the next round does it.
+    flux(
+        &["--wait=0s"],
+        &repository.manifests("1.0.0", "3", &[&in_namespace[..], &["-p", "GATED=true"]].concat()),
+    )
+    .ok();
+    let edited = repository.manifests("1.0.0", "4", &[&in_namespace[..], &["-p", "GATED=true"]].concat());
+    let refused = flux(&["--wait=0s"], &edited).refused();
+    assert!(refused.contains("[plan-running]"), "{refused}");
+    let before = run_of(&repository.instance(), "update");
+    repository.open();
+    await_idle(&repository.user);
+    flux(&[], &edited).ok();
+    assert_ne!(run_of(&repository.instance(), "update"), before);
+    assert_eq!(repository.data("size"), json!("4"));
+
     // The new OperatorVersion comes in the same commit as the Instance that refers to it.
-    let next = repository.manifests("2.0.0", "3", &in_namespace);
+    let next = repository.manifests("2.0.0", "4", &in_namespace);
     flux(&[], &next).ok();
     assert_eq!(repository.data("version"), json!("2.0.0"));
     let refused = flux(&[], &first).refused();
