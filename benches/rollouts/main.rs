@@ -149,10 +149,14 @@ fn at_rest(cluster: &Cluster, process: &Interlock, admin: &Client) -> Vec<Row> {
     silence(&audit);
     let before = resident(pid);
     let many = many();
+    // What a thousand pods of the usual size ask for is more than the node has.
+    let small = json!({"requests": {"cpu": "10m", "memory": "16Mi"}});
+    let container = json!({"name": "proxy", "image": "kong:3.9", "resources": small});
+    let small = json!({"podTemplateSpec": {"spec": {"containers": [container]}}});
     let names: Vec<String> = (0..many).map(|number| format!("plane-{number}")).collect();
     // The controllers of Kubernetes make so many in the time that is waited for.
     for batch in names.chunks(100) {
-        batch.iter().for_each(|name| create(admin, NAMESPACE, name, &json!({})));
+        batch.iter().for_each(|name| create(admin, NAMESPACE, name, &small));
         batch.iter().for_each(|name| await_ready(admin, name));
     }
     silence(&audit);

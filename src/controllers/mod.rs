@@ -188,6 +188,7 @@ fn instances(
         lease: context.lease,
         status_cache: instance::status_cache::StatusCache::default(),
         inventories: instance::inventory_cache::InventoryCache::default(),
+        no_room: Arc::default(),
         pipe_helper: context.pipe_helper,
         pool: context.pool,
         template_key: context.template_key,

@@ -42,14 +42,23 @@ struct Placed {
     since: Instant,
 }
 
+/// What the API server has refused in a namespace.
+struct Refusal {
+    /// The Secret that it was about.
+    name: String,
+    /// Its text.
+    why: String,
+    since: Instant,
+}
+
 /// Signs certificates, as the user of the process.
 pub struct CertificateSigner {
     executor: Executor<OfProcess>,
     namespace: String,
     /// The CA as last read; held while it is read or made, so that one is made.
     authority: AsyncMutex<Option<(Arc<SigningAuthority>, Instant)>>,
-    /// The namespaces in which the API server has refused, with its text.
-    refused: Mutex<HashMap<String, (String, Instant)>>,
+    /// The namespaces in which the API server has refused.
+    refused: Mutex<HashMap<String, Refusal>>,
     /// The certificates that are in their Secrets.
     placed: Mutex<HashMap<ObjectKey, Placed>>,
 }
@@ -80,7 +89,8 @@ impl CertificateSigner {
     /// Has a certificate in its Secret; the caller has proved that this process leads.
     pub async fn certify(&self, request: &CertificateRequest) -> Result<CertificateAnswer, ApiFailure> {
         let namespace = meta_str(&request.secret, "namespace").unwrap_or_default();
-        if let Some(why) = self.refusal(namespace) {
+        let name = meta_str(&request.secret, "name").unwrap_or_default();
+        if let Some(why) = self.refusal(namespace, name) {
             return Ok(CertificateAnswer::Denied(why));
         }
         if let Some(answer) = self.placed(request) {
@@ -92,7 +102,8 @@ impl CertificateSigner {
                 Ok(answer)
             }
             Err(Missing::Denied(why)) => {
-                lock(&self.refused).insert(namespace.to_owned(), (why.clone(), Instant::now()));
+                let refusal = Refusal { name: name.to_owned(), why: why.clone(), since: Instant::now() };
+                lock(&self.refused).insert(namespace.to_owned(), refusal);
                 Ok(CertificateAnswer::Denied(why))
             }
             Err(Missing::NoAuthority(why)) => Ok(CertificateAnswer::NoAuthority(why)),
@@ -115,10 +126,12 @@ impl CertificateSigner {
         }
     }
 
-    fn refusal(&self, namespace: &str) -> Option<String> {
+    /// The text about the Secret of that name.
+    fn refusal(&self, namespace: &str, name: &str) -> Option<String> {
         let mut refused = lock(&self.refused);
-        refused.retain(|_, (_, since)| since.elapsed() < REFUSED);
-        refused.get(namespace).map(|(why, _)| why.clone())
+        refused.retain(|_, refusal| refusal.since.elapsed() < REFUSED);
+        let quoted = |name: &str| format!("{name:?}");
+        refused.get(namespace).map(|refusal| refusal.why.replace(&quoted(&refusal.name), &quoted(name)))
     }
 
     fn placed(&self, request: &CertificateRequest) -> Option<CertificateAnswer> {

@@ -196,6 +196,12 @@ impl ApiFailure {
         }
     }
 
+    /// Whether the object would be larger than the API server or etcd takes (1.5 MiB).
+    pub fn is_too_large(&self) -> bool {
+        let of_etcd = ["request is too large", "message larger than max"];
+        self.code == 413 || self.code == 500 && of_etcd.iter().any(|text| self.message.contains(text))
+    }
+
     /// Whether the write may have happened nevertheless.
     pub fn may_have_happened(&self) -> bool {
         self.code == 0 || self.code >= 500

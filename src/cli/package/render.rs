@@ -85,10 +85,12 @@ fn rendered(flags: &RenderFlags, namespace: &str) -> Result<(String, Vec<CliErro
     let values: Values<'_> =
         given.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
     let (key, deadline) = (flags.generator.key()?, flags.generator.deadline());
-    let (cache, keys) = (Rendered::default(), Arc::default());
+    let keys = Arc::default();
     let seed = Seed { key: &key, started: flags.generator.now(), keys: &keys };
     let mut all = Vec::new();
-    for plan in plans {
+    // What is rendered belongs to one plan.
+    let caches: Vec<Rendered> = plans.iter().map(|_| Rendered::default()).collect();
+    for (plan, cache) in plans.into_iter().zip(&caches) {
         let run = Run {
             package: &package,
             instance: &instance,
@@ -98,7 +100,7 @@ fn rendered(flags: &RenderFlags, namespace: &str) -> Result<(String, Vec<CliErro
             transient: &[],
             helper: PipeHelper::kudo(),
             seed: Some(seed),
-            rendered: &cache,
+            rendered: cache,
             interrupt: &deadline,
         };
         let tasks = manifests::of_plan(&run).map_err(|error| CliError::usage(error.to_string()))?;

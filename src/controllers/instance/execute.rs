@@ -384,7 +384,7 @@ pub(super) async fn stall(
     Ok(())
 }
 
-async fn release(
+pub(super) async fn release(
     ctx: &InstanceContext,
     subject: &InstanceView,
     warning: Option<String>,

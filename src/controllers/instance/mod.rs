@@ -16,6 +16,7 @@ pub mod inventory;
 pub mod inventory_cache;
 #[cfg(test)]
 mod model;
+pub mod no_room;
 mod not_served;
 pub mod patches;
 pub mod plan_intent;

@@ -21,7 +21,8 @@ use super::context::InstanceContext;
 use super::flow::Flow;
 use super::view::InstanceView;
 use super::{
-    api_calls, execute, patches, plan_intent, plan_request, record, refusal, spec_archive, spec_migration,
+    api_calls, execute, no_room, patches, plan_intent, plan_request, record, refusal, spec_archive,
+    spec_migration,
 };
 use crate::cluster::failure_reports;
 use crate::cluster::watch::WatchChange;
@@ -91,6 +92,7 @@ pub(super) async fn whole(ctx: &InstanceContext, key: &NamespacedName) -> Result
         KeptInstance::Nothing => {
             ctx.status_cache.forget(key);
             ctx.inventories.forget(key);
+            ctx.no_room.forget(key);
             ctx.reports.settle(&of(key));
             return Err(Action::AwaitChange);
         }
@@ -147,6 +149,12 @@ async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure
         return flow;
     }
     warn!(instance = %key, code = failure.code, message = %failure.message, "a write failed; trying again");
+    if failure.is_too_large()
+        && let Ok(subject) = whole(ctx, key).await
+        && let Ok(flow) = no_room::end(ctx, &subject).await
+    {
+        return flow;
+    }
     if failure.code != 409 && !stalled_by(ctx, key, failure).await {
         ctx.reports.failed(&of(key), uid, NOT_RECORDED, failure).await;
     }
@@ -170,6 +178,9 @@ fn of(key: &NamespacedName) -> ObjectKey {
 }
 
 async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiFailure> {
+    if subject.deleted_at().is_none() && ctx.no_room.holds(&subject) {
+        return Ok(Flow::End(Action::AwaitChange));
+    }
     if let Some(flow) = restore(ctx, &subject).await? {
         return Ok(flow);
     }

@@ -11,6 +11,7 @@ use crate::support::instances::condition;
 use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
 
 mod midway;
+mod no_room;
 
 const CAP: Duration = Duration::from_secs(120);
 const PACKAGE: &str = include_str!("operatorversion.yaml");

@@ -142,9 +142,8 @@ pub(super) fn parameters(
 }
 
 fn pipes_of(context: &TaskContext<'_>) -> Result<SharedMap, TaskError> {
-    pipes::of_plan(context.run)
-        .map(SharedMap::from)
-        .map_err(|why| TaskError::fatal(reason::INVALID_PLAN, why))
+    let pipes = context.run.rendered.pipes(|| pipes::of_plan(context.run).map(SharedMap::from));
+    pipes.map_err(|why| TaskError::fatal(reason::INVALID_PLAN, why))
 }
 
 /// The objects with the file of each, and not cached. A task has one deadline, one budget of decoded bytes, and one

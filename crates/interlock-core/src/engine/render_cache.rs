@@ -34,6 +34,7 @@ pub struct Rendered {
     objects: Mutex<BTreeMap<[String; 3], Arc<[Value]>>>,
     bytes: AtomicUsize,
     plan: OnceLock<Arc<PlanObjects>>,
+    pipes: OnceLock<Result<SharedMap, String>>,
 }
 
 impl Rendered {
@@ -43,6 +44,11 @@ impl Rendered {
         decode: impl FnOnce() -> Result<Parameters, ValueError>,
     ) -> Result<Parameters, ValueError> {
         self.parameters.get_or_init(decode).clone()
+    }
+
+    /// `.Pipes` of the templates, gathered on first use.
+    pub fn pipes(&self, gather: impl FnOnce() -> Result<SharedMap, String>) -> Result<SharedMap, String> {
+        self.pipes.get_or_init(gather).clone()
     }
 
     /// The objects of a task, rendered on first use; failures are not cached. Renders nothing once

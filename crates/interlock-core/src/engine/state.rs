@@ -3,7 +3,7 @@
 //!
 //! The engine changes a status only through [`TABLE`]; `docs/plan-states.md` is made from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::lookup::PlanState;
 use crate::api::kudo::ExecutionStatus::{self, Complete, Error, FatalError, InProgress, NeverRun, Pending};
@@ -180,27 +180,35 @@ impl PlanState {
 
 /// `status.planStatus` with an entry for each plan of the package: entries are kept by the names
 /// of plans, phases and steps, in the package's order; new ones were never run; entries of plans
-/// that the package does not have stay (KUDO `EnsurePlanStatusInitialized`).
+/// that the package does not have stay (KUDO `EnsurePlanStatusInitialized`). Those that never ran have no phases where
+/// the record of all plans is large.
 pub fn all_plans(found: &BTreeMap<String, PlanStatus>, package: &Package) -> BTreeMap<String, PlanStatus> {
     let mut all = found.clone();
     for (name, plan) in package.spec.plans.iter().flatten() {
         let entry = all.entry(name.clone()).or_default();
         entry.name.clone_from(name);
-        arrange(entry, plan);
+        if package.record.bytes <= WHOLE || entry.status != ExecutionStatus::NeverRun {
+            arrange(entry, plan);
+        }
     }
     all
 }
 
+/// The most bytes of a record that names the phases of plans that never ran.
+const WHOLE: usize = 64 << 10;
+
 /// Gives an entry the phases and steps of a plan, keeping what it has of them by name.
 fn arrange(entry: &mut PlanStatus, plan: &kudo::Plan) {
     let found = entry.phases.take().unwrap_or_default();
+    let phases: HashMap<&str, &PhaseStatus> = found.iter().rev().map(|p| (p.name.as_str(), p)).collect();
     let phases = plan.phases.iter().flatten().map(|phase| {
         let name = phase.name.clone().unwrap_or_default();
-        let mut status = found.iter().find(|p| p.name == name).cloned().unwrap_or_default();
-        let steps = status.steps.take().unwrap_or_default();
+        let mut status = phases.get(name.as_str()).copied().cloned().unwrap_or_default();
+        let found = status.steps.take().unwrap_or_default();
+        let steps: HashMap<&str, &StepStatus> = found.iter().rev().map(|s| (s.name.as_str(), s)).collect();
         let steps = phase.steps.iter().flatten().map(|step| {
             let name = step.name.clone().unwrap_or_default();
-            let kept = steps.iter().find(|s| s.name == name).cloned();
+            let kept = steps.get(name.as_str()).copied().cloned();
             kept.unwrap_or(StepStatus { name, ..StepStatus::default() })
         });
         status.steps = Some(steps.collect());

@@ -12,6 +12,7 @@ pub mod dependencies;
 pub mod number;
 pub mod parameter_file;
 pub mod params;
+pub mod record;
 pub mod repository;
 pub mod trigger;
 pub mod values;
@@ -22,6 +23,7 @@ use std::sync::{Arc, OnceLock};
 
 use go_template::{ParseError, Template};
 
+use self::record::PlanRecord;
 use self::time_limits::Words;
 pub use crate::api::kudo::PackageHash;
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Task};
@@ -59,6 +61,8 @@ pub struct Package {
     pub hash: PackageHash,
     /// About how many bytes it takes in memory once its templates are parsed.
     pub weight: usize,
+    /// How much of an Instance the record of its plans takes.
+    pub record: PlanRecord,
     /// Time limits; the plans do not depend on them, so they are not in the hash.
     pub limits: Words,
     parameters: BTreeMap<String, usize>,
@@ -90,11 +94,13 @@ impl Package {
         let weight = text.len() + PARSED * templates;
         let files = spec.templates.iter().flatten();
         let parsed = Arc::new(files.map(|(file, _)| (file.clone(), OnceLock::new())).collect());
+        let record = PlanRecord::of(&spec);
         Self {
             key,
             spec: Arc::new(spec),
             hash,
             weight,
+            record,
             limits: Words::default(),
             parameters,
             tasks,

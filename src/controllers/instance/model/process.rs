@@ -158,6 +158,7 @@ impl SharedParts {
             lease,
             status_cache: StatusCache::default(),
             inventories: InventoryCache::default(),
+            no_room: Arc::default(),
             pipe_helper: Arc::new(PipeHelper::default()),
             pool: self.pool.clone(),
             template_key: Arc::new(OnceLock::new()),

@@ -5,7 +5,7 @@
 //! step in order, each regardless of the others' results, and never repeats finished ones (KUDO
 //! `workflow/engine.go: Execute`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 
@@ -141,6 +141,30 @@ struct Walk<'a> {
     owners: TaskOwners,
 }
 
+/// Where the first of each name is.
+type Places<'a> = HashMap<&'a str, usize>;
+
+fn first_of<'a>(names: impl Iterator<Item = Option<&'a str>>) -> Places<'a> {
+    let mut places = Places::new();
+    for (place, name) in names.enumerate() {
+        places.entry(name.unwrap_or_default()).or_insert(place);
+    }
+    places
+}
+
+/// The first entry of a name: mostly in the order of the package.
+fn named<'s, T>(
+    all: &'s mut [T],
+    places: &Places<'_>,
+    name: &str,
+    of: impl Fn(&T) -> &String,
+) -> Option<&'s mut T> {
+    let is = |entry: &T| of(entry) == name;
+    let place = places.get(name).copied().filter(|place| all.get(*place).is_some_and(is));
+    let place = place.or_else(|| all.iter().position(is))?;
+    all.get_mut(place)
+}
+
 fn is_serial(strategy: Option<&str>) -> bool {
     strategy == Some("serial")
 }
@@ -159,8 +183,9 @@ fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut Eng
         .map_err(|error| End::of_plan(run, reason::INVALID_PARAMS, &error.to_string()))?;
     let mut walk = Walk { run, params: &params, observed, owners: TaskOwners::default() };
     let mut complete = true;
+    let places = first_of(plan.phases.iter().flatten().map(|phase| phase.name.as_deref()));
     for phase in plan.phases.iter().flatten() {
-        let done = walk.phase(phase, state, out)?;
+        let done = walk.phase(phase, &places, state, out)?;
         complete &= done;
         if !done && is_serial(plan.strategy.as_deref()) {
             break;
@@ -174,11 +199,17 @@ fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut Eng
 
 impl Walk<'_> {
     /// Walks through a phase; returns whether it is complete.
-    fn phase(&mut self, phase: &Phase, state: &mut PlanState, out: &mut EngineStep) -> Result<bool, End> {
+    fn phase(
+        &mut self,
+        phase: &Phase,
+        places: &Places<'_>,
+        state: &mut PlanState,
+        out: &mut EngineStep,
+    ) -> Result<bool, End> {
         let name = phase.name.as_deref().unwrap_or_default();
         let PlanState { status, done, begun, unsaved } = state;
         let mut record = Record { done, begun, unsaved };
-        let found = status.phases.iter_mut().flatten().find(|p| p.name == name);
+        let found = status.phases.as_mut().and_then(|all| named(all, places, name, |p| &p.name));
         let entry = found.ok_or_else(|| {
             let what = format!(" missing phase status: {}.{name}", self.run.plan);
             End::of_plan(self.run, reason::MISSING_PHASE, &what)
@@ -193,8 +224,9 @@ impl Walk<'_> {
         change(Level::Phase, &mut entry.status, StateEvent::Reached);
         entry.message = None;
         let mut complete = true;
+        let places = first_of(phase.steps.iter().flatten().map(|step| step.name.as_deref()));
         for step in phase.steps.iter().flatten() {
-            match self.step(name, step, entry, &mut record, out) {
+            match self.step(name, (step, &places), entry, &mut record, out) {
                 Ok(done) => complete &= done,
                 Err(end) => {
                     change(Level::Phase, &mut entry.status, StateEvent::Ended);
@@ -215,13 +247,13 @@ impl Walk<'_> {
     fn step(
         &mut self,
         phase: &str,
-        step: &StepSpec,
+        (step, places): (&StepSpec, &Places<'_>),
         entry: &mut PhaseStatus,
         record: &mut Record<'_>,
         out: &mut EngineStep,
     ) -> Result<bool, End> {
         let name = step.name.as_deref().unwrap_or_default();
-        let Some(status) = entry.steps.iter_mut().flatten().find(|s| s.name == name) else {
+        let Some(status) = entry.steps.as_mut().and_then(|all| named(all, places, name, |s| &s.name)) else {
             let what = format!(" missing step status: {}.{phase}.{name}", self.run.plan);
             let end = End::inside(self.run, reason::MISSING_STEP, &what);
             entry.message = Some(end.message.clone());
@@ -255,9 +287,9 @@ impl Walk<'_> {
         let since = *begun.entry(key.clone()).or_insert(self.observed.limits.now);
         let tasks = || step.tasks.iter().flatten();
         let (mut under_way, mut waits) = (false, Vec::new());
-        for (i, task) in tasks().enumerate() {
-            let again = tasks().take(i).any(|earlier| earlier == task);
-            if again || done.get(&key).is_some_and(|done| done.contains(task)) {
+        let mut met = HashSet::new();
+        for task in tasks() {
+            if !met.insert(task) || done.get(&key).is_some_and(|done| done.contains(task)) {
                 continue;
             }
             let context = TaskContext { run: self.run, params: self.params, phase, step: name, task };

@@ -15,6 +15,7 @@ use super::tasks::task_kind::TemplateRef;
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Step, Task};
 use crate::package::functions;
 use crate::package::params;
+use crate::package::record::PlanRecord;
 
 mod pipe_keys;
 mod problem;
@@ -35,6 +36,7 @@ pub fn findings(spec: &OperatorVersionSpec) -> Findings {
 /// Reports every problem of a package, in the order of its fields.
 pub fn each(spec: &OperatorVersionSpec, tell: &mut dyn FnMut(&Wrong<'_>)) {
     let mut check = Check::new(spec, tell);
+    check.extent();
     check.templates();
     check.tasks();
     check.parameters();
@@ -100,6 +102,13 @@ impl<'a, 't> Check<'a, 't> {
             return false;
         }
         true
+    }
+
+    /// The record of what runs has to fit into the status of an Instance.
+    fn extent(&mut self) {
+        let Some(excess) = PlanRecord::of(self.spec).excess() else { return };
+        let remedy = "divide the package into several, or its plans into fewer steps of more tasks";
+        self.blocking(format_args!("spec.plans"), format_args!("{excess}"), remedy, Ways::to(self.spec));
     }
 
     /// Templates that a task names must parse; others are never read.

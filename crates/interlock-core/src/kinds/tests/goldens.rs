@@ -109,6 +109,7 @@ fn about_the_object() -> Vec<Said> {
     long["metadata"]["name"] = json!("n".repeat(64));
     vec![
         world().create(long),
+        world().create(manifest(json!({"MEMORY": "x".repeat(1_550_000)}))),
         validated(&idle, &json!({"spec": {"parameters": {"PASSWORD": "n3w"}}})),
         validated(&idle, &json!({"metadata": {"annotations": {meta::LAST_APPLIED_SPEC: "{}"}}})),
         validated(&idle, &json!({"metadata": {"annotations": {meta::HISTORY: "[]"}}})),

@@ -33,6 +33,8 @@ rules! {
     UPGRADE_AND_EDIT = "upgrade-and-edit" in Plans, reads_others;
     /// The name of a new Instance is a label value.
     INSTANCE_NAME = "instance-name" in Requests;
+    /// An Instance leaves room for the record of its plans.
+    INSTANCE_SIZE = "instance-size" in Requests;
     /// An Instance names its OperatorVersion.
     VERSION_REQUIRED = "version-required" in Requests;
     /// The OperatorVersion that an Instance names is there.

@@ -12,6 +12,7 @@ mod locked;
 mod mutation;
 mod plan_intent;
 mod plan_request;
+mod room;
 mod type_errors;
 mod unlocked;
 mod update;
@@ -38,6 +39,7 @@ pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     };
     let completed = completed.and_then(|completed| evaluation.requests(operation, completed));
     limits(&evaluation, operation);
+    room::violation(&evaluation, operation).into_iter().for_each(|denial| evaluation.violations.push(denial));
     // The validating call denies instead: it runs after the policy that checks the user's read access,
     // and finds the same violations in the object as received.
     let asks_blindly = evaluation.asks_blindly();

@@ -1,0 +1,118 @@
+//! An Instance that leaves no room for the record of its plan: the plan ends, and a deletion goes on without a cleanup.
+//! Admission refuses such an Instance; one may be stored from before, or have come past it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use interlock_core::api::condition::{self, ConditionChange};
+use interlock_core::api::kudo::{ExecutionStatus, PlanStatus};
+use interlock_core::api::meta::event;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::effect::{ApiFailure, Severity};
+use interlock_core::kinds::instance::change::baseline::{Baseline, PendingPlan};
+use interlock_core::kinds::instance::change::conditions;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::api_calls::{clear, note};
+use super::context::InstanceContext;
+use super::execute;
+use super::flow::Flow;
+use super::view::InstanceView;
+use crate::cluster::watch::WatchChange;
+
+const WHY: &str = "the Instance and the record of its plans are larger together than the API server takes (1.5 MiB): set \
+                   fewer or shorter parameters, or use a package with fewer steps, then trigger the plan again";
+
+/// The Instances of which not even the least status could be written, with the hash of their spec: with that nothing of
+/// them is scheduled again.
+#[derive(Debug, Default)]
+pub struct NoRoom(Mutex<HashMap<NamespacedName, SpecHash>>);
+
+impl NoRoom {
+    fn all(&self) -> MutexGuard<'_, HashMap<NamespacedName, SpecHash>> {
+        // Changes of the map do not panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this Instance, as it is, is one of them.
+    pub fn holds(&self, subject: &InstanceView) -> bool {
+        subject.plan().is_empty() && self.all().get(&subject.key).is_some_and(|hash| *hash == subject.hash)
+    }
+
+    /// The Instance is gone.
+    pub fn forget(&self, key: &NamespacedName) {
+        self.all().remove(key);
+    }
+}
+
+/// Ends what cannot be recorded.
+pub(super) async fn end(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    if subject.deleted_at().is_some() {
+        let warning = "cleanup was not run: there is no room to record it; what the package made may remain";
+        return execute::release(ctx, subject, Some(warning.to_owned())).await;
+    }
+    let object = least(subject, Timestamp::now());
+    match ctx.bookkeeping.replace_status(&subject.key, &object).await {
+        Ok(object) => {
+            ctx.status_cache.invalidate(&subject.key);
+            ctx.saw(&subject.key, &WatchChange::Applied(object));
+            note(ctx, subject, Severity::Warning, event::LIMIT_EXCEEDED, WHY.to_owned()).await;
+            Ok(Flow::Again)
+        }
+        // Not even that: nothing is scheduled any more, so that its user can make it smaller.
+        Err(failure) if failure.is_too_large() && !subject.plan().is_empty() => {
+            ctx.no_room.all().insert(subject.key.clone(), subject.hash.clone());
+            note(ctx, subject, Severity::Warning, event::LIMIT_EXCEEDED, WHY.to_owned()).await;
+            clear(ctx, subject).await
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The object with a status that says no more than which plans have run, and that the one in progress is over.
+fn least(subject: &InstanceView, now: Timestamp) -> Value {
+    let over = |entry: &mut PlanStatus| {
+        entry.status = ExecutionStatus::FatalError;
+        entry.message = Some(WHY.to_owned());
+        entry.last_updated_timestamp = Some(condition::Time(now));
+    };
+    let mut entries: BTreeMap<String, PlanStatus> = subject.entries().into_owned();
+    entries.retain(|_, entry| entry.status != ExecutionStatus::NeverRun);
+    let mut owed: Vec<String> = Vec::new();
+    let (plan, uid) = (subject.plan(), subject.plan_uid());
+    if !plan.is_empty() && entries.get(plan).is_none_or(|entry| entry.uid != uid) {
+        let status = ExecutionStatus::InProgress;
+        let entry =
+            PlanStatus { name: plan.to_owned(), uid: uid.to_owned(), status, ..PlanStatus::default() };
+        entries.insert(plan.to_owned(), entry);
+    }
+    for (plan, entry) in &mut entries {
+        entry.phases = None;
+        if entry.status.is_running() {
+            over(entry);
+            owed.push(plan.clone());
+        }
+    }
+    let mut found = subject.conditions();
+    for change in conditions::failed(WHY, &owed) {
+        match change {
+            ConditionChange::Set(wanted) => {
+                condition::set(&mut found, wanted, subject.generation(), &condition::Time(now));
+            }
+            ConditionChange::Remove(type_) => found.retain(|condition| condition.type_ != type_),
+        }
+    }
+    let pending = owed.into_iter().map(|plan| (plan, PendingPlan::Failed)).collect();
+    let baseline = Baseline { detail: None, ..Baseline::new(&subject.spec, pending) };
+    let mut object = Value::clone(&subject.object);
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    object["status"] = json!({
+        "planStatus": entries, "conditions": found, "lastApplied": baseline,
+        "observedGeneration": subject.generation(),
+    });
+    object
+}
