@@ -66,7 +66,7 @@ fn port(reviewer: Arc<dyn Reviewer>, folder: &Path) -> Port {
         (Limits::default(), Arc::new(Metrics::new()), CertificateResolver::new());
     let file = |name: &str| std::fs::read(folder.join(name)).expect("a certificate");
     resolver.show(Pair::from_pem(&file("tls.crt"), &file("tls.key")).expect("a pair"));
-    let in_flight = InFlight::new(limits.in_flight_bytes, metrics.clone());
+    let in_flight = InFlight::new(&limits, metrics.clone());
     let readiness = Readiness::new();
     let callers = Arc::new(Callers::default());
     let app = webhook_routes::router(WebhookRoutes {

@@ -89,7 +89,7 @@ impl Process {
                 arrivals: self.store.arrivals(),
                 readiness: self.readiness.clone(),
                 limits,
-                in_flight: InFlight::new(limits.in_flight_bytes, self.metrics.clone()),
+                in_flight: InFlight::new(&limits, self.metrics.clone()),
                 metrics: self.metrics.clone(),
             }));
         }

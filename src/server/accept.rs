@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -52,6 +53,9 @@ pub struct Port {
 /// review.
 const READ_AHEAD: usize = 16 * 1024 + 256 + 5;
 
+/// Connections that wait for a place.
+const WAITING: usize = 64;
+
 /// Longest wait for requests in flight once the port is closed.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
@@ -61,26 +65,30 @@ impl Port {
         let open = OpenConnections::new(self.limits.bounds(), self.metrics.clone());
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
+        let waiting = Arc::new(Semaphore::new(WAITING));
         loop {
-            let (stream, close) = (accept(&listener), cut.child_token());
-            let accepted = async {
-                let (stream, address) = stream.await;
-                let exempt = self.callers.is_api_server(address);
-                (stream, address, open.open(address, exempt, close.clone()).await)
-            };
-            let (stream, address, opened) = tokio::select! {
+            let (stream, address) = tokio::select! {
                 biased;
                 () = self.shutdown.closing() => break,
-                accepted = accepted => accepted,
+                accepted = accept(&listener) => accepted,
             };
-            let connection = Connection {
-                port: self.clone(),
-                all: open.clone(),
-                address,
-                open: Arc::new(opened),
-                phase_clock: PhaseClock::start(),
-            };
-            connections.spawn(async move { close.run_until_cancelled(connection.run(stream)).await });
+            let (close, exempt) = (cut.child_token(), self.callers.is_api_server(address));
+            if let Some(opened) = open.open_now(address, exempt, &close) {
+                let connection = self.connection(&open, address, opened);
+                connections.spawn(async move { close.run_until_cancelled(connection.run(stream)).await });
+                continue;
+            }
+            self.metrics.refused(Cap::Connections);
+            // It waits for a place where nobody else waits for it; too many that do are let go.
+            let Ok(place) = waiting.clone().try_acquire_owned() else { continue };
+            let (port, all) = (self.clone(), open.clone());
+            connections.spawn(async move {
+                let opened = all.open(address, exempt, close.clone());
+                let Ok(opened) = tokio::time::timeout(port.limits.handshake, opened).await else { return };
+                drop(place);
+                let connection = port.connection(&all, address, opened);
+                close.run_until_cancelled(connection.run(stream)).await;
+            });
         }
         drop(listener);
         connections.close();
@@ -89,6 +97,13 @@ impl Port {
             cut.cancel();
             connections.wait().await;
         }
+    }
+}
+
+impl Port {
+    fn connection(&self, all: &OpenConnections, address: IpAddr, opened: OpenConnection) -> Connection {
+        let (port, all, open) = (self.clone(), all.clone(), Arc::new(opened));
+        Connection { port, all, address, open, phase_clock: PhaseClock::start() }
     }
 }
 
@@ -208,6 +223,7 @@ impl Connection {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         self.phase_clock.enter(ConnectionPhase::Answering);
+        self.open.sending();
         Ok(response)
     }
 }

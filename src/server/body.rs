@@ -6,6 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
+use hyper::body::Frame;
 
 use super::in_flight::{InFlight, Share};
 use super::limits::Limits;
@@ -15,7 +16,8 @@ use crate::telemetry::metrics::Cap;
 pub struct HeldBody {
     /// The bytes.
     pub bytes: Bytes,
-    _share: Share,
+    /// What it takes of the memory.
+    pub share: Share,
 }
 
 /// Why a body was not read.
@@ -66,6 +68,10 @@ impl BodyRefused {
 
 /// Initial buffer of a body that comes in pieces; most reviews are smaller.
 const INITIAL_CAPACITY: usize = 64 * 1024;
+/// How long nothing of a body may come where memory is short.
+const STALLED: Duration = Duration::from_secs(1);
+/// How long is waited for room: what stalls gives it back within that.
+const FOR_ROOM: Duration = Duration::from_millis(1_500);
 /// Bytes of a refused body that are still read and discarded.
 const REST_TO_DISCARD: usize = 16 * 1024 * 1024;
 
@@ -74,13 +80,14 @@ pub async fn read(
     headers: &HeaderMap,
     mut body: Body,
     limits: &Limits,
+    share: Share,
     in_flight: &InFlight,
 ) -> Result<HeldBody, BodyRefused> {
     let refused = match check_headers(headers) {
         Err(refused) => refused,
         Ok(()) => {
             let declared = declared_length(headers);
-            let read = read_frames(&mut body, declared, limits.body_bytes, in_flight);
+            let read = read_frames(&mut body, declared, limits, share, in_flight);
             match tokio::time::timeout(limits.body, read).await {
                 Ok(Err(refused @ (BodyRefused::TooLarge(_) | BodyRefused::NoRoom))) => refused,
                 Ok(result) => return result,
@@ -120,16 +127,17 @@ fn declared_length(headers: &HeaderMap) -> Option<usize> {
 async fn read_frames(
     body: &mut Body,
     declared: Option<usize>,
-    limit: usize,
+    limits: &Limits,
+    mut share: Share,
     in_flight: &InFlight,
 ) -> Result<HeldBody, BodyRefused> {
+    let limit = limits.body_bytes;
     if declared.is_some_and(|length| length > limit) {
         return Err(BodyRefused::TooLarge(limit));
     }
-    let mut share = in_flight.share();
     let mut pieces = Pieces::None;
     let mut length = 0;
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = next_frame(body, in_flight).await? {
         let frame = frame.map_err(|error| BodyRefused::Broken(error.to_string()))?;
         let Ok(data) = frame.into_data() else { continue };
         length += data.len();
@@ -137,12 +145,25 @@ async fn read_frames(
             return Err(BodyRefused::TooLarge(limit));
         }
         // Memory is counted as data arrives, so that announcing a size reserves nothing.
-        if !share.grow(data.len()) {
-            return Err(BodyRefused::NoRoom);
-        }
+        let room = tokio::time::timeout(FOR_ROOM, share.grow_soon(data.len()));
+        room.await.map_err(|_| BodyRefused::NoRoom)?;
         pieces = pieces.append(data, declared.unwrap_or(0).min(INITIAL_CAPACITY));
     }
-    Ok(HeldBody { bytes: pieces.joined(), _share: share })
+    Ok(HeldBody { bytes: pieces.joined(), share })
+}
+
+/// The next piece. Where memory is short, a body of which nothing comes for a while gives way to others.
+async fn next_frame(
+    body: &mut Body,
+    in_flight: &InFlight,
+) -> Result<Option<Result<Frame<Bytes>, axum::Error>>, BodyRefused> {
+    loop {
+        match tokio::time::timeout(STALLED, body.frame()).await {
+            Ok(frame) => return Ok(frame),
+            Err(_) if in_flight.is_crowded() => return Err(BodyRefused::TooSlow(STALLED)),
+            Err(_) => {}
+        }
+    }
 }
 
 /// The body so far: most come in one piece, which is used as it is.
@@ -212,8 +233,9 @@ mod tests {
         let headers =
             HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let limits = Limits { body_bytes: 6, ..Limits::default() };
-        let in_flight = InFlight::new(limits.in_flight_bytes, Arc::new(Metrics::new()));
-        let read = read(&headers, Body::from_stream(frames), &limits, &in_flight).await;
+        let in_flight = InFlight::new(&limits, Arc::new(Metrics::new()));
+        let share = in_flight.share(None);
+        let read = read(&headers, Body::from_stream(frames), &limits, share, &in_flight).await;
         assert_eq!(read.map(|held| held.bytes), expected.map(|text| Bytes::copy_from_slice(text.as_bytes())));
     }
 }

@@ -100,6 +100,14 @@ impl<S> Timed<S> {
     pub fn new(socket: S, phase_clock: PhaseClock, connection: Arc<OpenConnection>) -> Self {
         Self { socket, phase_clock, connection }
     }
+
+    /// Tells of the bytes of an answer that were taken.
+    fn wrote(&self, result: &Poll<io::Result<usize>>) {
+        let some = matches!(result, Poll::Ready(Ok(bytes)) if *bytes > 0);
+        if some && self.phase_clock.now().0 == ConnectionPhase::Answering {
+            self.connection.progressed();
+        }
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
@@ -121,7 +129,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, buf)
+        let result = Pin::new(&mut self.socket).poll_write(cx, buf);
+        self.wrote(&result);
+        result
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -142,7 +152,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write_vectored(cx, bufs)
+        let result = Pin::new(&mut self.socket).poll_write_vectored(cx, bufs);
+        self.wrote(&result);
+        result
     }
 
     fn is_write_vectored(&self) -> bool {

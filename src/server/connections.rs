@@ -24,8 +24,13 @@ pub struct Bounds {
     pub opening: Duration,
     /// Time for a body to arrive before its connection may be evicted.
     pub reading: Duration,
-    /// Time to read the answer. The API server waits at most 30 s for a webhook.
+    /// Time for the decision. The API server waits at most 30 s for a webhook.
     pub answering: Duration,
+    /// Time in which nothing of an answer is taken, before its connection may be evicted.
+    pub sending: Duration,
+    /// Connections of one address with a request in flight, above which any of them may be evicted where nothing else
+    /// makes room.
+    pub busy_per_address: usize,
     /// How long a connection is kept after its last review.
     pub pooled: Duration,
 }
@@ -43,8 +48,10 @@ enum State {
     Idle,
     /// The body of a request arrives.
     Reading,
-    /// A request is being decided, or its answer is being read.
+    /// A request is being decided.
     Answering,
+    /// Its answer is being read.
+    Sending,
 }
 
 impl State {
@@ -80,6 +87,8 @@ enum Rank {
     Opening,
     /// Has carried a review recently.
     Pooled,
+    /// Has a request in flight, and its address many others.
+    BusyOfMany,
 }
 
 /// The open connections of one port.
@@ -90,6 +99,8 @@ pub struct Connections {
     open: HashMap<ConnectionId, Connection>,
     /// Connections without a request in flight by address, except exempt ones.
     idle: HashMap<IpAddr, usize>,
+    /// The others by address, except exempt ones.
+    busy: HashMap<IpAddr, usize>,
 }
 
 /// The result of adding a connection.
@@ -106,7 +117,7 @@ pub struct Opened {
 impl Connections {
     /// No connection yet.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, next: 0, open: HashMap::new(), idle: HashMap::new() }
+        Self { bounds, next: 0, open: HashMap::new(), idle: HashMap::new(), busy: HashMap::new() }
     }
 
     /// Number of open connections.
@@ -154,6 +165,18 @@ impl Connections {
         self.enter(id, State::Answering, now);
     }
 
+    /// The answer is being sent.
+    pub fn sending(&mut self, id: ConnectionId, now: Duration) {
+        self.enter(id, State::Sending, now);
+    }
+
+    /// Some of the answer was taken.
+    pub fn progressed(&mut self, id: ConnectionId, now: Duration) {
+        if let Some(connection) = self.open.get_mut(&id).filter(|found| found.state == State::Sending) {
+            connection.since = now;
+        }
+    }
+
     /// The request, a review or not, is answered. Returns the connections of this address to close, as they
     /// exceed the limit.
     pub fn answered(&mut self, id: ConnectionId, review: bool, now: Duration) -> Vec<ConnectionId> {
@@ -182,13 +205,14 @@ impl Connections {
     }
 
     fn count(&mut self, connection: Connection, more: bool) {
-        if connection.exempt || !connection.state.is_idle() {
+        if connection.exempt {
             return;
         }
-        let idle = self.idle.entry(connection.address).or_default();
-        *idle = if more { *idle + 1 } else { idle.saturating_sub(1) };
-        if *idle == 0 {
-            self.idle.remove(&connection.address);
+        let counts = if connection.state.is_idle() { &mut self.idle } else { &mut self.busy };
+        let count = counts.entry(connection.address).or_default();
+        *count = if more { *count + 1 } else { count.saturating_sub(1) };
+        if *count == 0 {
+            counts.remove(&connection.address);
         }
     }
 
@@ -243,8 +267,13 @@ impl Connections {
                     Some(Rank::Pooled)
                 }
             }
-            (State::Reading, _) => been(bounds.reading).then_some(Rank::Stalled),
-            (State::Answering, _) => been(bounds.answering).then_some(Rank::Stalled),
+            (State::Reading, _) if been(bounds.reading) => Some(Rank::Stalled),
+            (State::Answering, _) if been(bounds.answering) => Some(Rank::Stalled),
+            (State::Sending, _) if been(bounds.sending) => Some(Rank::Stalled),
+            (State::Reading | State::Answering | State::Sending, _) => {
+                let busy = self.busy.get(&connection.address).copied().unwrap_or_default();
+                (busy > bounds.busy_per_address).then_some(Rank::BusyOfMany)
+            }
         }
     }
 }
@@ -269,6 +298,8 @@ mod tests {
             opening: Duration::from_secs(5),
             reading: Duration::from_secs(1),
             answering: Duration::from_secs(30),
+            sending: Duration::from_secs(1),
+            busy_per_address: total,
             pooled: Duration::from_secs(95),
         }
     }

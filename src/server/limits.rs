@@ -36,8 +36,10 @@ pub struct Limits {
     pub idle_unused_when_crowded: Duration,
     /// Size of one body.
     pub body_bytes: usize,
-    /// Size of all bodies in memory.
+    /// Size of all bodies and answers in memory.
     pub in_flight_bytes: usize,
+    /// Those of one address that is not known to be an API server's.
+    pub in_flight_bytes_per_address: usize,
     /// The reviews among them that wait for the cache: less than the total, so that others get answers, and
     /// for one namespace a small part of that.
     pub waiting: WaitBounds,
@@ -52,6 +54,8 @@ impl Limits {
             opening: self.handshake,
             reading: READING,
             answering: ANSWERING,
+            sending: SENDING,
+            busy_per_address: self.connections / 4,
             pooled: self.pooled,
         }
     }
@@ -59,6 +63,8 @@ impl Limits {
 
 /// A body that takes longer to arrive may lose its connection to another one.
 const READING: Duration = Duration::from_secs(1);
+/// An answer of which nothing is taken for longer may lose its connection to another one.
+const SENDING: Duration = Duration::from_secs(1);
 /// `timeoutSeconds` of a webhook is at most 30: its caller has given up.
 const ANSWERING: Duration = Duration::from_secs(30);
 
@@ -77,6 +83,7 @@ impl Default for Limits {
             idle_unused_when_crowded: Duration::from_secs(10),
             body_bytes: BODY_BYTES,
             in_flight_bytes: 64 * 1024 * 1024,
+            in_flight_bytes_per_address: 32 * 1024 * 1024,
             waiting: WaitBounds {
                 per_namespace: Amount { reviews: 64, bytes: 4 * 1024 * 1024 },
                 total: Amount { reviews: 256, bytes: 32 * 1024 * 1024 },

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::{Bounds, ConnectionId, Connections};
+use super::in_flight::Share;
 use crate::telemetry::metrics::{Cap, Metrics};
 
 /// Time between two attempts to add a connection while none can be evicted: slow ones become evictable
@@ -53,19 +54,30 @@ impl OpenConnections {
         self.len() == 0
     }
 
-    /// Adds a connection, and evicts others above the limit; waits where none can be evicted. `close` is
-    /// cancelled when this one is evicted.
+    /// Adds a connection, and evicts others above the limit; `None` where none can be evicted. `close` is cancelled when
+    /// this one is evicted.
+    pub fn open_now(
+        &self,
+        address: IpAddr,
+        exempt: bool,
+        close: &CancellationToken,
+    ) -> Option<OpenConnection> {
+        let id = self.0.open(address, exempt, close)?;
+        self.0.metrics.connections_open(1);
+        Some(OpenConnection {
+            of: self.0.clone(),
+            id,
+            review: AtomicBool::new(false),
+            held: Mutex::default(),
+        })
+    }
+
+    /// The same once there is room.
     pub async fn open(&self, address: IpAddr, exempt: bool, close: CancellationToken) -> OpenConnection {
-        let mut waited = false;
         loop {
             let slot_freed = self.0.slot_freed.notified();
-            if let Some(id) = self.0.open(address, exempt, &close) {
-                self.0.metrics.connections_open(1);
-                return OpenConnection { of: self.0.clone(), id, review: AtomicBool::new(false) };
-            }
-            if !waited {
-                self.0.metrics.refused(Cap::Connections);
-                waited = true;
+            if let Some(open) = self.open_now(address, exempt, &close) {
+                return open;
             }
             let _ = tokio::time::timeout(RETRY, slot_freed).await;
         }
@@ -108,6 +120,8 @@ pub struct OpenConnection {
     id: ConnectionId,
     /// Whether the request in flight is a review.
     review: AtomicBool,
+    /// The memory of the answer, until it is sent.
+    held: Mutex<Option<Share>>,
 }
 
 impl std::fmt::Debug for OpenConnection {
@@ -133,13 +147,25 @@ impl OpenConnection {
         self.of.lock().table.answering(self.id, self.of.now());
     }
 
-    /// The request is an answered review.
-    pub fn set_review(&self) {
+    /// The request is an answered review, whose answer takes this share of the memory.
+    pub fn set_review(&self, share: Share) {
         self.review.store(true, Ordering::Relaxed);
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(share);
+    }
+
+    /// The answer is being sent.
+    pub fn sending(&self) {
+        self.of.lock().table.sending(self.id, self.of.now());
+    }
+
+    /// Some of the answer was taken.
+    pub fn progressed(&self) {
+        self.of.lock().table.progressed(self.id, self.of.now());
     }
 
     /// The answer has been sent.
     pub fn answered(&self) {
+        drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).take());
         let review = self.review.load(Ordering::Relaxed);
         let mut state = self.of.lock();
         let closed = state.table.answered(self.id, review, self.of.now());

@@ -98,7 +98,7 @@ async fn handle(open: Arc<RoutesState>, endpoint: WebhookEndpoint, request: Requ
             if let Some(cap) = refusal.cap {
                 routes.metrics.refused(cap);
             }
-            log_refusal(endpoint, address, &refusal, || open.may_log(CallerTrust::Unknown));
+            log_refusal(endpoint, address, &refusal, || open.may_log(CallerTrust::Unknown, address));
             refusal.into_response()
         }
     };
@@ -113,10 +113,10 @@ impl RoutesState {
     }
 
     /// Whether to log a line about a caller: the number of lines suppressed before it.
-    fn may_log(&self, trust: CallerTrust) -> Option<u64> {
+    fn may_log(&self, trust: CallerTrust, address: Option<IpAddr>) -> Option<u64> {
         match trust {
             CallerTrust::Known => Some(0),
-            CallerTrust::Unknown => self.lines.take(self.since.elapsed()),
+            CallerTrust::Unknown => self.lines.take(address, self.since.elapsed()),
         }
     }
 
@@ -142,19 +142,23 @@ impl RoutesState {
             body::discard(body, &routes.limits).await;
             return Err(Refusal::not_in_sync());
         }
-        let body = body::read(&head.headers, body, &routes.limits, &routes.in_flight).await?;
+        let share = routes.in_flight.share(address.filter(|_| trust == CallerTrust::Unknown));
+        let mut body = body::read(&head.headers, body, &routes.limits, share, &routes.in_flight).await?;
         if let Some(caller) = caller {
             caller.connection.answering();
         }
         let timeout = duration::timeout_of(head.uri.query()).unwrap_or(DEFAULT_TIMEOUT);
         let deadline = start + LONGEST_WAIT.min(timeout / 2);
         let reply = self.decide(endpoint, &body.bytes, deadline).await?;
-        if let Some(caller) = caller {
-            caller.connection.set_review();
-        }
         routes.count(endpoint, &reply.record);
-        log_decision(endpoint, &reply.record, start, || self.may_log(trust));
-        Ok(reply.body)
+        log_decision(endpoint, &reply.record, start, || self.may_log(trust, address));
+        let answer = reply.body;
+        // The body is done with, and the answer may be read slowly.
+        body.share.shrink_to(answer.len());
+        if let Some(caller) = caller {
+            caller.connection.set_review(body.share);
+        }
+        Ok(answer)
     }
 
     /// Decides again when the cache holds the OperatorVersion that admission waits for.

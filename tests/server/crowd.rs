@@ -82,6 +82,41 @@ async fn bodies_that_do_not_come_give_way() {
     assert!(is_answered(&mut new).await);
 }
 
+/// An answer that nobody takes keeps its connection no longer than a body that does not come.
+#[tokio::test]
+async fn answers_that_nobody_reads_give_way() {
+    let world = world(Limits { connections: 10, ..patient() }).await;
+    let mut deaf = Vec::new();
+    for _ in 0..10 {
+        let mut peer = connect_from(&world, TENANT).await.unwrap();
+        // More than the sockets hold.
+        peer.send(request("/mutate", "", "large:20000000")).await.unwrap();
+        deaf.push(peer);
+    }
+    let mut new = tokio::time::timeout(CAP, connect(&world)).await.expect("it is accepted");
+    assert!(is_answered(&mut new).await);
+}
+
+/// Whoever has many reviews under way makes room for one of another address.
+#[tokio::test]
+async fn reviews_of_one_address_do_not_fill_the_port() {
+    let world = world(Limits { connections: 12, ..patient() }).await;
+    let mut waiting = Vec::new();
+    for _ in 0..12 {
+        let mut peer = connect_from(&world, TENANT).await.unwrap();
+        peer.send(request("/mutate?timeout=30s", "", "wait")).await.unwrap();
+        waiting.push(peer);
+    }
+    let mut new = tokio::time::timeout(CAP, connect(&world)).await.expect("it is accepted");
+    assert!(is_answered(&mut new).await);
+    world.arrive();
+    let mut answered = 0;
+    for peer in &mut waiting {
+        answered += usize::from(peer.answer().await.is_ok_and(|answer| answer.status == 200));
+    }
+    assert_eq!(answered, 11, "one gave way");
+}
+
 /// The API server has a connection for each review that is under way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_burst_of_200_reviews_from_one_address_loses_none() {

@@ -5,8 +5,8 @@ use interlock::telemetry::metrics::Cap;
 use rstest::rstest;
 use tokio::net::TcpStream;
 
-use crate::peer::{Peer, connect, request};
-use crate::world::{CAP, patient, world};
+use crate::peer::{Peer, connect, connect_from, request};
+use crate::world::{CAP, World, patient, until, world};
 
 #[tokio::test]
 async fn a_body_that_announces_too_much_is_answered_413() {
@@ -38,12 +38,13 @@ async fn too_many_bytes_in_memory_are_answered_429() {
     let world = world(Limits { in_flight_bytes: 1000, ..patient() }).await;
     let mut holder = connect(&world).await;
     // All but the last byte: what has come of it is in memory for as long as that is missing.
-    let mut held = request("/mutate", "", &"a".repeat(800));
+    // It is less than half of the memory: what stalls with more gives way.
+    let mut held = request("/mutate", "", &"a".repeat(450));
     let last = held.split_off(held.len() - 1);
     holder.send(held).await.unwrap();
     let refused = tokio::time::timeout(CAP, async {
         loop {
-            let answer = connect(&world).await.post("/mutate", &"a".repeat(300)).await.unwrap();
+            let answer = connect(&world).await.post("/mutate", &"a".repeat(600)).await.unwrap();
             if answer.status != 200 {
                 return answer;
             }
@@ -132,4 +133,42 @@ async fn without_tls_there_is_nothing_to_talk_to() {
     let mut plain = Peer::over(TcpStream::connect(world.address).await.unwrap());
     plain.send("GET /livez HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
     assert!(!plain.closed().await.contains("HTTP/1.1 200"));
+}
+
+fn in_memory(world: &World) -> usize {
+    let text = world.metrics.encode(0);
+    let line = text.lines().find_map(|line| line.strip_prefix("interlock_admission_in_flight_bytes "));
+    line.expect("the gauge").parse().unwrap()
+}
+
+/// Bodies that stop on the way hold the memory of all for a second.
+#[tokio::test]
+async fn bodies_that_stall_give_back_what_they_have() {
+    let limits = Limits { in_flight_bytes: 1000, in_flight_bytes_per_address: 600, ..patient() };
+    let world = world(limits).await;
+    let mut stalled = Vec::new();
+    for address in ["127.0.0.2", "127.0.0.3"] {
+        let mut peer = connect_from(&world, address).await.unwrap();
+        let mut held = request("/mutate", "", &format!("{{\"a\":\"{}\"}}", "x".repeat(490)));
+        held.truncate(held.len() - 1);
+        peer.send(held).await.unwrap();
+        stalled.push(peer);
+    }
+    until("both are in memory", async || in_memory(&world) > 900).await;
+    let mut peer = connect(&world).await;
+    let answer = peer.post("/mutate", &format!("{{\"a\":\"{}\"}}", "x".repeat(90))).await.unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    for peer in &mut stalled {
+        let said = peer.answer().await.unwrap();
+        assert_eq!(said.status, 408, "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_address_leaves_memory_to_others() {
+    let limits = Limits { in_flight_bytes: 1000, in_flight_bytes_per_address: 400, ..patient() };
+    let world = world(limits).await;
+    let mut peer = connect_from(&world, "127.0.0.2").await.unwrap();
+    let body = format!("{{\"a\":\"{}\"}}", "x".repeat(450));
+    assert_eq!(peer.post("/mutate", &body).await.unwrap().status, 429);
 }

@@ -41,7 +41,7 @@ pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(CAP, held).await.expect(what);
 }
 
-/// Decides as the body says: `panic`, `bad`, `wait` (until [`World::arrive`]; `wait:b` for a review
+/// Decides as the body says: `panic`, `bad`, `large:N` (an answer of N bytes), `wait` (until [`World::arrive`]; `wait:b` for a review
 /// of the namespace `b`), else `allowed`.
 #[derive(Default)]
 struct Scripted {
@@ -66,6 +66,9 @@ impl Reviewer for Scripted {
             self.told.fetch_add(1, Ordering::SeqCst);
             let namespace = script.split([':', ' ']).nth(1).unwrap_or("a").to_owned();
             return Ok(AdmissionAnswer::Wait(Awaited { operator_version: awaited(), namespace }));
+        }
+        if let Some(size) = script.strip_prefix("large:").and_then(|size| size.parse().ok()) {
+            return Ok(AdmissionAnswer::Done(Reply { body: vec![b'x'; size], record: record() }));
         }
         let word = if patience == CacheWait::Exhausted { "exhausted" } else { "allowed" };
         Ok(AdmissionAnswer::Done(Reply { body: word.into(), record: record() }))
@@ -161,7 +164,7 @@ pub async fn world_with(
         arrivals: arrivals.clone(),
         readiness: readiness.clone(),
         limits,
-        in_flight: InFlight::new(limits.in_flight_bytes, metrics.clone()),
+        in_flight: InFlight::new(&limits, metrics.clone()),
         metrics: metrics.clone(),
     }));
     let tls = callers.authority.as_ref().map(|authority: &Arc<ClientAuthority>| authority.tls());

@@ -73,7 +73,7 @@ pub(super) fn objects(
 fn strip(value: &mut Value) {
     if let Value::Object(members) = value {
         members.values_mut().for_each(strip);
-        members.retain(|name, member| !member.is_null() && !(name == "status" && *member == json!({})));
+        members.retain(|name, member| !(member.is_null() || name == "status" && *member == json!({})));
     } else if let Value::Array(items) = value {
         items.iter_mut().for_each(strip);
     }
