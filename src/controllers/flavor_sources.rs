@@ -73,6 +73,14 @@ impl fmt::Display for AllSources {
     }
 }
 
+/// Whether an object is everybody's: a label on it would let whoever may write gateways keep others from changing it.
+fn is_of_cluster(source: &FlavorSource) -> bool {
+    const PUBLISHED: [&str; 3] = ["kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert"];
+    let namespace = source.name.namespace.as_str();
+    namespace.starts_with("kube-")
+        || source.kind == SourceKind::ConfigMap && PUBLISHED.contains(&source.name.name.as_str())
+}
+
 impl Controller for Labeller {
     type Key = AllSources;
     type Term = LeaderEpoch;
@@ -152,6 +160,10 @@ impl Labeller {
         let mut after = Action::AwaitChange;
         let can_label = |source: &FlavorSource| self.secrets || source.kind != SourceKind::Secret;
         for source in due.into_iter().filter(can_label) {
+            if is_of_cluster(&source) {
+                self.tell_unguarded(&source).await;
+                continue;
+            }
             match self.set_label(&source, true).await {
                 Some(true) if source.kind == SourceKind::Secret => {
                     self.labelled_secrets().insert(source);
@@ -188,6 +200,16 @@ impl Labeller {
                 self.tell_unlabelled(source, &failure).await;
                 None
             }
+        }
+    }
+
+    async fn tell_unguarded(&self, source: &FlavorSource) {
+        for (key, uid) in self.dependents(source) {
+            let message = format!(
+                "{source}, where its router flavor comes from, belongs to the cluster: changes of it are not guarded; \
+                 keep the flavor in a ConfigMap of your own"
+            );
+            self.reports.report(&key, &uid, meta::event::ROUTER_FLAVOR_OVERLOOKED, message).await;
         }
     }
 

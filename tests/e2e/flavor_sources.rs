@@ -7,6 +7,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::flavor::{Met, goldens, says};
+use crate::support::instances::await_event;
 use crate::support::{Client, Interlock, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
@@ -177,4 +178,18 @@ fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
     await_label(&user, "configmap", "router", None);
     user.apply(&map("expressions", "b").to_string());
     user.kubectl(&["delete", "configmap", "router"]).ok();
+}
+
+/// Whoever may write gateways keeps nobody from what belongs to the cluster.
+#[test]
+fn a_source_of_the_cluster_is_read_and_not_guarded() {
+    let (cluster, _) = Interlock::shared();
+    let ns = cluster.namespace("published");
+    let user = ns.user("alice");
+    let from = json!({"configMapKeyRef": {"name": "kube-root-ca.crt", "key": "flavor", "optional": true}});
+    user.apply(&gateway("edge", "kong:3.6", &from).to_string());
+    let said = await_event(&ns, "RouterFlavorOverlooked");
+    assert!(said.contains("kube-root-ca.crt") && said.contains("belongs to the cluster"), "{said}");
+    let found = ns.admin().read(&ns.path("v1", "configmaps", "kube-root-ca.crt"));
+    assert_eq!(found.body["metadata"]["labels"][LABEL], Value::Null, "{found}");
 }
