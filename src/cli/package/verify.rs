@@ -14,8 +14,8 @@ use super::dependencies;
 use super::dependencies::PackageTree;
 use super::source::{Place, SourceFlags, Sources};
 use crate::cli::error::CliError;
-use crate::cli::exit;
 use crate::cli::trial;
+use crate::cli::{exit, output};
 
 /// What a package is like.
 struct Findings {
@@ -35,9 +35,9 @@ struct Verified {
 /// Runs the command: 0 for a package without errors, 1 for one with some, 2 where it cannot be read.
 pub(super) fn main(flags: &SourceFlags) -> ExitCode {
     let verified = Sources::of(flags).and_then(|(mut sources, place)| verify(&mut sources, &place));
-    exit::decided(verified.map_err(Into::into).map(|verified| {
-        print!("{}", verified.text());
-        verified.findings.errors.is_empty()
+    exit::decided(verified.map_err(anyhow::Error::from).and_then(|verified| {
+        output::text(&verified.text())?;
+        Ok(verified.findings.errors.is_empty())
     }))
 }
 
