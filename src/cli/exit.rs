@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use interlock_core::api::display::printable;
+
 use super::error::{CliError, Exit, from_anyhow};
 use super::invoked::as_called;
 
@@ -29,6 +31,6 @@ pub(super) fn failed(error: &anyhow::Error, exit: Exit) -> ExitCode {
 
 /// Prints an error.
 pub(super) fn print(error: &CliError) -> ExitCode {
-    eprint!("{}", as_called(&error.text()));
+    eprint!("{}", printable(&as_called(&error.text())));
     ExitCode::from(error.exit().code())
 }

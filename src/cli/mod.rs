@@ -33,6 +33,7 @@ pub mod run;
 mod target;
 pub mod template;
 pub mod topology;
+mod trial;
 pub mod uninstall;
 pub mod verify;
 pub mod version;

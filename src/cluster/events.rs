@@ -5,6 +5,7 @@
 //! series and keeps the first text, so "plan cleanup finished" would read "plan deploy finished".
 
 use http::Method;
+use interlock_core::api::display::one_line;
 use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, ObjectKey};
 use interlock_core::effect::{ApiFailure, Note, Severity};
@@ -159,7 +160,7 @@ impl EventPublisher {
             },
             action: Some("Reconcile".to_owned()),
             event_time: Some(MicroTime(Timestamp::now())),
-            note: Some(shortened(note.message)),
+            note: Some(printed(&note.message)),
             reason: Some(note.reason),
             regarding: Some(regarding),
             reporting_controller: Some(controller.to_owned()),
@@ -176,11 +177,24 @@ impl EventPublisher {
     }
 }
 
-fn shortened(mut text: String) -> String {
+/// A note as kubectl may print it.
+fn printed(message: &str) -> String {
+    let mut text = one_line(message).into_owned();
     if text.len() > NOTE_LIMIT {
         let end = (0..=NOTE_LIMIT - 3).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
         text.truncate(end);
         text.push_str("...");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_note_steers_the_terminal() {
+        assert_eq!(printed("step \u{1b}[2J\n\u{202e}x"), "step \\u001b[2J \\u202ex");
+        assert_eq!(printed(&"\u{202e}".repeat(NOTE_LIMIT)).len(), NOTE_LIMIT);
+    }
 }

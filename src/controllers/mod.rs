@@ -38,6 +38,7 @@ pub mod interlock;
 pub mod live_specs;
 pub mod revisions;
 pub mod rollout_backfill;
+pub mod route_patterns;
 mod template_key;
 
 /// The context of the controllers.

@@ -197,6 +197,7 @@ impl Process {
         self.follow_settings(settings.clone(), queue.clone(), modes, capabilities.clone(), &mut parts);
         self.learn_user(&process_client, &mut parts);
         self.find_rollouts(&watching, &mut parts);
+        self.compile_patterns(&mut parts);
         let guards = Guards::default();
         let (reconciling, leadership) = match queue {
             Some(queue) => {

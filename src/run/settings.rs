@@ -17,6 +17,7 @@ use crate::cluster::supervisor::{CapabilitySnapshot, Modes};
 use crate::controllers::flavor_sources::{AllSources, Labeller};
 use crate::controllers::interlock::{Reporter, SettingsContext};
 use crate::controllers::rollout_backfill::Finder;
+use crate::controllers::route_patterns;
 use crate::runtime::controller::{Controller, Gate};
 use crate::runtime::driver;
 use crate::runtime::gate::LeaderGate;
@@ -71,6 +72,18 @@ impl Process {
         let (stop, metrics) = (self.shutdown.lingering_token(), self.metrics.clone());
         let running = async move {
             restarted("search for rollouts", &metrics, || finder.clone().run(stop.clone())).await;
+            std::future::pending::<Result<&str, RunError>>().await
+        };
+        parts.spawn_on(running, &self.runtimes.watching);
+    }
+
+    /// Compiles the patterns of routes when they arrive.
+    pub(super) fn compile_patterns(&self, parts: &mut Parts) {
+        let (store, stop, metrics) =
+            (self.store.clone(), self.shutdown.lingering_token(), self.metrics.clone());
+        let running = async move {
+            let run = || route_patterns::run(store.clone(), stop.clone());
+            restarted("patterns of routes", &metrics, run).await;
             std::future::pending::<Result<&str, RunError>>().await
         };
         parts.spawn_on(running, &self.runtimes.watching);

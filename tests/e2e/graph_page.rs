@@ -15,7 +15,7 @@ const PACKAGE: &str = include_str!("plans/operatorversion.yaml");
 const WAITS: &str = include_str!("graph_page/search.yaml");
 /// The name of a step that would be markup, were it taken for that, and would turn round what follows.
 const ODD: &str = "<i id=injected>\u{202e}forbidden</i>";
-const SHOWN: &str = "<i id=injected>\\u{202e}forbidden</i>";
+const SHOWN: &str = "<i id=injected>\\u202eforbidden</i>";
 /// The picture of the README.
 const PICTURE: &str = "docs/images/page.png";
 const PICTURE_LIMIT: usize = 200_000;

@@ -28,7 +28,7 @@ pub fn call(body: &[u8]) {
     let (Some(gateway), next) = (check(&input["gateway"], &objects), check(&input["next"], &objects)) else {
         return;
     };
-    let routes = Inventory::of(&objects, NAMESPACE);
+    let routes = Inventory::of(&input["gateway"], &objects, NAMESPACE);
     let sources = GivenSources::of(&objects, NAMESPACE);
     let id = || ChangeId::of("uid", "1", &SpecHash::of("{}"));
     let allowance = FlavorOverride::read(input["allow"].as_str(), id);

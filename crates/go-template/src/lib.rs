@@ -59,6 +59,7 @@ mod literal;
 mod parser;
 mod patterns;
 mod print;
+mod references;
 mod sprig;
 mod time;
 mod to_yaml;
@@ -75,6 +76,7 @@ pub use functions::{Functions, TO_YAML};
 pub use generator::Generator;
 pub use key_store::{KeyStore, Keys};
 pub use limits::{Interrupt, Interrupted, Never};
+pub use references::Reference;
 pub use value::{Given, Root, SharedMap, Value};
 
 /// A parsed template, ready to be rendered.

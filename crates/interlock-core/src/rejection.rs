@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::lines("denied:\n  a\tb\u{1b}[2J\u{202e}", "denied:   a b\\u{1b}[2J\\u{202e}")]
+    #[case::lines("denied:\n  a\tb\u{1b}[2J\u{202e}", "denied:   a b\\u001b[2J\\u202e")]
     #[case::nothing("", "the API server answered 422")]
     fn a_message_is_one_line(#[case] text: &str, #[case] shown: &str) {
         assert_eq!(Rejection::of(&failure(422, text)).message, shown);

@@ -4,7 +4,10 @@
 use anyhow::{Context as _, bail};
 use crd_schema::Definition;
 use interlock_core::admission::{Config, WebhookEndpoint};
-use interlock_core::api::object::{Gvk, meta_str};
+use interlock_core::api::meta;
+use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
+use interlock_core::kinds::OPERATOR_VERSION;
+use interlock_core::package::Package;
 use serde_json::Value;
 
 use super::decision::ObjectDecision;
@@ -12,6 +15,7 @@ use super::manifests::Manifest;
 use super::object::{named, namespace_of, same, set_namespace, with_kept_label};
 use super::state::{ClusterState, KnownDefinition};
 use super::webhook::{Write, ask};
+use crate::cli::trial;
 
 /// What is done with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -204,6 +208,11 @@ impl Checker {
             return Ok(decision);
         }
         decision.object = change.object.clone();
+        if *gvk == Gvk::new(meta::KUDO_API_VERSION, OPERATOR_VERSION.kind)
+            && change.operation != CheckedWrite::Delete
+        {
+            decision.warnings.extend(rendered(&change.object));
+        }
         match change.operation {
             CheckedWrite::Delete => self.state.remove(&change.old)?,
             _ if meta_str(&change.object, "name").is_some() => self.state.put(change.object)?,
@@ -235,6 +244,14 @@ impl Checker {
         decision.object = change.object.clone();
         Ok(answer.is_allowed())
     }
+}
+
+/// What the templates of an OperatorVersion say when they are rendered, which admission does not do.
+fn rendered(operator_version: &Value) -> Vec<String> {
+    let Ok(spec) = serde_json::from_value(operator_version["spec"].clone()) else { return Vec::new() };
+    let name = NamespacedName::new("", meta_str(operator_version, "name").unwrap_or_default());
+    let found = trial::findings(&Package::new(name, spec));
+    found.errors.into_iter().chain(found.warnings).collect()
 }
 
 /// The API server has no such version.

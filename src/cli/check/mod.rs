@@ -1,6 +1,5 @@
 //! `interlock check`: the decisions of the API server and of the webhook about manifests, without a cluster.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -87,9 +86,7 @@ fn answer(arguments: CheckArguments, kinds: Kinds) -> anyhow::Result<bool> {
     let check = thread.spawn(move || run(&arguments, kinds)).context("no thread can be started")?;
     let report =
         check.join().map_err(|_| anyhow!("the check failed: report the input that it fails on"))??;
-    std::io::stdout()
-        .write_all(output.of(&report, docs.as_ref()).as_bytes())
-        .context("the answer cannot be written")?;
+    crate::cli::output::text(&output.of(&report, docs.as_ref()))?;
     Ok(report.is_allowed())
 }
 

@@ -1,5 +1,7 @@
 //! Texts of others, such as the API server's, for a terminal.
 
+use interlock_core::api::display::printable;
+
 /// Longest text that is printed: the API server's refusals are shorter, a web page is not.
 const MAX_CHARACTERS: usize = 4096;
 
@@ -7,15 +9,14 @@ const MAX_CHARACTERS: usize = 4096;
 const GO_NUMBERS: &str = ": strconv.Parse";
 const GO_ENDS: [&str; 2] = ["invalid syntax", "value out of range"];
 
-/// The text without control characters, which could write over other lines of a terminal, without the
+/// The text without characters that steer a terminal, without the
 /// sentences of Go's number parser, and not longer than a refusal.
 pub fn plain(text: &str) -> String {
-    let kept = text.chars().map(|c| if c == '\t' { ' ' } else { c });
-    let mut kept = kept.filter(|c| *c == '\n' || !c.is_control());
-    let mut plain: String = kept.by_ref().take(MAX_CHARACTERS).collect();
-    if kept.next().is_some() {
-        plain.push_str("...");
-    }
+    let mut plain = match text.char_indices().nth(MAX_CHARACTERS) {
+        Some((end, _)) => printable(&text[..end]).into_owned() + "...",
+        None => printable(text).into_owned(),
+    };
+    plain = plain.replace('\t', " ");
     without_numbers(&without_go(&plain))
 }
 
@@ -57,7 +58,7 @@ mod tests {
 
     #[rstest]
     #[case::as_it_is("a\nb", "a\nb")]
-    #[case::escape("a\u{1b}[2Kb\r\u{7}", "a[2Kb")]
+    #[case::escape("a\u{1b}[2Kb\r\u{7}", "a\\u001b[2Kb \\u0007")]
     #[case::tab(" a\tb", " a b")]
     #[case::go(
         "format of \"three\" is invalid: strconv.ParseInt: parsing \"three\": invalid syntax [parameter-invalid]",

@@ -50,13 +50,15 @@ impl Sources for FoundSources {
 }
 
 /// The kinds to list: group, kind, label selector.
-fn wanted() -> [(&'static str, &'static str, Option<String>); 8] {
+fn wanted() -> [(&'static str, &'static str, Option<String>); 10] {
     const ROUTES: &str = "gateway.networking.k8s.io";
     [
         ("networking.k8s.io", "Ingress", None),
         (ROUTES, "HTTPRoute", None),
         (ROUTES, "GRPCRoute", None),
         (ROUTES, "TLSRoute", None),
+        (ROUTES, "Gateway", None),
+        (ROUTES, "GatewayClass", None),
         (kong::GROUP, "DataPlane", None),
         (kong::GROUP, "ControlPlane", None),
         (GUARDED_DEPLOYMENTS.group, GUARDED_DEPLOYMENTS.kind, Some(GUARDED_DEPLOYMENTS.selector())),

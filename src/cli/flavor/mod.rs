@@ -118,7 +118,7 @@ async fn of_cluster(arguments: &PlanArguments, name: &str) -> anyhow::Result<Fla
         subject: &gateway.subject,
         live: &gateway.spec,
         to: arguments.to.into(),
-        routes: &Inventory::of(&inputs.objects, ""),
+        routes: &Inventory::of(&inputs.gateway, &inputs.objects, ""),
         configuration: arguments.configuration(),
         group: group.as_ref(),
         outage: arguments.outage,
@@ -154,7 +154,7 @@ fn of_files(arguments: &PlanArguments, file: &Path) -> anyhow::Result<FlavorPlan
     })?;
     let routes = match objects.is_empty() {
         true => Inventory::Unseen,
-        false => Inventory::of(&objects, namespace),
+        false => Inventory::of(&object, &objects, namespace),
     };
     let group = ProducerGroup::of(&object, &objects, namespace, &sources)?;
     let notes = noted(&object, namespace, &sources, &gateway, Vec::new())?;

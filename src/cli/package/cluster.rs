@@ -74,7 +74,7 @@ impl PackageNamespace {
     /// Warns where packages here may do more than this user, or where that is unknown.
     pub(super) async fn warn_of_rights(&self, default: &NamespacedName) {
         if let Some(warning) = rights::warning(&self.client, &self.namespace, default).await {
-            eprintln!("{warning}");
+            output::note(&warning);
         }
     }
 

@@ -68,5 +68,5 @@ fn table(rows: &[Row<'_>]) -> String {
 
 /// Texts of others, for a terminal.
 fn plain(text: &str) -> String {
-    crate::cli::error::plain(text).replace('\n', " ")
+    crate::cli::error::plain(text)
 }

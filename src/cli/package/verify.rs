@@ -14,7 +14,8 @@ use super::dependencies;
 use super::dependencies::PackageTree;
 use super::source::{Place, SourceFlags, Sources};
 use crate::cli::error::CliError;
-use crate::cli::exit;
+use crate::cli::trial;
+use crate::cli::{exit, output};
 
 /// What a package is like.
 struct Findings {
@@ -34,9 +35,9 @@ struct Verified {
 /// Runs the command: 0 for a package without errors, 1 for one with some, 2 where it cannot be read.
 pub(super) fn main(flags: &SourceFlags) -> ExitCode {
     let verified = Sources::of(flags).and_then(|(mut sources, place)| verify(&mut sources, &place));
-    exit::decided(verified.map_err(Into::into).map(|verified| {
-        print!("{}", verified.text());
-        verified.findings.errors.is_empty()
+    exit::decided(verified.map_err(anyhow::Error::from).and_then(|verified| {
+        output::text(&verified.text())?;
+        Ok(verified.findings.errors.is_empty())
     }))
 }
 
@@ -103,9 +104,11 @@ fn count(number: usize, what: &str) -> String {
 
 fn findings(package: &Package) -> Findings {
     let found = validate::findings(&package.spec);
+    let rendered = trial::findings(package);
     let mut warnings = lines(&found.warnings);
     warnings.extend(rendered_kinds::removed(package).into_iter().map(converted));
-    Findings { errors: lines(&found.errors), warnings }
+    warnings.extend(rendered.warnings);
+    Findings { errors: lines(&found.errors).into_iter().chain(rendered.errors).collect(), warnings }
 }
 
 /// As admission says them.
@@ -125,6 +128,8 @@ fn converted((template, removed): (&str, &RemovedApi)) -> String {
 mod tests {
     use std::fs;
     use std::path::Path;
+
+    use rstest::rstest;
 
     use super::*;
 
@@ -168,6 +173,54 @@ mod tests {
         let unread = said("name: [", "");
         assert!(unread.starts_with("error: operator.yaml: "), "{unread}");
         assert!(unread.ends_with("package DIR is not valid: 1 error, 0 warnings\n"), "{unread}");
+    }
+
+    /// A parameter and a template of a package whose plan applies `pdb.yaml`.
+    fn with_parameter(parameter: &str, template: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("templates")).unwrap();
+        fs::write(dir.path().join("operator.yaml"), OPERATOR.replace("TASK", "make")).unwrap();
+        fs::write(dir.path().join("params.yaml"), format!("parameters: [{parameter}]\n")).unwrap();
+        fs::write(dir.path().join("templates/pdb.yaml"), template).unwrap();
+        verify(dir.path()).unwrap().text()
+    }
+
+    const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {n: \"VALUE\"}\n";
+
+    #[rstest]
+    #[case::no_such_parameter(
+        "{name: NUM, default: a}",
+        "{{ .Params.NUM }}{{ .Params.NOT_THERE }}",
+        "error: error expanding template pdb.yaml: error rendering template: template: pdb.yaml:4:38: executing \"pdb.yaml\" at <.Params.NOT_THERE>: map has no entry for key \"NOT_THERE\"\npackage web 1.0.0 is not valid: 1 error, 0 warnings\n"
+    )]
+    #[case::no_such_name(
+        "{name: NUM, default: a}",
+        "{{ .Nmae }}{{ .Params.NUM }}",
+        "error: error expanding template pdb.yaml: error rendering template: template: pdb.yaml:4:14: executing \"pdb.yaml\" at <.Nmae>: map has no entry for key \"Nmae\"\npackage web 1.0.0 is not valid: 1 error, 0 warnings\n"
+    )]
+    #[case::no_such_type(
+        "{name: NUM, default: a, type: strnig}",
+        "{{ .Params.NUM }}",
+        "warning: spec.parameters[0].value-type: there is no type \"strnig\"; write string, integer, number, boolean, array or map: did you mean string?\npackage web 1.0.0 is valid: 0 errors, 1 warning\n"
+    )]
+    #[case::of_another_type(
+        "{name: NUM, default: \"1\", type: integer, enum: [\"1\", two]}",
+        "{{ .Params.NUM }}",
+        "warning: spec.parameters[0].enum[1]: \"two\" is not a whole number, such as 3; list values of the parameter's type\npackage web 1.0.0 is valid: 0 errors, 1 warning\n"
+    )]
+    #[case::other_side(
+        "{name: NUM, default: \"false\", type: boolean}",
+        "{{ if eq .Params.NUM \\\"true\\\" }}{{ .Params.M }}{{ end }}",
+        "warning: error expanding template pdb.yaml"
+    )]
+    #[case::not_used(
+        "{name: NUM, default: a}",
+        "x",
+        "warning: parameter NUM: no template and no task uses it\npackage web 1.0.0 is valid: 0 errors, 1 warning\n"
+    )]
+    fn what_a_render_would_say(#[case] parameter: &str, #[case] value: &str, #[case] said: &str) {
+        let text = with_parameter(parameter, &CONFIG.replace("VALUE", &value.replace("\\\"", "\"")));
+        assert!(text.starts_with(said), "{text}");
     }
 
     #[test]

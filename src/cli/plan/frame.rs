@@ -1,6 +1,6 @@
 //! Draws lines over those that were drawn before, on a terminal.
 
-use crate::cli::error::plain;
+use interlock_core::api::display::one_line;
 
 /// Size of a terminal whose size is not known.
 const USUAL: (usize, usize) = (80, 24);
@@ -29,7 +29,7 @@ impl Frame {
         let kept = if more > 0 { fit - 1 } else { lines.len() };
         let rest = (more > 0).then(|| format!("... {} more lines", lines.len() - kept));
         for line in lines.iter().take(kept).chain(rest.as_ref()) {
-            let line = plain(line).replace('\n', " ");
+            let line = one_line(line);
             out.push_str("\r\u{1b}[2K");
             out.extend(line.chars().take(columns.saturating_sub(1)));
             out.push('\n');
@@ -69,6 +69,6 @@ mod tests {
     #[test]
     fn messages_do_not_steer_the_terminal() {
         let text = Frame::default().redraw(&lines(&["  a\u{1b}[5A\nb"]), (80, 24));
-        assert_eq!(text, "\r\u{1b}[2K  a[5A b\n\u{1b}[J");
+        assert_eq!(text, "\r\u{1b}[2K  a\\u001b[5A b\n\u{1b}[J");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use interlock_core::api::display::one_line;
 use interlock_core::api::meta;
 use interlock_core::kinds::instance::change::history;
 use interlock_core::kinds::instance::change::history::EndedRun;
@@ -38,7 +39,8 @@ fn text(runs: &[EndedRun]) -> String {
         for asked in i.checked_sub(1).and_then(|i| runs.get(i)).iter().flat_map(|run| &run.asked) {
             let who = if asked.who.is_empty() { "somebody" } else { asked.who.as_str() };
             let dropped = asked.dropped.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-            let _ = writeln!(out, "  {} by {who}: {}{dropped}", asked.verb, asked.reason);
+            let line = format!("  {} by {who}: {}{dropped}", asked.verb, asked.reason);
+            let _ = writeln!(out, "{}", one_line(&line));
         }
     }
     out
@@ -64,5 +66,17 @@ mod tests {
              \x20 abort by somebody: no\n"
         );
         assert_eq!(text(&[]), "no run has ended yet\n");
+    }
+
+    #[test]
+    fn no_text_steers_the_terminal() {
+        let runs = history::read(Some(
+            r#"[{"plan": "a\u001b[2J\nb", "uid": "u", "result": "COMPLETE", "asked": [{"verb": "retry", "who": "\u202ealice", "reason": "x\ny", "nonce": "n"}]}]"#,
+        ));
+        let text = text(&runs);
+        let shown: Vec<&str> = text.lines().skip(1).collect();
+        let [run, asked] = shown.as_slice() else { panic!("{text:?}") };
+        assert!(run.starts_with("a\\u001b[2J b  u "), "{run}");
+        assert_eq!(*asked, "  retry by \\u202ealice: x y");
     }
 }

@@ -77,7 +77,7 @@ pub(super) async fn run(target: &TargetFlags, flags: &ListFlags) -> Result<(), C
     };
     let rows: Vec<InstanceRow> = all(&instances, &place).await?.iter().map(instance_row).collect();
     if rows.is_empty() {
-        eprintln!("there are no Instances{place}");
+        output::note(&format!("there are no Instances{place}"));
     }
     flags.form.output.print(&rows, || instance_text(&rows, flags.all.given(), Timestamp::now()))
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use interlock_core::api::condition;
+use interlock_core::api::display::one_line;
 use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use interlock_core::api::meta::{self, condition as types};
 use interlock_core::kinds::instance::change::baseline::{Baseline, PendingPlan};
@@ -108,12 +109,12 @@ impl Report {
     }
 
     fn text(&self) -> String {
-        let mut out =
-            format!("Instance {}/{}, OperatorVersion {}\n", self.namespace, self.name, self.operator_version);
+        let mut out = String::new();
         let mut line = |text: String| {
             // Writing to a String cannot fail.
-            let _ = writeln!(out, "{text}");
+            let _ = writeln!(out, "{}", one_line(&text));
         };
+        line(format!("Instance {}/{}, OperatorVersion {}", self.namespace, self.name, self.operator_version));
         for plan in &self.plans {
             plan_lines(plan).into_iter().for_each(&mut line);
         }
@@ -176,6 +177,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// A package names its plans, phases and steps.
+    #[test]
+    fn no_name_steers_the_terminal() {
+        let instance: Instance = serde_json::from_value(json!({
+            "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
+            "metadata": {"name": "demo", "namespace": "team"}, "spec": {"operatorVersion": {"name": "held-0.1.0"}},
+            "status": {"planStatus": {"deploy": {"status": "FATAL_ERROR", "uid": "u1", "phases": [
+                {"name": "\u{202e}main\nplan x", "status": "FATAL_ERROR", "message": "\u{1b}]0;x\u{7}",
+                 "steps": [{"name": "\u{9b}1A", "status": "FATAL_ERROR"}]}]}}},
+        }))
+        .unwrap();
+        let text = Report::of(&instance).text();
+        let shown: Vec<&str> = text.lines().skip(2).collect();
+        let phase = "  phase \\u202emain plan x: FATAL_ERROR (\\u001b]0;x\\u0007)";
+        assert_eq!(shown, [phase, "    step \\u009b1A: FATAL_ERROR"]);
+    }
 
     #[test]
     fn what_runs_what_it_waits_for_and_what_is_owed() {

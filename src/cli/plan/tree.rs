@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use interlock_core::api::condition;
+use interlock_core::api::display::one_line;
 use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use interlock_core::api::meta::condition::{PAUSED, RECONCILING, RETRYING, STALLED, WAITING};
 use interlock_core::kinds::instance::change::baseline::Baseline;
@@ -91,7 +92,7 @@ pub(super) fn lines(instance: &Instance, times: &StepTimes, pods: &Pods, now: Ti
     if let Some(why) = waits(instance) {
         out.push(why);
     }
-    out
+    out.iter().map(|line| one_line(line).into_owned()).collect()
 }
 
 /// When the run began, or for one that has ended, when it did.
@@ -270,6 +271,26 @@ mod tests {
                 "└─ phase main: COMPLETE",
                 "   ├─ step before: COMPLETE",
                 "   └─ step gate: COMPLETE",
+            ]
+        );
+    }
+
+    /// A package names its phases and steps, and what a plan waits for.
+    #[test]
+    fn no_name_steers_the_terminal() {
+        let mut instance = instance("IN_PROGRESS", ["IN_PROGRESS", "PENDING"], "\u{202e}a\nb");
+        let entry = instance.status.as_mut().unwrap().plan_status.get_mut("deploy").unwrap();
+        let phase = &mut entry.phases.as_mut().unwrap()[0];
+        phase.name = "\u{1b}[2Jmain\nplan deploy: COMPLETE".to_owned();
+        phase.steps.as_mut().unwrap()[0].name = "\u{9b}1A".to_owned();
+        let lines = lines(&instance, &StepTimes::default(), &Pods::Listed(Vec::new()), at(0));
+        assert_eq!(
+            lines[2..],
+            [
+                "└─ phase \\u001b[2Jmain plan deploy: COMPLETE: IN_PROGRESS",
+                "   ├─ step \\u009b1A: IN_PROGRESS",
+                "   └─ step gate: PENDING",
+                "waits for: \\u202ea b",
             ]
         );
     }

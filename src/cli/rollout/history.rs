@@ -16,6 +16,7 @@ use super::flags::DataPlaneName;
 use crate::cli::error::{CliError, plain};
 use crate::cli::invoked::as_called;
 use crate::cli::output::{OutputFlag, table};
+use interlock_core::api::display::one_line;
 
 /// Flags of `history`.
 #[derive(Args, Debug)]
@@ -119,5 +120,5 @@ fn detail(plane: &DataPlaneRef, revision: &RevisionSummary) -> String {
 
 /// A text of others in one line.
 fn cell(text: &str) -> String {
-    plain(&text.replace(char::is_control, " "))
+    plain(&one_line(text))
 }

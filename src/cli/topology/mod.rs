@@ -68,7 +68,7 @@ pub fn main(arguments: TopologyArguments, kinds: Kinds) -> ExitCode {
     match arguments.other {
         Some(Other::Events) => {
             let all = kinds::schemas(kinds).into_iter().chain([&kinds::MADE]);
-            exit::done(output::print(&event_table::text(all)).map_err(anyhow::Error::from))
+            exit::done(output::text(&event_table::text(all)).map_err(anyhow::Error::from))
         }
         None => block_on(run(arguments.print, kinds)),
     }
@@ -89,7 +89,7 @@ async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
         return Err(error.into());
     }
     for line in listing.gaps.lines() {
-        eprintln!("{line}");
+        output::note(&line);
     }
     let picture = match (listing.snapshot(root.as_ref()), &root) {
         (Some(picture), _) => picture,
@@ -98,7 +98,7 @@ async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
     };
     if picture.nodes.is_empty() {
         let place = requested_namespace.map_or_else(String::new, |name| format!(" in namespace {name}"));
-        eprintln!("there are no objects{place}");
+        output::note(&format!("there are no objects{place}"));
     }
     let mut value = picture.json();
     value["notSeen"] = json!(listing.gaps.json());

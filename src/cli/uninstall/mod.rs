@@ -13,6 +13,7 @@ use clap::Args;
 use interlock_core::kinds::Kinds;
 
 use super::flags::duration;
+use super::output;
 use super::target::{TargetFlags, finish};
 use cluster::Remover;
 use plan::RemovalPlan;
@@ -50,7 +51,7 @@ pub fn main(arguments: UninstallArguments, kinds: Kinds) -> ExitCode {
     match finish(uninstall(&arguments, kinds)) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::note(&format!("error: {error:#}"));
             ExitCode::from(NOT_REACHED)
         }
     }
@@ -62,7 +63,7 @@ async fn uninstall(arguments: &UninstallArguments, kinds: Kinds) -> anyhow::Resu
     let plan = match RemovalPlan::read(&client, namespace, kinds, arguments.crds).await? {
         Ok(plan) => plan,
         Err(refused) => {
-            eprintln!("error: {refused}");
+            output::note(&format!("error: {refused}"));
             return Ok(ExitCode::FAILURE);
         }
     };
@@ -71,11 +72,11 @@ async fn uninstall(arguments: &UninstallArguments, kinds: Kinds) -> anyhow::Resu
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.dry_run {
-        print!("{}", plan.describe());
+        output::text(&plan.describe())?;
         return Ok(ExitCode::SUCCESS);
     }
     if !arguments.yes {
-        print!("{}", plan.describe());
+        output::text(&plan.describe())?;
         if !std::io::stdin().is_terminal() {
             eprintln!(
                 "error: nobody can be asked here; repeat the command with --yes, or look with --dry-run"
@@ -91,7 +92,9 @@ async fn uninstall(arguments: &UninstallArguments, kinds: Kinds) -> anyhow::Resu
     match remover.remove(&plan).await {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(problem) => {
-            eprintln!("error: {problem}; the rest is still there: run this again when that is settled");
+            output::note(&format!(
+                "error: {problem}; the rest is still there: run this again when that is settled"
+            ));
             Ok(ExitCode::FAILURE)
         }
     }

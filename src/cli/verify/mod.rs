@@ -19,6 +19,7 @@ use kube::Client;
 use tokio::time::Instant;
 
 use super::flags::Limit;
+use super::output;
 use super::target::{TargetFlags, finish};
 use installation::Installation;
 use report::CheckResult;
@@ -58,7 +59,7 @@ pub fn main(arguments: VerifyArguments, kinds: Kinds) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::note(&format!("error: {error:#}"));
             ExitCode::from(NOT_REACHED)
         }
     }
@@ -80,8 +81,8 @@ async fn verify(arguments: &VerifyArguments, kinds: Kinds) -> anyhow::Result<boo
         tokio::time::sleep(PAUSE).await;
     };
     match arguments.output {
-        Format::Text => print!("{}", report::text(&results)),
-        Format::Json => println!("{}", report::json(&results)),
+        Format::Text => output::text(&report::text(&results))?,
+        Format::Json => output::text(&format!("{}\n", report::json(&results)))?,
     }
     Ok(report::passed(&results))
 }

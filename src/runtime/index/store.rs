@@ -8,6 +8,7 @@ use interlock_core::api::interlock::{Accounts, Adoptions, DependenciesHashes, Ru
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::kinds::data_plane::flavor::deferred::DeferredChecks;
+use interlock_core::kinds::data_plane::flavor::pattern::Pattern;
 use interlock_core::kinds::descriptor::Kept;
 use interlock_core::kinds::{INSTANCE, Kinds};
 use interlock_core::topology::{Epoch, KindId};
@@ -309,6 +310,11 @@ impl Store {
     pub fn resolve_rollout(&self, deployment: &NamespacedName, found: Result<Option<Value>, String>) {
         let found = found.as_ref().map(Option::as_ref).map_err(String::clone);
         self.write().flavors.tell(deployment, found);
+    }
+
+    /// The patterns of the namespaces whose routes changed since the last call.
+    pub fn take_route_patterns(&self) -> Vec<Vec<Arc<Pattern>>> {
+        self.write().flavors.take_patterns()
     }
 
     /// Changes of flavor that admission allowed unread, and would have denied; each once.

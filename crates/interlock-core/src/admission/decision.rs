@@ -2,8 +2,9 @@
 
 use json_patch::Patch;
 
-use super::denial::{Denial, one_line, shortened};
+use super::denial::{Denial, shortened};
 use super::endpoint::DecisionKind;
+use crate::api::display::one_line;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 

@@ -1,8 +1,8 @@
 //! Denials, for people: the denied change, the reason, and the remedy.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::api::display::one_line;
 use crate::api::docs::DocsUrl;
 use crate::api::rule::Rule;
 pub use crate::api::violation::{FieldReason, ViolationField};
@@ -103,7 +103,7 @@ impl Also {
     fn line(&self) -> String {
         match self.field.path.as_str() {
             "" => ["\n  ", &self.message()].concat(),
-            path => ["\n  ", path, ": ", &self.message()].concat(),
+            path => ["\n  ", &*one_line(path), ": ", &self.message()].concat(),
         }
     }
 }
@@ -267,14 +267,16 @@ impl Denial {
         let mut left = if wanted + usize::from(rest) > lines { lines - 1 } else { wanted };
         let mut shown = 0;
         for field in own.iter().filter(|field| !field.detail.is_empty()).take(left) {
-            add(text, ["\n  ", &field.path, ": "]);
+            add(text, ["\n  ", &one_line(&field.path), ": "]);
             text.push_str(&one_line(&field.detail));
             (shown, left) = (shown + 1, left - 1);
         }
         let from = text.len();
         if named > 0 && left > 0 {
             let names = hidden().take(named).map(|field| field.path.as_str());
-            names.enumerate().for_each(|(i, name)| add(text, [if i == 0 { "\n  " } else { ", " }, name, ""]));
+            names.enumerate().for_each(|(i, name)| {
+                add(text, [if i == 0 { "\n  " } else { ", " }, &one_line(name), ""]);
+            });
             (shown, left) = (shown + named, left - 1);
         }
         let is_first =
@@ -307,7 +309,7 @@ impl Denial {
             let (field, reason) =
                 self.fields.first().map_or(("", FieldReason::Invalid), |f| (f.path.as_str(), f.reason));
             let message = [&text[..named.start], &text[named.end..]].concat();
-            causes.push(Cause { reason: reason.as_str(), message, field: field.to_owned() });
+            causes.push(Cause { reason: reason.as_str(), message, field: one_line(field).into_owned() });
             causes.extend(self.fields.iter().skip(1).map(|f| Cause {
                 reason: f.reason.as_str(),
                 message: if f.detail.is_empty() {
@@ -315,12 +317,12 @@ impl Denial {
                 } else {
                     one_line(&f.detail).into_owned()
                 },
-                field: f.path.clone(),
+                field: one_line(&f.path).into_owned(),
             }));
             causes.extend(self.also.iter().map(|also| Cause {
                 reason: also.field.reason.as_str(),
                 message: shortened(also.message(), CAUSE_LIMIT),
-                field: also.field.path.clone(),
+                field: one_line(&also.field.path).into_owned(),
             }));
         }
         RenderedDenial { code: self.code, message: text, causes }
@@ -331,15 +333,6 @@ fn add(text: &mut String, parts: [&str; 3]) {
     parts.into_iter().for_each(|part| text.push_str(part));
 }
 
-/// An untrusted text as one line.
-pub(super) fn one_line(text: &str) -> Cow<'_, str> {
-    if text.bytes().any(|b| matches!(b, b'\n' | b'\r')) {
-        Cow::Owned(text.replace(['\n', '\r'], " "))
-    } else {
-        Cow::Borrowed(text)
-    }
-}
-
 /// A text of at most that many bytes; a longer one ends in dots.
 pub(super) fn shortened(mut text: String, limit: usize) -> String {
     if text.len() > limit {
@@ -347,4 +340,31 @@ pub(super) fn shortened(mut text: String, limit: usize) -> String {
         text.push_str(" ...");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// kubectl prints the message, and of an `Invalid` the causes with their fields.
+    #[test]
+    fn no_text_of_a_tenant_steers_the_terminal() {
+        const HOSTILE: &str = "\u{1b}[2J\u{202e}\nx";
+        let rule = Rule::FLAVOR_REGEX;
+        let field =
+            |detail: &str| ViolationField::parameter(HOSTILE, FieldReason::Invalid, detail.to_owned());
+        let denial = Denial::invalid(rule, HOSTILE, vec![field(HOSTILE), field(""), field(HOSTILE)])
+            .why(HOSTILE)
+            .next(HOSTILE);
+        let mut other = Denial::forbidden(Rule::FLAVOR_SKIP, HOSTILE);
+        other.join(denial.clone());
+        for denial in [denial, other] {
+            let rendered = denial.render(None);
+            let causes = rendered.causes.iter().flat_map(|cause| [&cause.message, &cause.field]);
+            for text in causes.chain([&rendered.message]) {
+                assert!(text.chars().all(|c| c == '\n' || matches!(c, ' '..='~')), "{text:?}");
+                assert!(!text.lines().any(|line| line.starts_with('x')), "{text:?}");
+            }
+        }
+    }
 }

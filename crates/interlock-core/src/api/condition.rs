@@ -2,6 +2,8 @@
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use super::display::printable;
+
 /// Truth value of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionStatus {
@@ -68,9 +70,20 @@ pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     find(conditions, type_).is_some_and(|c| c.status == "True")
 }
 
+/// Longest message of a condition in the schema.
+const LONGEST: usize = 32_768;
+
+/// A message as kubectl may print it.
+fn message(text: &str) -> String {
+    let mut shown = printable(text).into_owned();
+    shown.truncate(shown.floor_char_boundary(LONGEST));
+    shown
+}
+
 /// Sets a condition; `lastTransitionTime` moves only when the status does.
 pub fn set(conditions: &mut Vec<Condition>, wanted: WantedCondition, generation: Option<i64>, now: &Time) {
     let status = wanted.status.as_str();
+    let message = message(&wanted.message);
     match conditions.iter_mut().find(|c| c.type_ == wanted.type_) {
         Some(found) => {
             if found.status != status {
@@ -78,16 +91,38 @@ pub fn set(conditions: &mut Vec<Condition>, wanted: WantedCondition, generation:
                 found.last_transition_time = now.clone();
             }
             found.reason = wanted.reason;
-            found.message = wanted.message;
+            found.message = message;
             found.observed_generation = generation;
         }
         None => conditions.push(Condition {
             type_: wanted.type_.to_owned(),
             status: status.to_owned(),
             reason: wanted.reason,
-            message: wanted.message,
+            message,
             observed_generation: generation,
             last_transition_time: now.clone(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// kubectl prints a message as it is.
+    #[test]
+    fn no_message_steers_the_terminal() {
+        let wanted = |message: String| WantedCondition {
+            type_: "Ready",
+            status: ConditionStatus::False,
+            reason: "R".to_owned(),
+            message,
+        };
+        let now = Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH);
+        let mut all = Vec::new();
+        set(&mut all, wanted("step \u{1b}[2J\u{202e}".to_owned()), None, &now);
+        assert_eq!(all[0].message, "step \\u001b[2J\\u202e");
+        set(&mut all, wanted("\u{202e}".repeat(32_768)), None, &now);
+        assert_eq!(all[0].message.len(), LONGEST);
     }
 }

@@ -1,22 +1,49 @@
-//! Texts of the cluster as a page or a terminal may show them: bounded, and without characters that hide or
-//! reorder what stands beside them.
+//! Texts of the cluster as a page, a terminal or a refusal may show them: without characters that steer a terminal,
+//! or that hide or reorder what stands beside them. Such a character becomes `\u202e`, as JSON writes it, so that JSON
+//! stays JSON.
 
-/// A text of at most `limit` characters, its end marked with `…` where it is longer. White space becomes a blank;
-/// other control characters, and those that change the direction of a text or have no width, are escaped.
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// A text of at most `limit` characters on one line, its end marked with `…` where it is longer.
 pub fn display(text: &str, limit: usize) -> String {
-    let mut shown = String::with_capacity(text.len().min(limit * 4));
-    for (place, c) in text.chars().enumerate() {
-        if place == limit {
-            shown.push('…');
-            break;
-        }
-        match c {
-            '\n' | '\r' | '\t' => shown.push(' '),
-            c if c.is_control() || is_invisible(c) => shown.extend(c.escape_unicode()),
-            c => shown.push(c),
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => one_line(&text[..end]).into_owned() + "…",
+        None => one_line(text).into_owned(),
+    }
+}
+
+/// A text on one line: line breaks and tabs become blanks.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| matches!(c, '\n' | '\r' | '\t').then_some(' '))
+}
+
+/// A text of several lines.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| match c {
+        '\n' | '\t' => Some(c),
+        '\r' => Some(' '),
+        _ => None,
+    })
+}
+
+/// `space` is what stands for a white space.
+fn escaped(text: &str, space: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match space(c) {
+            Some(space) => shown.push(space),
+            None if c.is_control() || is_invisible(c) => {
+                // Writing to a String cannot fail.
+                let _ = write!(shown, "\\u{:04x}", u32::from(c));
+            }
+            None => shown.push(c),
         }
     }
-    shown
+    Cow::Owned(shown)
 }
 
 /// Marks, embeddings, overrides and isolates of bidirectional text, and characters without a width.
@@ -38,12 +65,27 @@ mod tests {
     #[case::markup("<b>&amp;", "<b>&amp;")]
     #[case::other_scripts("Größe שלום", "Größe שלום")]
     #[case::lines("a\nb\tc", "a b c")]
-    #[case::control("a\u{7}b\u{1b}[2J", "a\\u{7}b\\u{1b}[2J")]
-    #[case::direction("a\u{202e}b\u{2066}c", "a\\u{202e}b\\u{2066}c")]
-    #[case::no_width("a\u{200b}b\u{feff}", "a\\u{200b}b\\u{feff}")]
+    #[case::control("a\u{7}b\u{1b}[2J", "a\\u0007b\\u001b[2J")]
+    #[case::direction("a\u{202e}b\u{2066}c", "a\\u202eb\\u2066c")]
+    #[case::no_width("a\u{200b}b\u{feff}", "a\\u200bb\\ufeff")]
     #[case::at_the_limit("123456789012", "123456789012")]
     #[case::long("1234567890123", "123456789012…")]
     fn what_is_shown(#[case] text: &str, #[case] shown: &str) {
         assert_eq!(display(text, if text.starts_with('1') { 12 } else { 64 }), shown);
+    }
+
+    #[rstest]
+    #[case::lines("a\n\tb\r\n", "a\n\tb \n")]
+    #[case::steering("\u{1b}]0;x\u{7}\u{9b}2J\u{202e}", "\\u001b]0;x\\u0007\\u009b2J\\u202e")]
+    fn several_lines_stay(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(printable(text), shown);
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let value = serde_json::json!({"a": "\u{202e}\u{1b}\u{9b}"});
+        let shown = printable(&value.to_string()).into_owned();
+        assert!(shown.is_ascii(), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 }

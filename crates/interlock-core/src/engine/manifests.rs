@@ -166,7 +166,8 @@ fn is_namespaced(object: &Value, defined: &BTreeMap<(String, String), bool>) -> 
     !is_built_in && defined.get(&(gvk.group, gvk.kind)).copied().unwrap_or(true)
 }
 
-fn text(error: TaskError) -> String {
+/// The cause of an error.
+pub(super) fn text(error: TaskError) -> String {
     match error {
         TaskError::Transient(cause)
         | TaskError::Interrupted(cause)

@@ -28,4 +28,5 @@ pub mod seed;
 pub mod sharing;
 pub mod state;
 pub mod tasks;
+pub mod trial;
 pub mod validate;

@@ -17,6 +17,9 @@ use crate::api::violation::{FieldReason, ViolationField};
 /// Replaces a value that is not shown.
 pub const MASK: &str = "***";
 
+/// The types of parameters; absent means `string`.
+pub const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "array", "map"];
+
 /// Whether the values of a parameter may be shown.
 pub fn shown(parameter: &Parameter) -> bool {
     let typed = matches!(parameter.value_type.as_deref(), Some("integer" | "number" | "boolean"));

@@ -124,7 +124,7 @@ fn plan(
         subject: &gateway.subject,
         live: &gateway.spec,
         to: arguments.to.into(),
-        routes: &Inventory::of(&inputs.objects, ""),
+        routes: &Inventory::of(&inputs.gateway, &inputs.objects, ""),
         configuration: ProducerConfiguration::Usual,
         group: group.as_ref(),
         outage: arguments.outage,

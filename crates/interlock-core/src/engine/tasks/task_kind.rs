@@ -74,6 +74,19 @@ pub trait Tasker: fmt::Debug {
         Ok(None)
     }
 
+    /// What fails where each of its templates is rendered by itself, with the file; empty for the task itself.
+    fn errors(&self, context: &TaskContext<'_>, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, TaskError)> {
+        let deleted = match self.deleted(context) {
+            Ok(deleted) => deleted,
+            Err(error) => return vec![(String::new(), error)],
+        };
+        let files = deleted.iter().chain(self.applied(context)).filter(|file| wanted(file));
+        let failed = files.filter_map(|file| {
+            Some((file.clone(), render::with_files(context, std::slice::from_ref(file)).err()?))
+        });
+        failed.chain(self.child(context).err().map(|error| (String::new(), error))).collect()
+    }
+
     /// Advances the task as far as its lookups allow.
     ///
     /// # Errors

@@ -196,6 +196,7 @@ impl<'a, 't> Check<'a, 't> {
                 blocks: Ways::NONE,
             });
         }
+        self.value_type(field, parameter);
         let default = parameter.default.as_deref().filter(|default| !default.is_empty());
         if let Some(problem) =
             default.and_then(|default| params::check(&self.reader, parameter, Some(default)))
@@ -205,6 +206,27 @@ impl<'a, 't> Check<'a, 't> {
                 format_args!("{}", problem.detail),
                 "set a default of the parameter's type and enum",
             );
+        }
+    }
+
+    /// A type that is not known takes any value. A value of the enum that has another type can never be given.
+    fn value_type(&mut self, field: fmt::Arguments<'_>, parameter: &Parameter) {
+        let Some(value_type) = parameter.value_type.as_deref().filter(|it| !it.is_empty()) else { return };
+        if !params::TYPES.contains(&value_type) {
+            return (self.tell)(&Wrong {
+                field: format_args!("{field}.value-type"),
+                what: format_args!("there is no type \"{value_type}\""),
+                remedy: "write string, integer, number, boolean, array or map",
+                lost: Some(LostName { name: value_type, known: &|| params::TYPES.to_vec() }),
+                blocks: Ways::NONE,
+            });
+        }
+        let typed = Parameter { enum_: None, ..parameter.clone() };
+        for (i, value) in parameter.enum_.iter().flatten().enumerate() {
+            if let Some(problem) = params::check(&self.reader, &typed, Some(value)) {
+                let what = format_args!("{}", problem.detail);
+                self.problem(format_args!("{field}.enum[{i}]"), what, "list values of the parameter's type");
+            }
         }
     }
 

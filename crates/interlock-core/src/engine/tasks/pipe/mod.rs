@@ -80,6 +80,11 @@ impl TaskKind for Pipe {
 }
 
 impl Tasker for PipeTask<'_> {
+    fn errors(&self, context: &TaskContext<'_>, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, TaskError)> {
+        let failed = wanted(self.pod).then(|| pod::object(context, self.pod, self.files).err()).flatten();
+        failed.map(|error| (self.pod.to_owned(), error)).into_iter().collect()
+    }
+
     fn advance(
         &self,
         context: &TaskContext<'_>,

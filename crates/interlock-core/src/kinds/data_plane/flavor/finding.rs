@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::api::display::one_line;
 use crate::api::rule::Rule;
 
 /// A finding of a rule about a change.
@@ -17,12 +18,7 @@ impl Finding {
     /// A finding. It stays one line whatever names it contains: custom resources may give a container
     /// any name, and the API server drops a warning with a line break.
     pub fn new(rule: Rule, text: impl Into<String>) -> Self {
-        let text: String = text.into();
-        let text = match text.contains(char::is_control) {
-            true => text.split(char::is_control).collect::<Vec<_>>().join("?"),
-            false => text,
-        };
-        Self { rule, text }
+        Self { rule, text: one_line(&text.into()).into_owned() }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -12,10 +12,12 @@ use super::gateway::{Gateway, referenced_spec, sources_of};
 use super::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
 use super::group::ProducerGroup;
 use super::overview::{self, GatewayOverview};
+use super::pattern::{self, Pattern};
 use super::projection::{pruned, template};
 use super::reading::FlavorReading;
 use super::rolled_out::is_rolled_out;
 use super::routes::{Inventory, Route};
+use super::serving::Serving;
 use super::sources::{FlavorSource, GivenSources, SourceKind};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
@@ -69,19 +71,21 @@ impl Default for GatewayContext {
 /// The inventory.
 #[derive(Clone, Debug, Default)]
 pub struct GatewayInventory {
-    /// Gateways, ControlPlanes, ingress controllers and Services.
+    /// Gateways, ControlPlanes, ingress controllers, Services, and Gateways of the Gateway API with their
+    /// classes.
     objects: BTreeMap<Key, Arc<Value>>,
     sources: GivenSources,
     /// Sources that the controller labelled.
     ours: BTreeSet<FlavorSource>,
-    routes: BTreeMap<Key, Route>,
+    /// By namespace, kind and name.
+    routes: BTreeMap<(String, String, String), Arc<Route>>,
     /// Templates of Deployments when all their pods last had one; why it is unknown, if a rollout was
     /// under way at the first observation.
     rolled_out: BTreeMap<GatewayRef, Result<Arc<Value>, String>>,
     /// Changes whose flavor could not be read at the time.
     unread: Unread,
-    /// Inventory of `routes`, computed on first use.
-    inventory: OnceLock<Arc<Inventory>>,
+    /// Namespaces whose patterns changed since [`Self::take_patterns`].
+    uncompiled: BTreeSet<String>,
 }
 
 impl GatewayInventory {
@@ -99,13 +103,7 @@ impl GatewayInventory {
                     None => false,
                 };
             }
-            Some(Role::Route) => {
-                self.inventory = OnceLock::new();
-                match Route::of(object, namespace) {
-                    Some(route) => self.routes.insert(key, route),
-                    None => self.routes.remove(&key),
-                };
-            }
+            Some(Role::Route) => self.take_route(Route::of(object, namespace), key),
             Some(Role::Party) => {
                 let kept = Arc::new(pruned(object, &key.1));
                 self.follow_flavor(&kept, &key);
@@ -116,6 +114,32 @@ impl GatewayInventory {
             }
             None => {}
         }
+    }
+
+    fn take_route(&mut self, route: Option<Route>, (kind, name): Key) {
+        let key = (name.namespace, kind, name.name);
+        let earlier = self.routes.remove(&key);
+        let Some(route) = route else { return };
+        let route = match earlier {
+            Some(earlier) => route.after(&earlier),
+            None => route,
+        };
+        if route.patterns().any(|pattern| !pattern.is_compiled()) {
+            self.uncompiled.insert(key.0.clone());
+        }
+        self.routes.insert(key, Arc::new(route));
+    }
+
+    /// The patterns of the namespaces whose patterns changed, for [`pattern::compile`]: of each only as many as
+    /// its budget allows.
+    pub fn take_patterns(&mut self) -> Vec<Vec<Arc<Pattern>>> {
+        let namespaces = std::mem::take(&mut self.uncompiled);
+        let of = |namespace: String| {
+            let first = (namespace.clone(), String::new(), String::new());
+            let routes = self.routes.range(first..).take_while(|((of, ..), _)| *of == namespace);
+            routes.flat_map(|(_, route)| route.patterns()).take(pattern::MOST).cloned().collect()
+        };
+        namespaces.into_iter().map(of).collect()
     }
 
     fn follow_flavor(&mut self, kept: &Value, key: &Key) {
@@ -200,9 +224,8 @@ impl GatewayInventory {
         if let Some(gone) = self.objects.remove(&key) {
             self.unread.forget(|subject| subject.is(&gone));
         }
-        if self.routes.remove(&key).is_some() {
-            self.inventory = OnceLock::new();
-        }
+        let (kind, name) = key;
+        self.routes.remove(&(name.namespace, kind, name.name));
     }
 
     /// Forgets the objects of a kind, given by its kind or the name of its labelled objects.
@@ -210,8 +233,7 @@ impl GatewayInventory {
         let labelled = LABELLED.iter().find(|labelled| labelled.name == kind);
         let kind = labelled.map_or(kind, |labelled| labelled.kind);
         self.objects.retain(|(known, _), _| known != kind);
-        self.routes.retain(|(known, _), _| known != kind);
-        self.inventory = OnceLock::new();
+        self.routes.retain(|(_, known, _), _| known != kind);
         match kind {
             "Deployment" => self.rolled_out.clear(),
             "ConfigMap" => (self.sources, self.ours) = Default::default(),
@@ -305,17 +327,13 @@ impl GatewayInventory {
             },
             _ => RolledOut::Never,
         };
+        let routes = Inventory::served(&Serving::of(own, &objects, namespace), self.routes.values().cloned());
         GatewayContext {
             sources: self.sources.within(namespace),
-            routes: self.inventory(),
+            routes: Arc::new(routes),
             group,
             rolled_out,
         }
-    }
-
-    /// The routes that not every flavor serves.
-    pub fn inventory(&self) -> Arc<Inventory> {
-        self.inventory.get_or_init(|| Arc::new(Inventory::seen(self.routes.values().cloned()))).clone()
     }
 }
 
@@ -334,6 +352,7 @@ impl Role {
             ("", "ConfigMap" | "Secret") => Some(Self::Source),
             ("networking.k8s.io", "Ingress") => Some(Self::Route),
             ("gateway.networking.k8s.io", "HTTPRoute" | "GRPCRoute" | "TLSRoute") => Some(Self::Route),
+            ("gateway.networking.k8s.io", "Gateway" | "GatewayClass") => Some(Self::Party),
             (crate::api::kong::GROUP, "DataPlane" | "ControlPlane") => Some(Self::Party),
             ("apps", "Deployment") | ("", "Service") => Some(Self::Party),
             _ => None,

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::group;
 use super::overview;
+use super::producer_settings;
 use super::reading::{FILE_VARIABLE, VARIABLE};
+use super::serving;
 use super::sources::LONGEST;
 use crate::api::kong::PROXY;
 use crate::api::kong::stamp::StatusSelectors;
@@ -28,7 +30,20 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
             kept
         }
         Some("Service") => some(&object["spec"], &["selector"]),
-        _ => some(&object["spec"], &["dataplane"]),
+        Some("Gateway") => {
+            let mut kept = some(&object["spec"], &["gatewayClassName"]);
+            let listeners = object["spec"]["listeners"].as_array().into_iter().flatten();
+            kept["listeners"] = listeners.map(|listener| some(listener, &["allowedRoutes"])).collect();
+            kept
+        }
+        Some("GatewayClass") => some(&object["spec"], &["controllerName"]),
+        _ => {
+            const FIELDS: [&str; 4] = ["dataplane", "ingressClass", "gatewayClass", "watchNamespaces"];
+            let mut kept = some(&object["spec"], &FIELDS);
+            kept["deployment"]["podTemplateSpec"] =
+                template(&object["spec"]["deployment"]["podTemplateSpec"]);
+            kept
+        }
     };
     let mut kept = some(object, &["apiVersion", "kind"]);
     kept["metadata"] = json!({
@@ -39,6 +54,11 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
         "labels": some(&metadata["labels"], &[meta::GUARD]),
         "annotations": some(&metadata["annotations"], &[meta::CONFIG_PRODUCER, meta::LAST_APPLIED_SPEC]),
     });
+    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+    let gateways: Vec<Value> = owners.filter(|owner| serving::is_gateway(owner)).cloned().collect();
+    if !gateways.is_empty() {
+        kept["metadata"]["ownerReferences"] = json!(gateways);
+    }
     kept["spec"] = spec;
     kept["status"] = some(&object["status"], &["replicas", "readyReplicas", "selector"]);
     if let Some(preview) = StatusSelectors::of(&object["status"]).preview {
@@ -133,6 +153,7 @@ fn variables(env: &Value) -> Value {
     let decides = |entry: &&Value| {
         let name = entry["name"].as_str().unwrap_or_default();
         [VARIABLE, FILE_VARIABLE, group::ADMIN_SERVICE_VARIABLE].contains(&name)
+            || producer_settings::VARIABLES.contains(&name)
     };
     let entries = || env.as_array().into_iter().flatten();
     let refers = |entry: &Value| entry["value"].as_str().is_some_and(|value| value.contains('$'));

@@ -3,9 +3,16 @@
 //! How objects become routes: Kong/kubernetes-ingress-controller 3.x,
 //! `internal/dataplane/translator`.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::pattern::{Compiled, Compiler};
+use super::pattern::{Compiled, NamespaceBudget, Pattern};
+use super::producer_settings::DEFAULT_CLASS;
+use super::serving::{Attachment, Counts, Serving};
+use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, annotation, meta_str};
 
 /// How many routes a text names; further ones are counted.
@@ -18,7 +25,7 @@ const REGEX_PREFIX: &str = "/~";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trait {
     /// A regular expression in a path.
-    Pattern(String),
+    Pattern(Arc<Pattern>),
     /// A match on query parameters: `expressions` only.
     QueryParameters,
     /// A host name with `*`, matched by SNI.
@@ -43,19 +50,21 @@ pub struct Route {
     pub kind: String,
     /// Name.
     pub name: NamespacedName,
+    /// What it asks to be served by.
+    pub attachment: Attachment,
     /// In order of the object.
     pub traits: Vec<RouteTrait>,
 }
 
-/// The existing routes.
+/// The existing routes that a gateway can serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inventory {
     /// Not observed.
     Unseen,
     /// Observed.
     Seen {
-        /// All observed routes with traits.
-        routes: Vec<Route>,
+        /// All observed routes with traits, by namespace, the gateway's own first.
+        routes: Vec<Arc<Route>>,
         /// Kinds that affect a change of flavor and were not observed, or not everywhere, each with the
         /// reason.
         unlisted: Vec<String>,
@@ -63,22 +72,43 @@ pub enum Inventory {
 }
 
 impl Inventory {
-    /// The routes among objects of any kind; `namespace` is the default for an absent one.
-    pub fn of<'a>(objects: impl IntoIterator<Item = &'a Value>, namespace: &str) -> Self {
-        Self::seen(objects.into_iter().filter_map(|object| Route::of(object, namespace)))
+    /// An inventory without routes.
+    pub fn empty() -> Self {
+        Self::Seen { routes: Vec::new(), unlisted: Vec::new() }
     }
 
-    /// An inventory of the routes with traits, with no hidden kinds.
-    pub fn seen(routes: impl IntoIterator<Item = Route>) -> Self {
-        Self::Seen { routes: routes.into_iter().collect(), unlisted: Vec::new() }
+    /// The routes of a gateway among the objects of a cluster; `namespace` is the default for an absent one.
+    pub fn of(gateway: &Value, objects: &[impl Borrow<Value>], namespace: &str) -> Self {
+        let routes = objects.iter().filter_map(|object| Route::of(object.borrow(), namespace)).map(Arc::new);
+        Self::served(&Serving::of(Some(gateway), objects, namespace), routes)
+    }
+
+    /// Those of the routes that a gateway can serve.
+    pub(super) fn served(serving: &Serving<'_>, all: impl IntoIterator<Item = Arc<Route>>) -> Self {
+        let (mut routes, mut passed_over) = (Vec::new(), 0);
+        for route in all {
+            match serving.counts(&route.name.namespace, &route.attachment) {
+                Counts::Yes => routes.push(route),
+                Counts::No => {}
+                Counts::PassedOver => passed_over += 1,
+            }
+        }
+        // Stable: within a namespace they keep their order.
+        routes.sort_by(|a, b| {
+            let order = |route: &Route| !serving.owns(&route.name.namespace);
+            order(a).cmp(&order(b)).then_with(|| a.name.namespace.cmp(&b.name.namespace))
+        });
+        Self::Seen { routes, unlisted: passed_over_text(passed_over).into_iter().collect() }
     }
 
     /// The same, for an observer from whom these kinds are hidden.
     #[must_use]
-    pub fn with_unlisted(&self, unlisted: Vec<String>) -> Self {
+    pub fn with_unlisted(&self, kinds: Vec<String>) -> Self {
         match self {
             Self::Unseen => Self::Unseen,
-            Self::Seen { routes, .. } => Self::Seen { routes: routes.clone(), unlisted },
+            Self::Seen { routes, unlisted } => {
+                Self::Seen { routes: routes.clone(), unlisted: [kinds, unlisted.clone()].concat() }
+            }
         }
     }
 
@@ -93,36 +123,78 @@ impl Inventory {
     /// Some traits, as a list that names those of a namespace and counts the others; `None` if there
     /// are none.
     pub fn list(&self, namespace: &str, mut which: impl FnMut(&Trait) -> Option<String>) -> Option<Listed> {
-        let Self::Seen { routes, .. } = self else { return None };
-        let (mut named, mut count) = (Vec::new(), 0);
-        for route in routes {
-            for found in &route.traits {
-                let Some(word) = which(&found.what) else { continue };
-                count += 1;
-                if route.name.namespace == namespace && named.len() < NAMED {
-                    let space = if found.place.is_empty() { "" } else { " " };
-                    named.push(format!("{} {}{space}{} ({word})", route.kind, route.name, found.place));
+        let mut list = List::of(namespace);
+        for (route, found) in self.traits() {
+            which(&found.what).into_iter().for_each(|word| list.add(route, found, &word));
+        }
+        list.finish()
+    }
+
+    fn traits(&self) -> impl Iterator<Item = (&Route, &RouteTrait)> {
+        let routes: &[Arc<Route>] = match self {
+            Self::Unseen => &[],
+            Self::Seen { routes, .. } => routes,
+        };
+        routes.iter().flat_map(|route| route.traits.iter().map(|found| (&**route, found)))
+    }
+
+    /// Patterns that the Rust router does not compile, and those that were not tried.
+    pub fn rejected_patterns(&self, namespace: &str) -> (Option<Listed>, Option<Listed>) {
+        let (mut rejected, mut not_tried) = (List::of(namespace), List::of(namespace));
+        let (mut of, mut budget) = ("", NamespaceBudget::default());
+        for (route, found) in self.traits() {
+            let Trait::Pattern(pattern) = &found.what else { continue };
+            if of != route.name.namespace {
+                (of, budget) = (&route.name.namespace, NamespaceBudget::default());
+            }
+            match pattern.compiled(&mut budget) {
+                Compiled::Fine => {}
+                Compiled::NotTried => {
+                    not_tried.add(route, found, &format!("{} bytes", pattern.text().len()));
+                }
+                Compiled::Rejected(why) => {
+                    rejected.add(route, found, &format!("path {}: {why}", pattern.text()));
                 }
             }
         }
-        (count > 0).then(|| Listed { count, text: listed(named, count) })
+        (rejected.finish(), not_tried.finish())
+    }
+}
+
+fn passed_over_text(count: usize) -> Option<String> {
+    let ingresses = if count == 1 { "Ingress" } else { "Ingresses" };
+    (count > 0).then(|| {
+        format!(
+            "{count} {ingresses} of other namespaces with a class other than {DEFAULT_CLASS} (name the producer of \
+             this gateway in {})",
+            meta::CONFIG_PRODUCER
+        )
+    })
+}
+
+/// A list under construction.
+struct List<'a> {
+    namespace: &'a str,
+    named: Vec<String>,
+    count: usize,
+}
+
+impl<'a> List<'a> {
+    fn of(namespace: &'a str) -> Self {
+        Self { namespace, named: Vec::new(), count: 0 }
     }
 
-    /// Patterns that the Rust router does not compile, and how many were not tried.
-    pub fn rejected_patterns(&self, namespace: &str) -> (Option<Listed>, usize) {
-        let (mut compiler, mut not_tried) = (Compiler::default(), 0);
-        let rejected = self.list(namespace, |what| match what {
-            Trait::Pattern(pattern) => match compiler.try_out(pattern) {
-                Compiled::Fine => None,
-                Compiled::NotTried => {
-                    not_tried += 1;
-                    None
-                }
-                Compiled::Rejected(why) => Some(format!("path {pattern}: {why}")),
-            },
-            Trait::QueryParameters | Trait::WildcardSni | Trait::Ignored(_) => None,
-        });
-        (rejected, not_tried)
+    fn add(&mut self, route: &Route, found: &RouteTrait, word: &str) {
+        self.count += 1;
+        if route.name.namespace == self.namespace && self.named.len() < NAMED {
+            let space = if found.place.is_empty() { "" } else { " " };
+            self.named.push(format!("{} {}{space}{} ({word})", route.kind, route.name, found.place));
+        }
+    }
+
+    fn finish(self) -> Option<Listed> {
+        let Self { named, count, .. } = self;
+        (count > 0).then(|| Listed { count, text: listed(named, count) })
     }
 }
 
@@ -158,12 +230,43 @@ impl Route {
         traits.extend(annotations(object));
         let own = meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(namespace);
         let name = NamespacedName::new(own, meta_str(object, "name")?);
-        (!traits.is_empty()).then_some(Self { kind: gvk.kind, name, traits })
+        let attachment = match gvk.kind == "Ingress" {
+            true => Attachment::classes(object),
+            false => Attachment::gateways(object, own),
+        };
+        (!traits.is_empty()).then_some(Self { kind: gvk.kind, name, attachment, traits })
+    }
+
+    /// The same, with the patterns of its earlier version, which may be compiled.
+    #[must_use]
+    pub(super) fn after(mut self, earlier: &Self) -> Self {
+        let known: BTreeMap<&str, &Arc<Pattern>> =
+            earlier.patterns().map(|pattern| (pattern.text(), pattern)).collect();
+        for found in &mut self.traits {
+            if let Trait::Pattern(pattern) = &mut found.what
+                && let Some(known) = known.get(pattern.text())
+            {
+                *pattern = (*known).clone();
+            }
+        }
+        self
+    }
+
+    /// Its patterns.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &Arc<Pattern>> {
+        self.traits.iter().filter_map(|found| match &found.what {
+            Trait::Pattern(pattern) => Some(pattern),
+            Trait::QueryParameters | Trait::WildcardSni | Trait::Ignored(_) => None,
+        })
     }
 }
 
 fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = (usize, &'a Value)> {
     value[field].as_array().into_iter().flatten().enumerate()
+}
+
+fn pattern_of(text: &str) -> Trait {
+    Trait::Pattern(Arc::new(Pattern::new(text)))
 }
 
 fn ingress(object: &Value) -> Vec<RouteTrait> {
@@ -173,7 +276,7 @@ fn ingress(object: &Value) -> Vec<RouteTrait> {
         for (j, path) in items(&rule["http"], "paths") {
             let pattern = path["path"].as_str().and_then(|path| path.strip_prefix(prefix));
             if let Some(pattern) = pattern.filter(|_| path["pathType"] == "ImplementationSpecific") {
-                let what = Trait::Pattern(pattern.to_owned());
+                let what = pattern_of(pattern);
                 found.push(RouteTrait { place: format!("rules[{i}].http.paths[{j}]"), what });
             }
         }
@@ -193,7 +296,7 @@ fn http_route(object: &Value) -> Vec<RouteTrait> {
         if matched["path"]["type"] == "RegularExpression"
             && let Some(pattern) = matched["path"]["value"].as_str()
         {
-            found.push(RouteTrait { place: place.clone(), what: Trait::Pattern(pattern.to_owned()) });
+            found.push(RouteTrait { place: place.clone(), what: pattern_of(pattern) });
         }
         if matched["queryParams"].as_array().is_some_and(|parameters| !parameters.is_empty()) {
             found.push(RouteTrait { place, what: Trait::QueryParameters });
@@ -208,7 +311,7 @@ fn grpc_route(object: &Value) -> Vec<RouteTrait> {
         let method = &matched["method"];
         if method["type"] == "RegularExpression" {
             let part = |field: &str| method[field].as_str().unwrap_or(".+").to_owned();
-            let what = Trait::Pattern(format!("/{}/{}", part("service"), part("method")));
+            let what = pattern_of(&format!("/{}/{}", part("service"), part("method")));
             found.push(RouteTrait { place, what });
         }
     }

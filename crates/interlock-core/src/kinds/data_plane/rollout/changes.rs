@@ -9,6 +9,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::api::display::display;
 use crate::kinds::data_plane::flavor::reading::VARIABLE;
 use crate::kinds::data_plane::live_spec;
 
@@ -159,7 +160,7 @@ impl StagedChanges {
             _ => FieldChange::Changed,
         };
         let shown = |value: Option<&Value>| value.filter(|_| is_shown(path)).and_then(scalar);
-        let parts: Vec<String> = path.iter().map(|part| printable(part)).collect();
+        let parts: Vec<String> = path.iter().map(|part| display(part, SHOWN)).collect();
         self.fields.push(StagedField {
             path: parts.concat(),
             change,
@@ -187,21 +188,11 @@ fn is_shown(path: &[String]) -> bool {
 /// A value without members, as text.
 fn scalar(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(printable(text)),
+        Value::String(text) => Some(display(text, SHOWN)),
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(value) => Some(value.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
-}
-
-/// A text of bounded length without control characters, which would steer a terminal.
-fn printable(text: &str) -> String {
-    let mut chars = text.chars().map(|c| if c.is_control() { '?' } else { c });
-    let mut shown: String = chars.by_ref().take(SHOWN).collect();
-    if chars.next().is_some() {
-        shown.push_str("...");
-    }
-    shown
 }
 
 impl fmt::Display for StagedField {
@@ -254,7 +245,7 @@ mod tests {
         &[".env: changed"]
     )]
     #[case::arguments(proxy(json!({"args": ["--password=x"]})), &[".args: added"])]
-    #[case::escapes(proxy(json!({"image": "a\u{1b}[2Kb"})), &[".image: kong:3.8 -> a?[2Kb"])]
+    #[case::escapes(proxy(json!({"image": "a\u{1b}[2Kb"})), &[".image: kong:3.8 -> a\\u001b[2Kb"])]
     #[case::nothing(proxy(json!({})), &[])]
     fn fields_of_a_container(#[case] staged: Value, #[case] said: &[&str]) {
         let found = StagedChanges::between(&proxy(json!({})), &staged);

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::api::display::display;
+
 /// Routes that a text names.
 const NAMED: usize = 3;
 /// Characters of a name that a text shows: a pod may answer any.
@@ -57,7 +59,7 @@ impl RouteNames {
     /// The first names, and how many there are beside them.
     fn named(&self) -> String {
         let names = self.0.keys().flatten();
-        let mut parts: Vec<String> = names.clone().take(NAMED).map(|name| shown(name)).collect();
+        let mut parts: Vec<String> = names.clone().take(NAMED).map(|name| display(name, LONGEST)).collect();
         if let Some(count) = self.0.get(&None) {
             parts.push(format!("{count} without a name"));
         }
@@ -73,15 +75,6 @@ fn routes(of: &RouteNames) -> String {
         1 => "1 route".to_owned(),
         count => format!("{count} routes"),
     }
-}
-
-/// A name as a text shows it: on one line, and not longer than the rest.
-fn shown(name: &str) -> String {
-    let mut shown: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();
-    if name.chars().nth(LONGEST).is_some() {
-        shown.push('…');
-    }
-    shown
 }
 
 #[cfg(test)]
@@ -120,7 +113,7 @@ mod tests {
     #[case::hostile(
         r#"["\u0000\n\u001b[31m"]"#,
         "[]",
-        Some(r"it lacks 1 route of the 1 of live pod p: \0\n\u{1b}[31m")
+        Some(r"it lacks 1 route of the 1 of live pod p: \u0000 \u001b[31m")
     )]
     fn routes_are_compared_by_name_and_number(
         #[case] live: &str,

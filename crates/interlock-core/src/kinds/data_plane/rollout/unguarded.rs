@@ -25,7 +25,7 @@ pub(super) fn refusal(of: &DataPlaneView<'_>, live: &Value) -> Option<String> {
         new: &new,
         // As admission judges it: what is live may be an earlier spec, whose pods are gone.
         stopped: is_stopped(of.spec()) && of.object["status"]["replicas"].as_i64().unwrap_or_default() == 0,
-        routes: &Inventory::seen([]),
+        routes: &Inventory::empty(),
         configuration: ProducerConfiguration::Usual,
         group: None,
         allowance: None,

@@ -264,7 +264,8 @@ fn a_kind_that_is_not_watched_any_more_is_forgotten(
         deployment("edge", proxy("kong:3.9", None), 3),
     ]);
     known.forget(kind);
-    let Inventory::Seen { routes: left, .. } = &*known.inventory() else { panic!("not seen") };
+    let context = known.context_of(&subject(GatewayKind::DataPlane, "edge"));
+    let Inventory::Seen { routes: left, .. } = &*context.routes else { panic!("not seen") };
     assert_eq!((known.gateways().count(), left.len()), (gateways, routes));
 }
 

@@ -1,6 +1,7 @@
 //! Tables and properties of the flavor rules as a whole.
 
 mod known;
+mod neighbours;
 mod overview;
 mod plans;
 mod properties;

@@ -1,7 +1,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::world::{EX, T, TC, data_plane, http_route, plane, proxy, read};
+use super::world::{EX, T, TC, data_plane, http_route, plane, proxy, read, served};
 use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
 use crate::kinds::data_plane::flavor::gateway::Gateway;
@@ -36,7 +36,7 @@ fn hops_of(#[case] image: &str, #[case] from: &str, #[case] to: Flavor, #[case] 
 #[test]
 fn the_whole_text() {
     let search = http_route("kong", "search", json!({"queryParams": [{"name": "q", "value": "x"}]}));
-    let routes = Inventory::of(&[search], "kong");
+    let routes = served(&[search]);
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "kong", "name": "edge"},
         "spec": {"replicas": 3, "template": {"spec": {"containers": [proxy("kong:3.9", Some("expressions"))]}}},

@@ -1,7 +1,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::world::{Case, config_map, data_plane, http_route, lines, plane, proxy, read};
+use super::world::{Case, config_map, data_plane, http_route, lines, plane, proxy, read, served};
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
 use crate::kinds::data_plane::flavor::flavor_override::{ChangeId, FlavorOverride};
@@ -135,7 +135,7 @@ fn routes() -> Inventory {
         ingress,
         http_route("kong", "plain", json!({"path": {"type": "PathPrefix", "value": "/"}})),
     ];
-    Inventory::of(&objects, "kong")
+    served(&objects)
 }
 
 #[rstest]
@@ -154,12 +154,12 @@ fn routes_that_exist(#[case] from: &str, #[case] to: &str, #[case] staged: bool,
 
 #[rstest]
 #[case::hidden(
-    Inventory::of(&[], "kong").with_unlisted(vec!["HTTPRoute (forbidden)".to_owned()]),
+    served(&[]).with_unlisted(vec!["HTTPRoute (forbidden)".to_owned()]),
     "warned [RF05] router flavor change traditional -> traditional_compatible: not judged by what is not seen here: HTTPRoute (forbidden)"
 )]
 #[case::too_large(
-    Inventory::of(&[http_route("kong", "huge", json!({"path": {"type": "RegularExpression", "value": "/(\\w{200}){200}"}}))], "kong"),
-    "warned [RF09] 1 regular expressions of routes are too large or too many to be compiled here"
+    served(&[http_route("kong", "huge", json!({"path": {"type": "RegularExpression", "value": "/(\\w{200}){200}"}}))]),
+    "warned [RF09] 1 regular expression of routes is too large or too many to be compiled here: HTTPRoute kong/huge rules[0].matches[0] (15 bytes)"
 )]
 fn what_routes_are_not_judged_by_is_said(#[case] routes: Inventory, #[case] text: &str) {
     let case = Case {
@@ -177,7 +177,7 @@ fn what_routes_are_not_judged_by_is_said(#[case] routes: Inventory, #[case] text
 #[test]
 fn routes_of_other_namespaces_are_counted() {
     let query = json!({"queryParams": [{"name": "q"}]});
-    let routes = Inventory::of(&[http_route("shop", "secret-name", query)], "kong");
+    let routes = served(&[http_route("shop", "secret-name", query)]);
     let case = Case {
         routes,
         ..Case::change(

@@ -45,8 +45,23 @@ pub fn http_route(namespace: &str, name: &str, matched: Value) -> Value {
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
         "metadata": {"namespace": namespace, "name": name},
-        "spec": {"rules": [{"matches": [matched]}]},
+        "spec": {"parentRefs": [{"namespace": "kong", "name": "gw"}], "rules": [{"matches": [matched]}]},
     })
+}
+
+/// The routes of `kong/edge`, where Gateway `kong/gw` admits routes of all namespaces.
+pub fn served(objects: &[Value]) -> Inventory {
+    let gateway = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+        "metadata": {"namespace": "kong", "name": "gw"},
+        "spec": {"gatewayClassName": "kong", "listeners": [{"allowedRoutes": {"namespaces": {"from": "All"}}}]},
+    });
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "kong"},
+        "spec": {"controllerName": "konghq.com/kic-gateway-controller"},
+    });
+    let edge = data_plane(proxy("kong:3.9", None), false);
+    Inventory::of(&edge, &[objects, &[gateway, class]].concat(), "kong")
 }
 
 pub fn read(object: &Value, objects: &[Value]) -> Gateway {

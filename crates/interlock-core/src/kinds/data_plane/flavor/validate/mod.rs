@@ -282,11 +282,21 @@ fn instead(change: &FlavorChange<'_>, row: &MatrixRow) -> String {
 /// RF21.
 fn mixed(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     let Some(group) = change.group else { return };
-    let Some((other, flavor)) = group.conflicting(to) else { return };
     let already = change.live.and_then(runs_with).is_some_and(|live| live.dialect() == to.dialect());
     if already {
         return;
     }
+    if let Some(namespace) = &group.unconfirmed_in {
+        findings.warn(
+            Rule::FLAVOR_DIALECTS,
+            format!(
+                "{} names {} as its configuration producer, which does not name it: the gateways in {namespace} do \
+                 not wait for it",
+                change.subject, group.producer
+            ),
+        );
+    }
+    let Some((other, flavor)) = group.conflicting(to) else { return };
     let text = format!(
         "{} with {to} would share the configuration producer {} with {other}, which runs {flavor}; one producer \
          speaks one dialect",

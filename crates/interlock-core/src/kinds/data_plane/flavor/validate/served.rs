@@ -97,11 +97,13 @@ fn regex_engine(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findi
              supported and path_handling v1 is ignored; check the preview before promoting",
         ),
     }
-    if not_tried > 0 {
+    if let Some(left_out) = not_tried {
+        let these = if left_out.count == 1 { "expression of routes is" } else { "expressions of routes are" };
         findings.warn(
             Rule::FLAVOR_REGEX,
             format!(
-                "{not_tried} regular expressions of routes are too large or too many to be compiled here"
+                "{} regular {these} too large or too many to be compiled here: {}",
+                left_out.count, left_out.text
             ),
         );
     }
