@@ -34,10 +34,10 @@ tools:
 run: tools
 	@hack/demo
 
-# Cases on a control plane wait more than they compute, so twice as many run at a time as there are cores. The
-# other suites measure time, and run as many as there are cores.
+# Cases on a control plane wait more than they compute, so twice as many run at a time as there are cores, and of those
+# with pods and a network half as many more. The other suites measure time, and run as many as there are cores.
 PACKAGES := -p crd-schema -p go-template -p interlock-core -p interlock --features interlock/pod-proxy
-SUITES := $(filter-out e2e,$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
+SUITES := $(filter-out e2e service_path,$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 .PHONY: test
 test: peers
 	@echo "== build"
@@ -46,6 +46,9 @@ test: peers
 	@rm -rf target/test-logs && mkdir -p target/test-logs && set -o pipefail; failed=0; \
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} \
 		cargo test --locked $(PACKAGES) --no-fail-fast --test e2e 2>&1 | tee target/test-logs/e2e || failed=1; \
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 3 / 2))} \
+		cargo test --locked $(PACKAGES) --no-fail-fast --test service_path 2>&1 \
+		| tee target/test-logs/service_path || failed=1; \
 	cargo test --locked $(PACKAGES) --no-fail-fast --lib --bins --examples $(addprefix --test ,$(SUITES)) 2>&1 \
 		| tee target/test-logs/suites || failed=1; \
 	cargo test --locked $(PACKAGES) --no-fail-fast --doc 2>&1 | tee target/test-logs/doc || failed=1; \

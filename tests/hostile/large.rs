@@ -43,8 +43,10 @@ fn within(what: &str, packages: &[Value], body: &Value) -> Value {
 
 fn body(kind: &str, spec: Value, old: Option<Value>) -> Value {
     let kind = json!({"group": "kudo.dev", "version": "v1beta1", "kind": kind});
-    let object =
-        |spec: Value| json!({"metadata": {"name": "large", "namespace": "team", "uid": "u"}, "spec": spec});
+    // One that is stored has run.
+    let ran = json!({"planStatus": {"deploy": {"name": "deploy", "status": "COMPLETE", "uid": "r"}}});
+    let status = if old.is_some() { ran } else { Value::Null };
+    let object = |spec: Value| json!({"metadata": {"name": "large", "namespace": "team", "uid": "u"}, "spec": spec, "status": status});
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
