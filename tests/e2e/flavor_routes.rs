@@ -74,8 +74,10 @@ fn plan(user: &Client, ns: &Namespace<'_>, name: &str, to: &str) -> String {
 /// Kong's and Gateway API's own definitions.
 fn definitions(cluster: &Cluster) -> Option<()> {
     let admin = cluster.admin();
-    for name in ["gateway-api_httproutes", "gateway-api_grpcroutes", "kong_dataplanes", "kong_controlplanes"]
-    {
+    let of_gateway_api = ["httproutes", "grpcroutes", "gateways", "gatewayclasses"];
+    let of_gateway_api = of_gateway_api.map(|name| format!("gateway-api_{name}"));
+    let of_kong = ["kong_dataplanes", "kong_controlplanes"].map(str::to_owned);
+    for name in of_gateway_api.iter().chain(&of_kong) {
         let file = shared::find(&format!("crds/{name}.yaml"))?;
         admin.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file.to_string_lossy()]).ok();
     }
@@ -172,15 +174,30 @@ fn routes(ns: &Namespace<'_>, other: &Namespace<'_>, user: &Client) {
     user.apply(&edge("expressions").to_string());
     let search = http_route("search", &query());
     user.apply(&search.to_string());
+    // A Gateway of Kong's admits it.
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "kong"},
+        "spec": {"controllerName": "konghq.com/kic-gateway-controller"},
+    });
+    let gateway = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+        "metadata": {"name": "all", "namespace": ns.name()},
+        "spec": {"gatewayClassName": "kong", "listeners": [{
+            "name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}},
+        }]},
+    });
+    ns.admin().apply(&class.to_string());
+    ns.admin().apply(&gateway.to_string());
     let mut elsewhere = http_route("search", &query());
     elsewhere["metadata"]["namespace"] = json!(other.name());
+    elsewhere["spec"]["parentRefs"] = json!([{"name": "all", "namespace": ns.name()}]);
     other.admin().apply(&elsewhere.to_string());
 
     let both = |told: &str| told.contains("would drop 2 routes");
     let told = await_told(user, &edge(TC), "both routes are counted", both);
     assert!(!told.contains(other.name()), "others are only counted: {told}");
     let title = "EX to TC, with routes that match query parameters";
-    met.push(said(title, &[&search, &elsewhere], &edge("expressions"), &edge(TC), told));
+    met.push(said(title, &[&class, &gateway, &search, &elsewhere], &edge("expressions"), &edge(TC), told));
     plans += &plan(user, ns, "dataplane/edge", "traditional");
 
     user.kubectl(&["delete", "httproute", "search"]).ok();

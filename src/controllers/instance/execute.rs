@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use interlock_core::api::condition::{self, Condition};
+use interlock_core::api::condition::{self, Condition, ConditionChange};
+use interlock_core::api::display::printable;
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{self, condition as types, event};
 use interlock_core::api::object::NamespacedName;
@@ -337,13 +338,17 @@ async fn missing(ctx: &InstanceContext, subject: &InstanceView, version: &str) -
     let message = format!(
         "OperatorVersion {version} is not there; create it, or set spec.operatorVersion to one that is"
     );
+    let message = printable(&message).into_owned();
     let now = Timestamp::now();
-    let since = awaited_since(subject, &message).unwrap_or(now);
+    let known = awaited_since(subject, &message);
+    let since = known.unwrap_or(now);
     let drifts = subject.basis.as_ref().is_some_and(|basis| basis.hash != subject.hash);
-    let change = StatusChange {
-        conditions: conditions::awaiting_version(&message, drifts, since, now),
-        ..StatusChange::default()
-    };
+    let mut conditions = conditions::awaiting_version(&message, drifts, since, now);
+    if known.is_none() {
+        // Its time is that of this OperatorVersion.
+        conditions.insert(0, ConditionChange::Remove(types::RECONCILING));
+    }
+    let change = StatusChange { conditions, ..StatusChange::default() };
     let is_new = patch_status(ctx, subject, change).await?;
     let left = Duration::try_from(conditions::RETRY_LIMIT - now.duration_since(since)).unwrap_or_default();
     if !left.is_zero() {

@@ -8,18 +8,18 @@ use interlock_core::api::condition::{self, ConditionChange};
 use interlock_core::api::kudo::{ExecutionStatus, PlanStatus};
 use interlock_core::api::meta::event;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::api::stamp::SpecHash;
+use interlock_core::api::stamp::{Applied, SpecHash};
 use interlock_core::effect::{ApiFailure, Severity};
 use interlock_core::kinds::instance::change::baseline::{Baseline, PendingPlan};
 use interlock_core::kinds::instance::change::conditions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::api_calls::{clear, note};
+use super::api_calls::note;
 use super::context::InstanceContext;
-use super::execute;
 use super::flow::Flow;
 use super::view::InstanceView;
+use super::{execute, patches};
 use crate::cluster::watch::WatchChange;
 
 const WHY: &str = "the Instance and the record of its plans are larger together than the API server takes (1.5 MiB): set \
@@ -47,14 +47,29 @@ impl NoRoom {
     }
 }
 
-/// Ends what cannot be recorded.
-pub(super) async fn end(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
-    if subject.deleted_at().is_some() {
+/// Ends what cannot be recorded; `None` where no plan is under way, so that nothing has to end.
+pub(super) async fn end(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    stamped: Option<Applied<'static>>,
+) -> Option<Result<Flow, ApiFailure>> {
+    let entries = subject.entries();
+    let is_least = entries.values().all(|entry| entry.phases.is_none());
+    if subject.deleted_at().is_some() && is_least {
         let warning = "cleanup was not run: there is no room to record it; what the package made may remain";
-        return execute::release(ctx, subject, Some(warning.to_owned())).await;
+        return Some(execute::release(ctx, subject, Some(warning.to_owned())).await);
     }
-    let object = least(subject, Timestamp::now());
-    match ctx.bookkeeping.replace_status(&subject.key, &object).await {
+    let named = entries.get(subject.plan()).filter(|entry| entry.uid == subject.plan_uid());
+    if named.is_some_and(|entry| entry.status.is_terminal()) {
+        // The history of runs has no room either.
+        return Some(unschedule(ctx, subject).await);
+    }
+    let runs = entries.values().any(|entry| entry.status.is_running());
+    if subject.plan().is_empty() && !runs && subject.deleted_at().is_none() {
+        return None;
+    }
+    let object = least(subject, stamped.as_ref().unwrap_or(&subject.spec), Timestamp::now());
+    Some(match ctx.bookkeeping.replace_status(&subject.key, &object).await {
         Ok(object) => {
             ctx.status_cache.invalidate(&subject.key);
             ctx.saw(&subject.key, &WatchChange::Applied(object));
@@ -65,36 +80,50 @@ pub(super) async fn end(ctx: &InstanceContext, subject: &InstanceView) -> Result
         Err(failure) if failure.is_too_large() && !subject.plan().is_empty() => {
             ctx.no_room.all().insert(subject.key.clone(), subject.hash.clone());
             note(ctx, subject, Severity::Warning, event::LIMIT_EXCEEDED, WHY.to_owned()).await;
-            clear(ctx, subject).await
+            unschedule(ctx, subject).await
         }
         Err(failure) => Err(failure),
-    }
+    })
 }
 
-/// The object with a status that says no more than which plans have run, and that the one in progress is over.
-fn least(subject: &InstanceView, now: Timestamp) -> Value {
-    let over = |entry: &mut PlanStatus| {
-        entry.status = ExecutionStatus::FatalError;
-        entry.message = Some(WHY.to_owned());
-        entry.last_updated_timestamp = Some(condition::Time(now));
-    };
+/// Takes the plan out of `planExecution`, and adds nothing.
+async fn unschedule(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    let patch = patches::clear(subject, None, None);
+    let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
+    ctx.saw(&subject.key, &WatchChange::Applied(object));
+    Ok(Flow::Again)
+}
+
+/// The object with a status that says no more than which plans have run, and that the one in progress, on that spec, is
+/// over.
+fn least(subject: &InstanceView, spec: &Applied<'static>, now: Timestamp) -> Value {
     let mut entries: BTreeMap<String, PlanStatus> = subject.entries().into_owned();
     entries.retain(|_, entry| entry.status != ExecutionStatus::NeverRun);
-    let mut owed: Vec<String> = Vec::new();
     let (plan, uid) = (subject.plan(), subject.plan_uid());
-    if !plan.is_empty() && entries.get(plan).is_none_or(|entry| entry.uid != uid) {
+    // A cleanup is tried again with what room there is then.
+    let starts = !plan.is_empty() && subject.deleted_at().is_none();
+    if starts && entries.get(plan).is_none_or(|entry| entry.uid != uid) {
         let status = ExecutionStatus::InProgress;
         let entry =
             PlanStatus { name: plan.to_owned(), uid: uid.to_owned(), status, ..PlanStatus::default() };
         entries.insert(plan.to_owned(), entry);
     }
+    let known = subject.basis.as_ref().filter(|basis| basis.hash == spec.hash());
+    let mut pending = subject.basis.as_ref().map(|basis| basis.pending.clone()).unwrap_or_default();
     for (plan, entry) in &mut entries {
         entry.phases = None;
         if entry.status.is_running() {
-            over(entry);
-            owed.push(plan.clone());
+            entry.status = ExecutionStatus::FatalError;
+            entry.message = Some(WHY.to_owned());
+            entry.last_updated_timestamp = Some(condition::Time(now));
+            pending.insert(plan.clone(), PendingPlan::Failed);
         }
     }
+    let owed: Vec<String> = pending.keys().cloned().collect();
+    let baseline = match known {
+        Some(known) => known.with_pending(pending),
+        None => Baseline::new(spec, pending).after(subject.basis.as_ref()),
+    };
     let mut found = subject.conditions();
     for change in conditions::failed(WHY, &owed) {
         match change {
@@ -104,14 +133,12 @@ fn least(subject: &InstanceView, now: Timestamp) -> Value {
             ConditionChange::Remove(type_) => found.retain(|condition| condition.type_ != type_),
         }
     }
-    let pending = owed.into_iter().map(|plan| (plan, PendingPlan::Failed)).collect();
-    let baseline = Baseline { detail: None, ..Baseline::new(&subject.spec, pending) };
     let mut object = Value::clone(&subject.object);
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");
     }
     object["status"] = json!({
-        "planStatus": entries, "conditions": found, "lastApplied": baseline,
+        "planStatus": entries, "conditions": found, "lastApplied": baseline.shortened(),
         "observedGeneration": subject.generation(),
     });
     object

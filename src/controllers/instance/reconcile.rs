@@ -151,7 +151,8 @@ async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure
     warn!(instance = %key, code = failure.code, message = %failure.message, "a write failed; trying again");
     if failure.is_too_large()
         && let Ok(subject) = whole(ctx, key).await
-        && let Ok(flow) = no_room::end(ctx, &subject).await
+        && let Ok(stamped) = stamped_spec(ctx, &subject).await
+        && let Some(Ok(flow)) = no_room::end(ctx, &subject, stamped).await
     {
         return flow;
     }

@@ -170,9 +170,15 @@ fn of_another_namespace_validation_alone_tells() {
     let absent = World::strict();
     assert_eq!(told(&absent), told(&World::strict().with(there)));
     let mutated = absent.ask(WebhookEndpoint::Mutate, &asked);
+    // The last-applied spec proves to the leader that the policy was asked.
+    assert_eq!(mutated.stamp()["spec"]["operatorVersion"]["namespace"], "other");
+    assert_eq!(mutated.object["spec"]["planExecution"], json!({}));
     let said = validated_by(&absent, "CREATE", mutated.object, Value::Null);
     assert_warned(&said, "OperatorVersion other/kafka-1 is not there: nothing is carried out until it is");
     assert_eq!(said.record.rules, ["version-missing"]);
+    // An update keeps the last-applied spec, so that nothing proves it.
+    let reference = json!({"spec": {"operatorVersion": {"namespace": "other"}}});
+    absent.merge(&idle(json!({})), reference).assert_refused("version-missing", "other/kafka-1");
 }
 
 #[test]

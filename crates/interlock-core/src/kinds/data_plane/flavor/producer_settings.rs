@@ -12,6 +12,8 @@ const DEFAULT_CONTROLLER: &str = "konghq.com/kic-gateway-controller";
 
 const CLASS_VARIABLE: &str = "CONTROLLER_INGRESS_CLASS";
 const CONTROLLER_VARIABLE: &str = "CONTROLLER_GATEWAY_API_CONTROLLER_NAME";
+/// Names the namespaces that a producer reads; may be given several times.
+const NAMESPACE_FLAG: &str = "--watch-namespace";
 const NAMESPACE_VARIABLE: &str = "CONTROLLER_WATCH_NAMESPACE";
 pub(super) const VARIABLES: [&str; 3] = [CLASS_VARIABLE, CONTROLLER_VARIABLE, NAMESPACE_VARIABLE];
 
@@ -81,7 +83,7 @@ impl ProducerSettings {
         let containers = containers(&producer["spec"]["template"]);
         let setting = |flag, name| flag_of(&containers, flag).or_else(|| variable(&containers, name));
         let or = |default: &str| Setting::Named(default.to_owned());
-        let namespaces = match setting("--watch-namespace", NAMESPACE_VARIABLE) {
+        let namespaces = match setting(NAMESPACE_FLAG, NAMESPACE_VARIABLE) {
             Some(Setting::Named(listed)) if !listed.is_empty() => {
                 Some(listed.split(',').map(|it| it.trim().to_owned()).collect())
             }
@@ -101,11 +103,19 @@ fn containers(template: &Value) -> Vec<&Value> {
     template["spec"]["containers"].as_array().into_iter().flatten().collect()
 }
 
+/// A flag that may be given several times: a list adds up, of others the last counts.
 fn flag_of(containers: &[&Value], flag: &str) -> Option<Setting> {
-    let mut args = containers.iter().flat_map(|c| c["args"].as_array().into_iter().flatten());
-    args.find_map(|arg| match arg.as_str()?.strip_prefix(flag)? {
+    let args = containers.iter().flat_map(|c| c["args"].as_array().into_iter().flatten());
+    let given = args.filter_map(|arg| match arg.as_str()?.strip_prefix(flag)? {
         "" => Some(Setting::Unknown),
         rest => rest.strip_prefix('=').map(text),
+    });
+    given.reduce(|before, next| match (before, next) {
+        (Setting::Named(before), Setting::Named(next)) if flag == NAMESPACE_FLAG => {
+            Setting::Named(format!("{before},{next}"))
+        }
+        (Setting::Unknown, _) if flag == NAMESPACE_FLAG => Setting::Unknown,
+        (_, next) => next,
     })
 }
 

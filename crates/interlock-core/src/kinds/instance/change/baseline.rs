@@ -112,6 +112,12 @@ impl Baseline {
         serde_json::from_str(json).ok()
     }
 
+    /// The same where there is next to no room: without the short hashes, unless they are few.
+    #[must_use]
+    pub fn shortened(self) -> Self {
+        Self { detail: self.detail.filter(|detail| detail.parameters.len() <= 32), ..self }
+    }
+
     /// The same as it is recorded: the short hashes are left out where they do not fit.
     #[must_use]
     pub fn within_limit(self) -> Self {

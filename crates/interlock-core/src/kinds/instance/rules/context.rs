@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::denials;
 use super::type_errors::field_type_errors;
 use crate::admission::denial::Denial;
-use crate::admission::request::{ObjectChange, Request};
+use crate::admission::request::{ObjectChange, Operation, Request};
 use crate::admission::review::ReviewObject;
 use crate::admission::violations::Violations;
-use crate::admission::{CacheWait, RuleContext};
+use crate::admission::{CacheWait, RuleContext, WebhookEndpoint};
 use crate::api::interlock::RuleAction;
 use crate::api::json;
 use crate::api::kudo::{InstanceSpec, InstanceStatus};
@@ -138,8 +138,8 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The OperatorVersion of a spec; waits a moment for one that the lister lacks, unless the request is
-    /// already denied without it. A missing one is a violation, or awaited; so is one of another namespace, as long as
-    /// it is not known whether the user may read it: what is done with the object must not tell.
+    /// already denied without it, or its user may not learn by the wait that it is not there. A missing one is a
+    /// violation, or awaited.
     pub(super) fn package(
         &self,
         spec: &SpecView<'_>,
@@ -150,31 +150,30 @@ impl<'a> Evaluation<'a> {
             self.violations.push(denials::version_required(instance));
             return Ok(None);
         }
-        if self.asks_blindly() {
-            let _ = self.awaited.set(String::new());
-            return Ok(None);
-        }
         if let Some(package) = packages(self.context).operator_version(&key) {
             return Ok(Some(package));
         }
         match (packages(self.context).left_out(&key), self.context.wait) {
             (Some(why), _) => self.violations.push(denials::version_left_out(instance, &key, &why)),
             (None, CacheWait::Wait) if self.violations.refuse() => {}
-            (None, CacheWait::Wait) => return Err(Rejection::Wait(key)),
-            (None, CacheWait::Exhausted) => self.missing(&key, instance),
+            (None, CacheWait::Wait) if !self.asks_blindly() => return Err(Rejection::Wait(key)),
+            (None, _) => self.missing(&key, instance),
         }
         Ok(None)
     }
 
-    /// Whether the request refers to another namespace, and whether its user may is not known yet.
+    /// Whether the request newly refers to another namespace, before the policy has asked whether its user may.
     pub(super) fn asks_blindly(&self) -> bool {
-        self.context.endpoint.patches() && self.refers_to_other_namespace.get()
+        self.context.endpoint == WebhookEndpoint::Mutate && self.refers_to_other_namespace.get()
     }
 
     fn missing(&self, key: &NamespacedName, instance: &str) {
         let names = self.names_beside(key);
         let action = self.context.lister.actions(self.request.namespace).of(Rule::VERSION_MISSING);
-        if action == RuleAction::Deny || self.context.partial.is_some() {
+        // That its user may read it is proven by the last-applied spec, which an update keeps until it is there.
+        let unproven =
+            self.refers_to_other_namespace.get() && matches!(self.request.operation, Operation::Update(_));
+        if action == RuleAction::Deny || unproven || self.context.partial.is_some() {
             let missing = denials::version_missing(instance, key, &names);
             self.violations.push_as(RuleAction::Deny, missing);
             return;

@@ -28,8 +28,9 @@ impl<'a> Evaluation<'a> {
         let mut defaults = Vec::new();
         let mut finalizer = Finalizer::Assumed;
         // What it is completed with is not known, or was not when it was mutated: the leader does it.
-        let scheduled =
-            !given.execution.plan.is_empty() || object.metadata.annotations.stamp_json().is_some();
+        let elsewhere = self.refers_to_other_namespace.get();
+        let stamped = object.metadata.annotations.stamp_json().is_some();
+        let scheduled = !given.execution.plan.is_empty() || stamped && !elsewhere;
         let awaits = match self.context.endpoint.patches() {
             true => self.awaited.get().is_some(),
             false => !scheduled && (self.awaited.get().is_some() || package.is_some()),
@@ -42,20 +43,18 @@ impl<'a> Evaluation<'a> {
             let found = violations(package, &given.applied.parameters, &spec.applied.parameters);
             self.violated(found.into_iter().map(at_creation), &instance);
             // The API server drops a status that a client sends, so no cleanup has run.
-            finalizer = if creation.finalizer { Finalizer::Required } else { Finalizer::AsWritten };
+            finalizer = match creation.finalizer {
+                true => Finalizer::Required,
+                // The API server warns of the finalizer: whether it is there must not tell who may not read the package.
+                false if elsewhere => Finalizer::Assumed,
+                false => Finalizer::AsWritten,
+            };
         }
         if awaits {
-            return Ok(self.unscheduled(&given, object));
+            return Ok(self.unscheduled(&given, object, elsewhere));
         }
         let uid = plan_uid(self.subject(None, object), PLAN, spec.hash()).to_string();
-        let draft = LastAppliedDraft {
-            hash: spec.hash(),
-            spec: Some(spec.canonical()),
-            previous: None,
-            uid: None,
-            more: &[],
-            excerpt: None,
-        };
+        let draft = draft(&spec);
         let made = last_applied::write(&draft, object.metadata.annotations.room(self.request.size));
         let warnings = self.undone(&given, object, Some(&uid), made.as_deref());
         let desired = Mutation {
@@ -76,12 +75,20 @@ impl<'a> Evaluation<'a> {
         Ok(verdict)
     }
 
-    /// An Instance that is left to the leader: without a plan, and without what only Interlock writes.
-    fn unscheduled(&self, given: &SpecView<'_>, object: &ReviewObject<'_>) -> Decision {
-        let warnings = self.undone(given, object, None, None);
+    /// An Instance that is left to the leader: without a plan, and without what only Interlock writes. The last-applied spec
+    /// of one that refers to another namespace proves that the policy has asked for its user's right.
+    fn unscheduled(&self, given: &SpecView<'_>, object: &ReviewObject<'_>, elsewhere: bool) -> Decision {
         let none = Annotations::default();
         let execution = WantedExecution { plan: "".into(), uid: "".into(), status: "".into() };
-        let desired = Mutation { execution: Some(execution), ..Mutation::restoring(&none) };
+        let mut desired = Mutation { execution: Some(execution), ..Mutation::restoring(&none) };
+        let mut made = None;
+        if elsewhere {
+            let draft = draft(given);
+            made = last_applied::write(&draft, object.metadata.annotations.room(self.request.size));
+            desired.stamp = WantedInstanceStamp::Made { text: made.clone(), draft, before: None };
+            desired.finalizer = Finalizer::Assumed;
+        }
+        let warnings = self.undone(given, object, None, made.as_deref());
         let mut verdict = desired.finish(self, object, given);
         warnings.into_iter().for_each(|(rule, text)| verdict.warn(rule, text));
         verdict
@@ -123,6 +130,12 @@ impl<'a> Evaluation<'a> {
         }
         warnings
     }
+}
+
+/// The last-applied spec of a new Instance.
+fn draft<'s>(spec: &'s SpecView<'_>) -> LastAppliedDraft<'s> {
+    let (hash, spec) = (spec.hash(), Some(spec.canonical()));
+    LastAppliedDraft { hash, spec, previous: None, uid: None, more: &[], excerpt: None }
 }
 
 /// The longest value of a label; every object of an Instance has the name of that in one.

@@ -43,8 +43,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         let ran = self.status.entries().any(|entry| !matches!(entry.status, ExecutionStatus::NeverRun));
         // A manifest that `interlock check` is given may lack what the API server has.
         let is_stored = metadata.uid.is_some();
-        let is_new =
-            self.old.execution.plan.is_empty() && metadata.annotations.stamp_json().is_none() && !ran;
+        let is_new = self.old.execution.plan.is_empty() && !ran;
         Ok(is_stored && is_new && self.basis()?.is_none())
     }
 
@@ -58,7 +57,9 @@ impl<'a> InstanceUpdate<'a, '_> {
         let warning = matches!(asked, PlanIntent::Trigger(_)).then(|| {
             (Rule::PLAN_UID, "spec.planExecution is replaced: a new Instance runs plan 'deploy'".to_owned())
         });
-        Ok(ChangeEffect { warning, ..ChangeEffect::nothing() })
+        // That of a reference into another namespace proves that its user may read it.
+        let elsewhere = self.new.applied.operator_version.namespace != self.evaluation.request.namespace;
+        Ok(ChangeEffect { warning, stamped: elsewhere, ..ChangeEffect::nothing() })
     }
 
     /// Whether mutation did not know the new OperatorVersion, and left the change to the leader.

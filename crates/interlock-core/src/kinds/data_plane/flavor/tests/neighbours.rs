@@ -110,6 +110,9 @@ fn is_refused(edge: &Value, objects: &[Value]) -> bool {
 #[case::a_class_by_reference(Some(json!(["--ingress-class=$(CLASS)"])), ingress("kong", Some("nginx"), LOOK_AROUND), true)]
 #[case::not_watched(Some(json!(["--watch-namespace=kong,docs"])), ingress("shop", Some("kong"), LOOK_AROUND), false)]
 #[case::watched(Some(json!(["--watch-namespace=kong,docs"])), ingress("docs", Some("kong"), LOOK_AROUND), true)]
+#[case::watched_by_another_flag(
+    Some(json!(["--watch-namespace=kong", "--watch-namespace=docs"])), ingress("docs", Some("kong"), LOOK_AROUND), true
+)]
 fn an_ingress_counts_where_the_gateway_can_serve_it(
     #[case] args: Option<Value>,
     #[case] ingress: Value,

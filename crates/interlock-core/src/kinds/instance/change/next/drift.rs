@@ -22,15 +22,17 @@ pub(super) fn decide(facts: &InstanceFacts<'_>) -> Next {
             (_, Some(plan)) => Next::Schedule { plan, source: SpecSource::Spec },
         };
     }
-    match carried_out(facts, baseline, queue.clone()) {
+    // Plans accepted before still run, on the accepted spec.
+    let accepted = match (queue.first(), facts.stamp) {
+        (Some(plan), Some(FoundStamp { hash, spec: Some(_) })) if *hash == baseline.hash => {
+            Some(Next::Schedule { plan: plan.clone(), source: SpecSource::Stamp })
+        }
+        _ => None,
+    };
+    match carried_out(facts, baseline, queue) {
+        Ok(waits @ Next::AwaitVersion(_)) => accepted.unwrap_or(waits),
         Ok(next) => next,
-        // Plans accepted before still run, on the accepted spec.
-        Err(refusal) => match (queue.into_iter().next(), facts.stamp) {
-            (Some(plan), Some(FoundStamp { hash, spec: Some(_) })) if *hash == baseline.hash => {
-                Next::Schedule { plan, source: SpecSource::Stamp }
-            }
-            _ => Next::Report(refusal),
-        },
+        Err(refusal) => accepted.unwrap_or(Next::Report(refusal)),
     }
 }
 
