@@ -80,7 +80,10 @@ impl Port {
             }
             self.metrics.refused(Cap::Connections);
             // It waits for a place where nobody else waits for it; too many that do are let go.
-            let Ok(place) = waiting.clone().try_acquire_owned() else { continue };
+            let place = waiting.clone().try_acquire_owned().ok();
+            if place.is_none() && !exempt {
+                continue;
+            }
             let (port, all) = (self.clone(), open.clone());
             connections.spawn(async move {
                 let opened = all.open(address, exempt, close.clone());

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Frame;
+use tokio::time::Instant;
 
 use super::in_flight::{InFlight, Share};
 use super::limits::Limits;
@@ -68,8 +69,10 @@ impl BodyRefused {
 
 /// Initial buffer of a body that comes in pieces; most reviews are smaller.
 const INITIAL_CAPACITY: usize = 64 * 1024;
-/// How long nothing of a body may come where memory is short.
+/// In which more than [`PACE`] of a body has to come where memory is short.
 const STALLED: Duration = Duration::from_secs(1);
+/// Bytes of a body in that time.
+const PACE: usize = 64 * 1024;
 /// How long is waited for room: what stalls gives it back within that.
 const FOR_ROOM: Duration = Duration::from_millis(1_500);
 /// Bytes of a refused body that are still read and discarded.
@@ -137,10 +140,12 @@ async fn read_frames(
     }
     let mut pieces = Pieces::None;
     let mut length = 0;
-    while let Some(frame) = next_frame(body, in_flight).await? {
+    let mut pace = Pace::default();
+    while let Some(frame) = next_frame(body, &mut pace, &share, in_flight).await? {
         let frame = frame.map_err(|error| BodyRefused::Broken(error.to_string()))?;
         let Ok(data) = frame.into_data() else { continue };
         length += data.len();
+        pace.came += data.len();
         if length > limit {
             return Err(BodyRefused::TooLarge(limit));
         }
@@ -152,16 +157,35 @@ async fn read_frames(
     Ok(HeldBody { bytes: pieces.joined(), share })
 }
 
-/// The next piece. Where memory is short, a body of which nothing comes for a while gives way to others.
+/// How much of a body has come since when.
+struct Pace {
+    since: Instant,
+    came: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { since: Instant::now(), came: 0 }
+    }
+}
+
+/// The next piece. Where memory is short, a body that comes slowly gives way to others, unless it is an API server's.
 async fn next_frame(
     body: &mut Body,
+    pace: &mut Pace,
+    share: &Share,
     in_flight: &InFlight,
 ) -> Result<Option<Result<Frame<Bytes>, axum::Error>>, BodyRefused> {
     loop {
-        match tokio::time::timeout(STALLED, body.frame()).await {
-            Ok(frame) => return Ok(frame),
-            Err(_) if in_flight.is_crowded() => return Err(BodyRefused::TooSlow(STALLED)),
-            Err(_) => {}
+        let frame = tokio::time::timeout_at(pace.since + STALLED, body.frame()).await.ok();
+        if pace.since.elapsed() >= STALLED {
+            if frame.is_none() && pace.came < PACE && in_flight.is_crowded() && !share.is_of_api_server() {
+                return Err(BodyRefused::TooSlow(STALLED));
+            }
+            *pace = Pace::default();
+        }
+        if let Some(frame) = frame {
+            return Ok(frame);
         }
     }
 }

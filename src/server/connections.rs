@@ -135,7 +135,9 @@ impl Connections {
     pub fn open(&mut self, address: IpAddr, exempt: bool, now: Duration) -> Option<Opened> {
         let mut for_total = Vec::new();
         while self.open.len() >= self.bounds.total {
-            let victim = self.next_evicted(now, |_| true)?;
+            let victim = self.next_evicted(now, |_| true);
+            // An API server's comes before any that is none.
+            let victim = victim.or_else(|| exempt.then(|| self.busiest()).flatten())?;
             self.close(victim);
             for_total.push(victim);
         }
@@ -234,7 +236,8 @@ impl Connections {
         closed
     }
 
-    /// By rank; among equals those of an address above its limit, then the one longest in its state.
+    /// By rank; among equals those of an address above its limit, then of one with the most requests in flight, then the one
+    /// longest in its state.
     fn next_evicted(
         &self,
         now: Duration,
@@ -243,9 +246,28 @@ impl Connections {
         let ranked = self.open.iter().filter_map(|(id, connection)| {
             let rank = self.rank(connection, now)?;
             let over = self.is_over(connection.address);
-            eligible((connection, rank)).then_some((rank, Reverse(over), connection.since, *id))
+            let busy = if rank == Rank::BusyOfMany { self.busy_of(connection.address) } else { 0 };
+            eligible((connection, rank)).then_some((
+                rank,
+                Reverse(over),
+                Reverse(busy),
+                connection.since,
+                *id,
+            ))
         });
-        ranked.min().map(|(_, _, _, id)| id)
+        ranked.min().map(|(.., id)| id)
+    }
+
+    /// One with a request in flight, of the address that has most of them.
+    fn busiest(&self) -> Option<ConnectionId> {
+        let others = self.open.iter().filter(|(_, connection)| !connection.exempt);
+        others
+            .min_by_key(|(id, found)| (Reverse(self.busy_of(found.address)), found.since, **id))
+            .map(|(id, _)| *id)
+    }
+
+    fn busy_of(&self, address: IpAddr) -> usize {
+        self.busy.get(&address).copied().unwrap_or_default()
     }
 
     /// `None`: it is never evicted.
@@ -271,8 +293,7 @@ impl Connections {
             (State::Answering, _) if been(bounds.answering) => Some(Rank::Stalled),
             (State::Sending, _) if been(bounds.sending) => Some(Rank::Stalled),
             (State::Reading | State::Answering | State::Sending, _) => {
-                let busy = self.busy.get(&connection.address).copied().unwrap_or_default();
-                (busy > bounds.busy_per_address).then_some(Rank::BusyOfMany)
+                (self.busy_of(connection.address) > bounds.busy_per_address).then_some(Rank::BusyOfMany)
             }
         }
     }
@@ -380,6 +401,28 @@ mod tests {
         let opened = table.open(address(3), false, at(NOW));
         let went = opened.map(|opened| opened.for_total);
         assert_eq!(went, one_goes.then(|| vec![*ids.last().unwrap()]));
+    }
+
+    /// Who is known to be an API server finds a place whatever others do.
+    #[test]
+    fn an_api_servers_connection_is_let_in_before_busy_others() {
+        let mut table = Connections::new(bounds(3, 2));
+        make(&mut table, API_SERVER, Exempt(LONG_AGO));
+        let first = make(&mut table, OTHER, Reads(NOW));
+        make(&mut table, OTHER, Reads(NOW));
+        assert_eq!(table.open(address(3), false, at(NOW)), None);
+        let opened = table.open(address(API_SERVER), true, at(NOW)).unwrap();
+        assert_eq!(opened.for_total, [first]);
+    }
+
+    #[test]
+    fn of_busy_addresses_the_one_with_the_most_makes_room() {
+        let mut table = Connections::new(Bounds { busy_per_address: 1, ..bounds(5, 2) });
+        make(&mut table, API_SERVER, Reads(NOW - 1));
+        make(&mut table, API_SERVER, Reads(NOW - 1));
+        let of_other = [0; 3].map(|_| make(&mut table, OTHER, Reads(NOW)));
+        let opened = table.open(address(3), false, at(NOW)).unwrap();
+        assert_eq!(opened.for_total, [of_other[0]]);
     }
 
     /// One more of an address that is at its limit.

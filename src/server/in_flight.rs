@@ -74,6 +74,11 @@ impl Used {
 }
 
 impl Share {
+    /// Whether it is that of a peer that is known to be an API server.
+    pub fn is_of_api_server(&self) -> bool {
+        self.address.is_none()
+    }
+
     /// Reserves more bytes, unless a limit would be exceeded.
     pub fn grow(&mut self, bytes: usize) -> bool {
         let shared = &self.of.0;

@@ -22,10 +22,6 @@ pub(super) fn violation(evaluation: &Evaluation<'_>, operation: &Operation<'_>) 
         Operation::Update(change) => (change.object, Some(change.old)),
         Operation::Delete(_) => return None,
     };
-    let spec_of = |object: &ReviewObject<'_>| object.spec.map_or(0, |spec| spec.get().len());
-    if old.is_some_and(|old| spec_of(new) <= spec_of(old)) {
-        return None;
-    }
     let annotations = &new.metadata.annotations;
     let status = new.status.map_or(0, |status| status.get().len());
     let ours = status + annotations.stamp_json().map_or(0, str::len) + annotations.history;
@@ -36,8 +32,21 @@ pub(super) fn violation(evaluation: &Evaluation<'_>, operation: &Operation<'_>) 
     // What another namespace has is not told by the size that is left.
     let spec =
         SpecView::read(new, evaluation.request.namespace).ok().filter(|_| !evaluation.asks_blindly())?;
-    let package = packages(evaluation.context).operator_version(&spec.version());
-    let record = package.map_or(0, |package| package.record.bytes);
+    let record_of = |spec: &SpecView<'_>| {
+        let package = packages(evaluation.context).operator_version(&spec.version());
+        package.map_or(0, |package| package.record.bytes)
+    };
+    let record = record_of(&spec);
+    let written = |object: &ReviewObject<'_>| {
+        object.spec.map_or(0, |spec| spec.get().len()) + object.metadata.annotations.others
+    };
+    let before = old.and_then(|old| {
+        let spec = SpecView::read(old, evaluation.request.namespace).ok()?;
+        Some(written(old) + record_of(&spec))
+    });
+    if before.is_some_and(|before| written(new) + record <= before) {
+        return None;
+    }
     let slack = if evaluation.context.endpoint.patches() { 0 } else { SLACK };
     let most = (OBJECT - RESERVE + slack).saturating_sub(record);
     (size > most).then(|| too_large(&name_of(evaluation.request, new), size, record, most))
