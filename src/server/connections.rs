@@ -418,8 +418,8 @@ mod tests {
     #[test]
     fn of_busy_addresses_the_one_with_the_most_makes_room() {
         let mut table = Connections::new(Bounds { busy_per_address: 1, ..bounds(5, 2) });
-        make(&mut table, API_SERVER, Reads(NOW - 1));
-        make(&mut table, API_SERVER, Reads(NOW - 1));
+        make(&mut table, API_SERVER, Reads(NOW));
+        make(&mut table, API_SERVER, Reads(NOW));
         let of_other = [0; 3].map(|_| make(&mut table, OTHER, Reads(NOW)));
         let opened = table.open(address(3), false, at(NOW)).unwrap();
         assert_eq!(opened.for_total, [of_other[0]]);

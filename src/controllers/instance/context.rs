@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tracing::debug;
 
 use super::inventory_cache::InventoryCache;
-use super::no_room::NoRoom;
+use super::no_room_cache::NoRoomCache;
 use super::pod_failures::PodFailures;
 use super::references::References;
 use super::request_guard::Requests;
@@ -76,7 +76,7 @@ pub struct InstanceContext {
     /// Inventories of runs in progress.
     pub inventories: InventoryCache,
     /// Instances that leave no room for a status.
-    pub no_room: Arc<NoRoom>,
+    pub no_room: Arc<NoRoomCache>,
     /// The namespace of the process.
     pub own_namespace: String,
     /// Whether the policy that guards requests is intact, and since when.

@@ -16,7 +16,8 @@ pub mod inventory;
 pub mod inventory_cache;
 #[cfg(test)]
 mod model;
-pub mod no_room;
+mod no_room;
+pub mod no_room_cache;
 mod not_served;
 pub mod patches;
 pub mod plan_intent;

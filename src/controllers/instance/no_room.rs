@@ -1,14 +1,12 @@
 //! An Instance that leaves no room for the record of its plan: the plan ends, and a deletion goes on without a cleanup.
 //! Admission refuses such an Instance; one may be stored from before, or have come past it.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
 
 use interlock_core::api::condition::{self, ConditionChange};
 use interlock_core::api::kudo::{ExecutionStatus, PlanStatus};
 use interlock_core::api::meta::event;
-use interlock_core::api::object::NamespacedName;
-use interlock_core::api::stamp::{Applied, SpecHash};
+use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
 use interlock_core::kinds::instance::change::baseline::{Baseline, PendingPlan};
 use interlock_core::kinds::instance::change::conditions;
@@ -24,28 +22,6 @@ use crate::cluster::watch::WatchChange;
 
 const WHY: &str = "the Instance and the record of its plans are larger together than the API server takes (1.5 MiB): set \
                    fewer or shorter parameters, or use a package with fewer steps, then trigger the plan again";
-
-/// The Instances of which not even the least status could be written, with the hash of their spec: with that nothing of
-/// them is scheduled again.
-#[derive(Debug, Default)]
-pub struct NoRoom(Mutex<HashMap<NamespacedName, SpecHash>>);
-
-impl NoRoom {
-    fn all(&self) -> MutexGuard<'_, HashMap<NamespacedName, SpecHash>> {
-        // Changes of the map do not panic half-way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether this Instance, as it is, is one of them.
-    pub fn holds(&self, subject: &InstanceView) -> bool {
-        subject.plan().is_empty() && self.all().get(&subject.key).is_some_and(|hash| *hash == subject.hash)
-    }
-
-    /// The Instance is gone.
-    pub fn forget(&self, key: &NamespacedName) {
-        self.all().remove(key);
-    }
-}
 
 /// Ends what cannot be recorded; `None` where no plan is under way, so that nothing has to end.
 pub(super) async fn end(
@@ -78,7 +54,7 @@ pub(super) async fn end(
         }
         // Not even that: nothing is scheduled any more, so that its user can make it smaller.
         Err(failure) if failure.is_too_large() && !subject.plan().is_empty() => {
-            ctx.no_room.all().insert(subject.key.clone(), subject.hash.clone());
+            ctx.no_room.remember(subject);
             note(ctx, subject, Severity::Warning, event::LIMIT_EXCEEDED, WHY.to_owned()).await;
             unschedule(ctx, subject).await
         }
