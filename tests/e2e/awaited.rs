@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::support::client::Answer;
 use crate::support::ground::instance;
 use crate::support::instances::{await_run, condition, run_of};
+use crate::support::interlock::interlock;
 use crate::support::{Client, Interlock, Namespace, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
@@ -186,6 +187,11 @@ fn one_that_waits_is_deleted_at_once() {
     let ground = Ground::new("early-gone");
     ground.create(&json!({}));
     ground.await_condition("Reconciling", "True", "OperatorVersionMissing");
+    // A plan that admission takes out again is not told as scheduled.
+    let trigger = ["plan", "trigger", "web", "--plan", "backup", "-n", ground.ns.name()];
+    let said = interlock(&ground.user, &trigger, "");
+    assert_eq!(said.code, 1, "{said}");
+    assert!(said.stderr.contains("it waits for OperatorVersion web-1: plan deploy runs first"), "{said}");
     ground.user.delete(&ground.path("instances", "web")).ok();
     assert!(ground.user.get("instances.kudo.dev", "web").is_none());
 }

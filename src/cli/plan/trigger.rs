@@ -37,9 +37,19 @@ pub(super) async fn run(subject: &InstanceRef, flags: &TriggerFlags) -> Result<(
     free(subject, &instance, &flags.plan)?;
     let patch = json!({ "spec": { "planExecution": { "planName": flags.plan } } });
     let scheduled = subject.patch(patch).await?;
-    let run = current(&scheduled).map(|(_, run)| format!(" (run {run})")).unwrap_or_default();
+    let run = current(&scheduled).ok_or_else(|| left_out(subject, &scheduled, &flags.plan))?.1;
+    let run = format!(" (run {run})");
     output::line(&format!("instance {}: plan {}{run} is scheduled", subject.key(), flags.plan))?;
     if flags.wait.wait { wait::run(subject, flags.wait.limit.timeout).await } else { Ok(()) }
+}
+
+/// Admission has taken the plan out again: of an Instance that waits for its OperatorVersion nothing is carried out.
+fn left_out(subject: &InstanceRef, instance: &Instance, wanted: &str) -> CliError {
+    let reference = instance.spec.operator_version.as_ref().map_or("", |version| version.name());
+    CliError::refused(format!("plan {wanted} is not triggered"))
+        .place(format!("Instance {}", subject.key()))
+        .why(format!("it waits for OperatorVersion {reference}: plan deploy runs first"))
+        .next(format!("look at it: `interlock plan status {}`", subject.arguments()))
 }
 
 /// A write that names the plan that already runs would change nothing, and be admitted.
