@@ -73,7 +73,8 @@ impl fmt::Display for AllSources {
     }
 }
 
-/// Whether an object is everybody's: a label on it would let whoever may write gateways keep others from changing it.
+/// Whether an object is published by the cluster: with a label on it, users who may write gateways would keep its owner from
+/// changing it.
 fn is_of_cluster(source: &FlavorSource) -> bool {
     const PUBLISHED: [&str; 3] = ["kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert"];
     let namespace = source.name.namespace.as_str();

@@ -1,6 +1,6 @@
 //! Compiles the regular expressions of routes when they arrive, so that no review has to.
 //!
-//! Event of a route -> the patterns of its namespace -> compiled, on a thread that serves nobody. Every process
+//! Event of a route -> the patterns of its namespace -> compiled, on a thread that answers no review. Every process
 //! with admission does this for itself.
 
 use std::sync::Arc;

@@ -79,7 +79,7 @@ impl Port {
                 continue;
             }
             self.metrics.refused(Cap::Connections);
-            // It waits for a place where nobody else waits for it; too many that do are let go.
+            // It waits for a place in a task of its own; above the limit of waiting connections it is closed.
             let place = waiting.clone().try_acquire_owned().ok();
             if place.is_none() && !exempt {
                 continue;

@@ -1,5 +1,5 @@
-//! Limits the log lines that unknown callers can cause: those of one address to half of all, so that a flood hides the
-//! lines about nobody else.
+//! Limits the log lines that unknown callers can cause: those of one address to half of all, so that a flood hides no
+//! lines about other addresses.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

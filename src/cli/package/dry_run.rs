@@ -28,10 +28,10 @@ pub(super) struct DryRunFlags {
     helm: bool,
 }
 
-/// Who is asked.
+/// Where the objects of a dry-run come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum DryRun {
-    /// Nobody.
+    /// The package alone.
     Client,
     /// The API server.
     Server,

@@ -376,7 +376,7 @@ async fn a_read_never_replaces_what_the_watch_has_reported_since() {
     assert!(matches!(store.instance(&key), KeptInstance::Whole(object) if object == read));
 }
 
-/// Nobody else's memory pays for labels of which an object has thousands.
+/// Labels are kept beside the budget of their namespace, so they have a limit of their own.
 #[tokio::test]
 async fn a_list_of_objects_with_large_labels_is_read_by_request() {
     let store = Store::new(with_a_reconciler_of_data_planes(), true);

@@ -73,7 +73,7 @@ impl Used {
     pub(super) fn unused(&self, package: &Package) -> Vec<String> {
         let toggles: BTreeSet<&str> = package.spec.tasks.iter().flatten().filter_map(toggle).collect();
         let mut unused = Vec::new();
-        // Without all of them, nobody knows.
+        // Without all of them, it is unknown what is used.
         if self.files.values().all(Option::is_some) {
             let idle = package.parameters().filter(|parameter| parameter.trigger.is_none());
             let names = idle.filter_map(|parameter| parameter.name.as_deref());

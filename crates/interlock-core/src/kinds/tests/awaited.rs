@@ -156,7 +156,7 @@ fn before_its_creation_an_edit_mends_and_schedules_nothing() {
     }
 }
 
-/// Who may not read another namespace learns nothing of it: only validation, after the policy, says that something is
+/// A user who may not read another namespace learns nothing of it: only validation, after the policy, says that something is
 /// not there.
 #[test]
 fn of_another_namespace_validation_alone_tells() {

@@ -155,7 +155,7 @@ impl<'o> Producers<'o> {
         }
     }
 
-    /// Whether a producer is of the namespace of a gateway, or was told to serve it.
+    /// Whether a producer is of the namespace of a gateway, or reads it by its settings.
     fn confirms(&self, producer: &Producer<'o>, gateway: &Value) -> bool {
         let here = namespace_of(gateway, self.namespace);
         let Some(object) = producer.object else { return producer.name.namespace == here };

@@ -17,7 +17,7 @@ const NAMESPACE_FLAG: &str = "--watch-namespace";
 const NAMESPACE_VARIABLE: &str = "CONTROLLER_WATCH_NAMESPACE";
 pub(super) const VARIABLES: [&str; 3] = [CLASS_VARIABLE, CONTROLLER_VARIABLE, NAMESPACE_VARIABLE];
 
-/// What a producer was told to read.
+/// The settings of a producer that say what it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Setting {
     /// By a reference, or by an unknown producer.

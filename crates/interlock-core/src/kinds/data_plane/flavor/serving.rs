@@ -101,7 +101,7 @@ impl<'o> Serving<'o> {
         }
     }
 
-    /// Whether a namespace is that of the gateway or of its producer, or one that the producer was told to read.
+    /// Whether a namespace is that of the gateway or of its producer, or one that its settings name.
     pub(super) fn owns(&self, namespace: &str) -> bool {
         self.own_namespaces.contains(namespace)
     }

@@ -29,7 +29,7 @@ pub(super) fn violation(evaluation: &Evaluation<'_>, operation: &Operation<'_>) 
     if size + RESERVE < OBJECT / 2 {
         return None;
     }
-    // What another namespace has is not told by the size that is left.
+    // The room that is left would disclose the size of a package in another namespace.
     let spec =
         SpecView::read(new, evaluation.request.namespace).ok().filter(|_| !evaluation.asks_blindly())?;
     let record_of = |spec: &SpecView<'_>| {

@@ -262,7 +262,7 @@ fn a_pattern_is_compiled_when_its_route_arrives_and_never_again() {
     assert_eq!(count(&known.take_patterns()), 0, "taken once");
 }
 
-/// Without a producer nobody knows the class of a gateway.
+/// Without a producer the class of a gateway is unknown.
 #[test]
 fn ingresses_that_were_passed_over_are_counted() {
     let said = said(&edge(None), &[ingress("shop", Some("nginx"), LOOK_AROUND)]);
