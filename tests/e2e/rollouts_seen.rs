@@ -7,11 +7,16 @@ use std::time::Duration;
 use ::interlock::install::{self, InstallOptions, Part};
 use interlock_core::api::kong::{API_VERSION, labels};
 use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use interlock_core::kinds::data_plane::rollout::report::ReportedPhase;
+use interlock_core::kinds::remedy;
 use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::see::{compare, settled};
 use crate::support::interlock::{apply, await_definitions, interlock};
+use crate::support::remedy::run;
 use crate::support::{Client, Cluster, Interlock, Namespace, Output, wait_until};
 
 const CAP: Duration = Duration::from_secs(120);
@@ -107,6 +112,7 @@ fn a_rollout_is_seen_in_columns_commands_and_metrics() {
     a_preview_that_does_not_start(&ground);
     what_is_healed_is_counted(&ground);
     a_change_that_cannot_be_made(&ground);
+    what_is_named_works_as_it_stands(&ground);
 }
 
 fn columns(ground: &Ground<'_>, phase: &str) {
@@ -196,4 +202,29 @@ fn a_change_that_cannot_be_made(ground: &Ground<'_>) {
     assert!(said.contains(gate) && said.contains("interlock rollout abort edge"), "{said}");
     ground.run(&["rollout", "abort", "edge", "--wait"]).ok();
     ground.await_phase("Idle");
+}
+
+/// The command that each phase and each problem names.
+fn what_is_named_works_as_it_stands(ground: &Ground<'_>) {
+    let edge = NamespacedName::new(ground.ns.name(), "edge");
+    ground.stage(&json!({"containers": proxy("kong:3.9"), "nodeSelector": null}));
+    ground.await_phase("Staging");
+    let command = |phase| remedy::of_rollout(phase, &edge).map(|remedy| remedy.command);
+    let later = [ReportedPhase::Staging, ReportedPhase::Promoting];
+    let (after, now): (Vec<_>, Vec<_>) =
+        ReportedPhase::ALL.into_iter().partition(|phase| later.contains(phase));
+    // A promotion is asked for beforehand, as the fake pods report nothing: service_path carries one out.
+    for command in now.into_iter().filter_map(command) {
+        run(&ground.user, &command).ok();
+    }
+    run(&ground.user, &format!("interlock rollout abort edge -n {} --wait", ground.ns.name())).ok();
+    ground.await_phase("Idle");
+    for command in after.into_iter().filter_map(command) {
+        run(&ground.user, &command).ok();
+    }
+    run(&ground.user, &remedy::of_stalled(&edge).command).ok();
+    let gateway = GatewayRef { kind: GatewayKind::DataPlane, name: edge };
+    // The fake pods have no Admin API.
+    let said = run(&ground.user, &remedy::of_gateway(&gateway).command);
+    assert!(said.code < 2, "{said}");
 }

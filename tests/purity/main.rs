@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod circles;
+mod commands;
 mod documents;
 mod house;
 mod imports;
@@ -122,6 +123,31 @@ fn the_cluster_knows_no_rule() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_program_takes_each_command_that_it_prints() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for house in [CORE, INTERLOCK] {
+        for module in house.modules() {
+            let source: String = module.lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+            for command in commands::printed(&source) {
+                count += 1;
+                let refusal = commands::refusal(&command);
+                wrong.extend(refusal.map(|why| format!("{}: `{command}`: {why}", module.file.display())));
+            }
+        }
+    }
+    assert!(count > 100, "{count} commands were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for (command, is_taken) in [
+        ("interlock plan adopt c2 -n ex", false),
+        ("interlock plan adopt c2 -n ex --reason WHY", true),
+        ("interlock plan adopt", true),
+        ("interlock plan adept", false),
+    ] {
+        assert_eq!(commands::refusal(command).is_none(), is_taken, "{command}");
+    }
 }
 
 #[test]

@@ -16,9 +16,11 @@ pub fn commands(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs a command of a refusal in a shell, as somebody who copies it does.
+/// Runs a command of a refusal as somebody who copies it does: in a shell that knows the two programs and the cluster,
+/// and nothing else, in another folder.
 pub fn run(client: &Client, command: &str) -> Output {
     let folder = interlock::binary().parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-    let script = format!("PATH=\"{folder}:$PATH\"\nexec {command}\n");
-    client.command(Path::new("/bin/sh"), &["-c", &script], "")
+    let script =
+        format!("cd / && exec env -i PATH=\"{folder}:$PATH\" KUBECONFIG=\"$KUBECONFIG\" /bin/sh -c \"$1\"");
+    client.command(Path::new("/bin/sh"), &["-c", &script, "sh", command], "")
 }

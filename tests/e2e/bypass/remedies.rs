@@ -1,6 +1,9 @@
 //! Each command that a refusal names is one that whoever is refused can run, as it stands: kubectl's, and
 //! Interlock's beside it.
 
+use interlock_core::api::meta::condition as types;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::remedy::{REASONS, of_instance};
 use serde_json::{Value, json};
 
 use super::{GATED, Layers};
@@ -156,4 +159,46 @@ fn commands_about_the_installation_and_the_schema_work_as_they_stand() {
         let out = run(&ground.ns.admin(), command);
         assert!(out.code == 0 && out.stdout.contains("interlock"), "{command}\n{out}");
     }
+}
+
+/// What conditions, alerts, `why` and `explain` name for each reason, as `docs/conditions.md` lists it.
+#[test]
+fn the_command_of_each_reason_works_as_it_stands() {
+    let ground = Layers::Both.ground("reasons");
+    ground.deployed("demo");
+    ground.running("demo-runs");
+    let of = |reason: &str, name: &str| {
+        of_instance(reason, "deploy", &NamespacedName::new(ground.ns.name(), name)).command
+    };
+    let paused = format!("interlock plan pause demo-runs -n {} --reason WHY", ground.ns.name());
+    run(&ground.user, &paused).ok();
+    let changes = [types::PAUSED, types::NEVER_DONE, types::PLAN_IN_FATAL_ERROR];
+    for reason in changes {
+        run(&ground.user, &of(reason, "demo-runs")).ok();
+        match reason {
+            types::NEVER_DONE => drop(ground.await_plan("demo-runs", "deploy", "FATAL_ERROR")),
+            _ => drop(ground.await_running("demo-runs")),
+        }
+    }
+    for reason in REASONS.into_iter().chain(["ParameterImmutable", "SomethingNew"]) {
+        let command = of(reason, "demo");
+        match reason {
+            reason if changes.contains(&reason) => {}
+            // Of the cluster that all tests share nothing is written.
+            types::VERBS_UNAVAILABLE => {
+                let command = command.replace("kubectl apply", "kubectl apply --dry-run=server");
+                run(&ground.ns.admin(), &command).ok();
+            }
+            // What it finds is its own matter.
+            types::MISSING_RIGHT => {
+                let said = run(&ground.ns.admin(), &command);
+                assert!(said.code < 2, "{said}");
+            }
+            types::WEBHOOK_UNAVAILABLE | types::MISSING_DEPENDENCY | types::ALREADY_ALLOCATED => {
+                run(&ground.ns.admin(), &command).ok();
+            }
+            _ => drop(run(&ground.user, &command).ok()),
+        }
+    }
+    ground.await_plan("demo", "deploy", "COMPLETE");
 }

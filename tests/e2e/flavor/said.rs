@@ -24,10 +24,10 @@ pub fn meets(user: &Client, namespace: &str, after: &Value) -> Met {
     assert_eq!(allowed, out.code == 0, "{check}\n{out}");
     if out.code != 0 {
         let named = remedy::commands(&out.stderr);
-        let kubectl = named.iter().find(|command| command.starts_with("kubectl "));
-        // A refused creation has no object to show.
+        // A refused creation has no object to show, and what writes is run by `rollouts_seen` and `flavor::change`.
         let works = |command: &&String| before.is_some() || command.starts_with("kubectl explain ");
-        if let Some(command) = kubectl.filter(works) {
+        let writes = |command: &&String| command.starts_with("interlock rollout ");
+        for command in named.iter().filter(works).filter(|command| !writes(command)) {
             remedy::run(user, command).ok();
         }
     }
