@@ -143,7 +143,7 @@ impl FailedRequest {
     fn text(self, key: &ObjectKey, failure: &ApiFailure) -> String {
         let message = match failure.message.as_str() {
             "" => format!("{} {key}: the API server answered {}", self.verb(), failure.status()),
-            message => message.to_owned(),
+            message => immutable(key, message).unwrap_or_else(|| message.to_owned()),
         };
         match self {
             Self::Patch => {
@@ -165,6 +165,36 @@ impl FailedRequest {
             Self::Delete => "delete",
         }
     }
+}
+
+/// How much is told of a value that may not change.
+const VALUE_TOLD: usize = 160;
+
+/// Kinds of which a deletion loses data or pods that a new object does not bring back.
+const KEEPS_STATE: [&str; 5] =
+    ["PersistentVolumeClaim", "PersistentVolume", "StatefulSet", "Namespace", "CustomResourceDefinition"];
+
+/// A refusal to change a field for good: the API server puts the whole value, such as a pod template, before its cause.
+fn immutable(key: &ObjectKey, message: &str) -> Option<String> {
+    const CAUSE: &str = "field is immutable";
+    let (before, _) = message.split_once(CAUSE)?;
+    let (object, rest) = before.split_once(" is invalid: ")?;
+    let (field, value) = rest.trim_start_matches('[').split_once(": Invalid value: ")?;
+    let value = value.trim_end_matches(": ");
+    let told = &value[..value.floor_char_boundary(VALUE_TOLD)];
+    let dots = if told.len() < value.len() { "..." } else { "" };
+    let remedy = if KEEPS_STATE.contains(&key.gvk.kind.as_str()) {
+        "leave the field as it is in the package".to_owned()
+    } else {
+        let kind = key.gvk.kind.to_lowercase();
+        let dot = if key.gvk.group.is_empty() { "" } else { "." };
+        let place = key.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
+        format!(
+            "delete the object, which the plan then makes anew (`kubectl delete {kind}{dot}{} {}{place}`), and retry the plan",
+            key.gvk.group, key.name
+        )
+    };
+    Some(format!("{object} is invalid: {field}: {CAUSE}: {remedy}; the value that was refused: {told}{dots}"))
 }
 
 /// Whether a webhook or a policy of Interlock denied the request.
@@ -268,6 +298,49 @@ mod tests {
             _ => TRANSIENT,
         };
         assert_eq!(found, expected);
+    }
+
+    #[rstest]
+    #[case::dumped(
+        "batch/v1",
+        "Job",
+        "Job.batch \"a\" is invalid: spec.template: Invalid value: {\"x\":{}}: field is immutable",
+        "Job.batch \"a\" is invalid: spec.template: field is immutable: delete the object, which the plan then makes anew (`kubectl delete job.batch a -n ns`), and retry the plan; the value that was refused: {\"x\":{}}"
+    )]
+    #[case::several(
+        "apps/v1",
+        "Deployment",
+        "Deployment.apps \"a\" is invalid: [spec.selector: Invalid value: 1: field is immutable, spec.x: Required value]",
+        "Deployment.apps \"a\" is invalid: spec.selector: field is immutable: delete the object, which the plan then makes anew (`kubectl delete deployment.apps a -n ns`), and retry the plan; the value that was refused: 1"
+    )]
+    #[case::core(
+        "v1",
+        "Secret",
+        "Secret \"a\" is invalid: data: Invalid value: 1: field is immutable when `immutable` is set",
+        "Secret \"a\" is invalid: data: field is immutable: delete the object, which the plan then makes anew (`kubectl delete secret a -n ns`), and retry the plan; the value that was refused: 1"
+    )]
+    #[case::data(
+        "v1",
+        "PersistentVolumeClaim",
+        "PersistentVolumeClaim \"a\" is invalid: spec: Invalid value: 1: field is immutable",
+        "PersistentVolumeClaim \"a\" is invalid: spec: field is immutable: leave the field as it is in the package; the value that was refused: 1"
+    )]
+    #[case::other(
+        "v1",
+        "Secret",
+        "Secret \"a\" is invalid: data: Required value",
+        "Secret \"a\" is invalid: data: Required value"
+    )]
+    fn a_field_that_may_not_change(
+        #[case] version: &str,
+        #[case] kind: &str,
+        #[case] message: &str,
+        #[case] told: &str,
+    ) {
+        let key = ObjectKey::of(&serde_json::json!({
+            "apiVersion": version, "kind": kind, "metadata": {"name": "a", "namespace": "ns"},
+        }));
+        assert_eq!(FailedRequest::Create.text(&key.unwrap(), &failure(422, "Invalid", message)), told);
     }
 
     #[rstest]

@@ -60,7 +60,7 @@ impl ToggleTask<'_> {
             Some(go_template::Value::String(text)) => parse_bool(text).map_err(|error| {
                 let shown = params::display(context.run.package.parameter(name), text);
                 let error = error.to_string().replace(&format!("{text:?}"), &format!("{shown:?}"));
-                fatal(format!("could not parse value of parameter {name}: {error}"))
+                fatal(format!("could not parse value of parameter {name}: {error}; set it to true or false"))
             }),
             Some(_) => Err(fatal(format!("value of parameter {name} isn't a string"))),
         }

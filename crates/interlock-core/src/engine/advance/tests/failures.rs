@@ -209,12 +209,12 @@ fn an_object_that_no_api_server_takes_is_fatal(#[case] bytes: usize, #[case] end
 #[case::toggle(
     "yes",
     "ToggleTaskError",
-    "could not parse value of parameter ON: strconv.ParseBool: parsing \"***\": invalid syntax"
+    "could not parse value of parameter ON: strconv.ParseBool: parsing \"***\": invalid syntax; set it to true or false"
 )]
 #[case::empty(
     "",
     "ToggleTaskError",
-    "could not parse value of parameter ON: strconv.ParseBool: parsing \"***\": invalid syntax"
+    "could not parse value of parameter ON: strconv.ParseBool: parsing \"***\": invalid syntax; set it to true or false"
 )]
 fn toggles_need_a_boolean(#[case] value: &'static str, #[case] reason: &str, #[case] cause: &str) {
     let fixture = one("toggle").with("ON", value);
