@@ -45,7 +45,7 @@ pub fn settled(out: &Output, namespace: &str) -> String {
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
         (r"-[0-9a-f]{8,10}(-[a-z0-9]{5})?\b", "-HASH"),
         // Their order is that of random names.
-        (r"(?m)^.*DataPlaneEndpointSlice.*\n", ""),
+        (r"(?m)^.*EndpointSlice\.discovery.*\n", ""),
         (r"(?m)^.*(PlanStarted|(Stalled|Reconciling) became).*\n", ""),
     ] {
         text = Regex::new(pattern).unwrap().replace_all(&text, name).into_owned();

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt as _};
 use interlock_core::api::meta;
-use interlock_core::api::watched::LABELLED;
+use interlock_core::api::watched::{LABELLED, Labelled};
 use interlock_core::kinds::{self, Kinds};
 use interlock_core::topology::KindName;
 use interlock_core::topology::snapshot::GraphSnapshot;
-use interlock_core::topology::{Epoch, Graph, GraphChange, NodeId};
+use interlock_core::topology::{Epoch, Graph, GraphChange, GroupKind, NodeId};
 use kube::Client;
 use serde_json::Value;
 
@@ -100,11 +100,12 @@ impl Listing {
     /// A snapshot around an object, or of everything; `None` for an object that is not there.
     pub(super) fn snapshot(&self, root: Option<&NodeId>) -> Option<GraphSnapshot> {
         let mut snapshot = match root {
-            Some(root) => self.graph.snapshot_of(root)?,
+            Some(root) => watched_as(root).find_map(|root| self.graph.snapshot_of(&root))?,
             None => self.graph.snapshot(),
         };
         self.rollouts.add_to(&mut snapshot);
         leave_twins_out(&mut snapshot, root);
+        name_as_served(&mut snapshot);
         Some(snapshot)
     }
 
@@ -163,6 +164,31 @@ fn leave_twins_out(snapshot: &mut GraphSnapshot, root: Option<&NodeId>) {
     let twins: BTreeSet<NodeId> = snapshot.nodes.keys().filter_map(twin_of).collect();
     snapshot.nodes.retain(|id, _| !twins.contains(id));
     snapshot.edges.retain(|(_, child, _)| !twins.contains(child));
+}
+
+/// An object under its kind, and under the names of the watches that may have it.
+fn watched_as(id: &NodeId) -> impl Iterator<Item = NodeId> {
+    let is = |labelled: &&Labelled| (labelled.group, labelled.kind) == (&*id.kind.group, &*id.kind.kind);
+    let watches = LABELLED.iter().filter(is).map(|labelled| KindName::new(labelled.group, labelled.name));
+    std::iter::once(id.kind.clone())
+        .chain(watches.map(GroupKind::from))
+        .map(|kind| NodeId { kind, ..id.clone() })
+}
+
+/// Names labelled objects as people do: the name of a watch means nothing to kubectl.
+fn name_as_served(snapshot: &mut GraphSnapshot) {
+    let served = |id: NodeId| {
+        let watched = (&*id.kind.group, &*id.kind.kind);
+        let labelled = LABELLED.iter().find(|labelled| (labelled.group, labelled.name) == watched);
+        let kind = labelled.map(|labelled| GroupKind::new(labelled.group, labelled.kind));
+        NodeId { kind: kind.unwrap_or_else(|| id.kind.clone()), ..id }
+    };
+    let edges = std::mem::take(&mut snapshot.edges).into_iter();
+    snapshot.edges = edges.map(|(parent, child, name)| (served(parent), served(child), name)).collect();
+    for (id, node) in std::mem::take(&mut snapshot.nodes) {
+        let facts = node.facts.clone();
+        snapshot.nodes.entry(served(id)).or_insert(node).facts.extend(facts);
+    }
 }
 
 /// A declared kind as roles and `kubectl api-resources` name it.
