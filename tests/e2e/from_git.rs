@@ -1,4 +1,5 @@
-//! What is committed to a repository is applied from there by Helm and Flux, in their orders, and comes to the same.
+//! What is committed to a repository is applied from there by Helm, Flux and Argo CD, in their orders, and comes to the
+//! same.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -236,4 +237,72 @@ fn flux_installs_edits_upgrades_and_prunes() {
         if said.code == 0 { Ok(()) } else { Err(said.to_string()) }
     });
     assert!(repository.user.get("instances.kudo.dev", "web").is_none());
+}
+
+/// Argo CD knows none of the kinds, takes them in the order of their names, and does not try a failed sync again by itself.
+#[test]
+#[ignore = "its engine takes minutes to build; run by make soak"]
+fn argo_cd_syncs_edits_upgrades_and_prunes() {
+    let repository = Repository::new("argo-git");
+    let ns = repository.ns.name();
+    let sync = |flags: &[&str], manifests: &str| {
+        let kubeconfig = format!("--kubeconfig={}", repository.user.kubeconfig().display());
+        let namespace = format!("--namespace={ns}");
+        let arguments = [&[kubeconfig.as_str(), &namespace], flags].concat();
+        repository.user.command(&peers::argo(), &arguments, manifests)
+    };
+    let in_namespace = ["-n", ns];
+    let first = repository.manifests("1.0.0", "2", &in_namespace);
+    let said = sync(&[], &first).ok();
+    assert_eq!(said.matches(" Synced: ").count(), 3, "{said}");
+    await_run(&repository.user, "web", "deploy", "");
+    assert_eq!((repository.data("version"), repository.data("size")), (json!("1.0.0"), json!("2")));
+
+    // At rest nothing is written.
+    let before = repository.instance()["metadata"]["resourceVersion"].clone();
+    let said = sync(&["--rounds=10"], &first).ok();
+    assert_eq!(said.matches(" unchanged").count(), 30, "{said}");
+    assert_eq!(repository.instance()["metadata"]["resourceVersion"], before);
+
+    sync(&[], &repository.manifests("1.0.0", "3", &in_namespace)).ok();
+    await_run(&repository.user, "web", "update", "");
+    assert_eq!(repository.data("size"), json!("3"));
+
+    // While a plan runs nothing else is carried out; a later sync does it.
+    let gated = |size: &str| {
+        repository.manifests("1.0.0", size, &[&in_namespace[..], &["-p", "GATED=true"]].concat())
+    };
+    let before = run_of(&repository.instance(), "update");
+    sync(&[], &gated("3")).ok();
+    let refused = sync(&[], &gated("4")).refused();
+    assert!(refused.contains("1 of 3 objects failed"), "{refused}");
+    repository.open();
+    await_run(&repository.user, "web", "update", &before);
+    let before = run_of(&repository.instance(), "update");
+    sync(&[], &gated("4")).ok();
+    await_run(&repository.user, "web", "update", &before);
+    assert_eq!(repository.data("size"), json!("4"));
+
+    // The new OperatorVersion comes in the same commit as the Instance that refers to it; the old one stays until the
+    // upgrade is carried out.
+    let next = repository.manifests("2.0.0", "4", &in_namespace);
+    wait_until("all is synced", Duration::from_secs(60), || {
+        let said = sync(&[], &next);
+        if said.code == 0 { Ok(()) } else { Err(said.to_string()) }
+    });
+    await_run(&repository.user, "web", "upgrade", "");
+    assert_eq!(repository.data("version"), json!("2.0.0"));
+    sync(&[], &first).refused();
+    assert_eq!(repository.data("version"), json!("2.0.0"));
+
+    wait_until("all is pruned", Duration::from_secs(60), || {
+        let said = sync(&[], "");
+        if said.code == 0 { Ok(()) } else { Err(said.to_string()) }
+    });
+    wait_until("the Instance is gone", Duration::from_secs(60), || {
+        repository
+            .user
+            .get("instances.kudo.dev", "web")
+            .map_or(Ok(()), |found| Err(found["status"].to_string()))
+    });
 }

@@ -67,3 +67,11 @@ static FLUX: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/fl
 pub fn flux() -> PathBuf {
     FLUX.join("flux")
 }
+
+/// Folder with Argo CD's engine.
+static ARGO: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/argo/build"));
+
+/// A program that syncs as Argo CD does.
+pub fn argo() -> PathBuf {
+    ARGO.join("argo")
+}
