@@ -13,6 +13,7 @@ use interlock_core::api::watched::{GUARDED_DEPLOYMENTS, Labelled};
 use interlock_core::kinds::data_plane::flavor::diagnosis::{Diagnosis, PodDiagnosis, Producer, Symptoms};
 use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
 use interlock_core::kinds::data_plane::flavor::group::ProducerGroup;
+use interlock_core::kinds::data_plane::flavor::kong_container;
 use interlock_core::kinds::data_plane::flavor::running::report::StatusReport;
 use interlock_core::kinds::data_plane::flavor::running::{Pod, RouterState, Selector, pod};
 use interlock_core::kinds::data_plane::flavor::sources::Nothing;
@@ -128,11 +129,7 @@ impl ClusterReader {
     async fn gateways(&mut self, namespace: Option<&str>) -> Vec<Value> {
         let mut all = self.list(kong::GROUP, "DataPlane", namespace, None).await;
         let deployments = self.labelled(&GUARDED_DEPLOYMENTS, namespace).await;
-        let is_kong = |deployment: &Value| {
-            let containers = deployment.pointer("/spec/template/spec/containers").and_then(Value::as_array);
-            containers.into_iter().flatten().any(|container| container["name"] == kong::PROXY)
-        };
-        all.extend(deployments.into_iter().filter(is_kong));
+        all.extend(deployments.into_iter().filter(kong_container::may_be_in));
         all
     }
 

@@ -37,7 +37,7 @@ pub struct FlavorArguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Prints the hops to another flavor, what each checks, and what would be refused, for a gateway
-    /// of the cluster or of a file: 0 every hop is allowed, 1 one is refused.
+    /// of the cluster or of a file: 0 every hop is allowed, or with --outage that way, 1 one is refused.
     Plan(Box<PlanArguments>),
     /// Carries the hops to another flavor of a DataPlane out, one after the other: 0 the flavor is live, or
     /// without --wait one step is done, 1 refused or failed.

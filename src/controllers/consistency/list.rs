@@ -58,7 +58,11 @@ pub async fn at(
     let gateway = Gateway::read(&object, namespace, &Nothing).ok().flatten();
     let gateway = gateway.filter(|gateway| {
         // The Deployment of an ingress controller carries the label as well.
-        Gateway::is_guarded(&object) && gateway.spec.reading.effective != Effective::Unknown(Unknown::NoProxy)
+        Gateway::is_guarded(&object)
+            && !matches!(
+                &gateway.spec.reading.effective,
+                Effective::Unknown(Unknown::NoProxy | Unknown::NoKong)
+            )
     });
     let Some(gateway) = gateway else { return Ok(None) };
     let deployments = match subject.kind {

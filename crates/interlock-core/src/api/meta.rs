@@ -133,6 +133,11 @@ pub const GUARD_FLAVOR: &str = "kong-router-flavor";
 pub const FLAVOR_SOURCE: &str = "interlock.dev/flavor-source";
 /// Value of the label [`FLAVOR_SOURCE`] that the controller sets and removes; users set any other.
 pub const FLAVOR_SOURCE_OURS: &str = "in-use";
+/// Annotation on the pods of a Deployment: the container that runs Kong.
+pub const KONG_CONTAINER: &str = "interlock.dev/kong-container";
+/// Annotation on gateways: the ConfigMaps and Secrets that are guarded, as their flavor comes from there and the author
+/// may update them; `configmaps/NAME,secrets/NAME`.
+pub const GUARDED_SOURCES: &str = "interlock.dev/guarded-flavor-sources";
 /// Annotation on gateways: configuration producer, as `NAMESPACE/NAME` or a name of their namespace.
 pub const CONFIG_PRODUCER: &str = "interlock.dev/config-producer";
 /// Annotation: the one change of router flavor allowed against the rules, `FROM->TO@CHANGE`.

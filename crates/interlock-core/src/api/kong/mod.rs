@@ -69,6 +69,9 @@ pub struct IngressService {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressPort {
+    /// Number of the port of the Service.
+    #[serde(default)]
+    pub port: Option<Value>,
     /// Number or name of the port of the pods; 8000 where it is absent.
     #[serde(default)]
     pub target_port: Option<Value>,

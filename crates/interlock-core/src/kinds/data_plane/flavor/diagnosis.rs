@@ -189,8 +189,9 @@ fn resolutions(symptoms: &Symptoms<'_>, stuck: &[&PodDiagnosis]) -> Vec<String> 
         // There is no flavor to return to: ask a pod for the reason.
         _ => {
             let pod = stuck.first().map(|standing| standing.pod.name.as_str());
-            let what = pod
-                .map_or("get deployments,replicasets,pods".to_owned(), |pod| format!("logs {pod} -c proxy"));
+            let what = pod.map_or("get deployments,replicasets,pods".to_owned(), |pod| {
+                format!("logs {pod} --all-containers")
+            });
             return vec![format!("kubectl -n {namespace} {what}")];
         }
     };
@@ -289,9 +290,9 @@ mod tests {
         &["kubectl -n kong rollout restart deployment/kic"]
     )]
     #[case::producer_is_younger(
-        &["a expressions 50 50"], Some(60), &["a pod does not become ready (expressions: a)"], &["kubectl -n kong logs a -c proxy"]
+        &["a expressions 50 50"], Some(60), &["a pod does not become ready (expressions: a)"], &["kubectl -n kong logs a --all-containers"]
     )]
-    #[case::no_producer(&["a expressions 50 50"], None, &["a pod does not become ready (expressions: a)"], &["kubectl -n kong logs a -c proxy"])]
+    #[case::no_producer(&["a expressions 50 50"], None, &["a pod does not become ready (expressions: a)"], &["kubectl -n kong logs a --all-containers"])]
     #[case::nothing_runs(&[], Some(0), &[], &[])]
     fn deployments(
         #[case] lines: &[&str],

@@ -6,8 +6,14 @@ use std::fmt;
 
 use super::expand::{ValuePiece, pieces};
 use super::sources::{FlavorSource, KeyLookup, LONGEST, SourceKind, Sources};
+use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::pod::{Container, EnvFrom, EnvVar, PodMetadata, ValueFrom};
+
+/// The variable that sets the flavor.
+pub const VARIABLE: &str = "KONG_ROUTER_FLAVOR";
+/// The variable that names a file with the flavor; the image's entrypoint reads it.
+pub const FILE_VARIABLE: &str = "KONG_ROUTER_FLAVOR_FILE";
 
 /// A key of a ConfigMap or Secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +59,12 @@ pub enum Unknown {
     NoProxy,
     /// Several containers are called `proxy`.
     ManyProxies,
+    /// No container of a Deployment is known to run Kong.
+    NoKong,
+    /// Several containers of a Deployment may run Kong.
+    ManyKongs,
+    /// The annotation that names the container of Kong names none of the template.
+    NoContainer(String),
 }
 
 impl Unknown {
@@ -80,6 +92,24 @@ impl fmt::Display for Unknown {
             }
             Self::NoProxy => write!(f, "no container is called \"proxy\""),
             Self::ManyProxies => write!(f, "several containers are called \"proxy\""),
+            Self::NoKong => write!(
+                f,
+                "no container is called \"proxy\" or has an image of Kong (name it in the annotation {} of the pods)",
+                meta::KONG_CONTAINER
+            ),
+            Self::ManyKongs => write!(
+                f,
+                "several containers may run Kong (name the one in the annotation {} of the pods)",
+                meta::KONG_CONTAINER
+            ),
+            Self::NoContainer(name) => {
+                write!(
+                    f,
+                    "no container is called \"{}\", which the annotation {} names",
+                    name.escape_debug(),
+                    meta::KONG_CONTAINER
+                )
+            }
         }
     }
 }

@@ -20,6 +20,11 @@ impl Finding {
     pub fn new(rule: Rule, text: impl Into<String>) -> Self {
         Self { rule, text: one_line(&text.into()).into_owned() }
     }
+
+    /// The rule, and the sentence without what it names after a colon.
+    pub fn sentence(&self) -> (Rule, &str) {
+        (self.rule, self.text.split(": ").next().unwrap_or_default())
+    }
 }
 
 impl fmt::Display for Finding {

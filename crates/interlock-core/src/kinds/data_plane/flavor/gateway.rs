@@ -173,7 +173,10 @@ impl Gateway {
         let status = Option::<ReplicaStatus>::deserialize(status)?.unwrap_or_default();
         let surroundings =
             Surroundings { namespace: &subject.name.namespace, template: &template.metadata, sources };
-        let reading = FlavorReading::of(&template, surroundings);
+        let reading = match subject.kind {
+            GatewayKind::DataPlane => FlavorReading::of(&template, surroundings),
+            GatewayKind::Deployment => FlavorReading::of_any(&template, surroundings),
+        };
         Ok(Self {
             spec: FlavorSpec { reading, staged },
             stopped: replicas == Some(0) && status.replicas.unwrap_or_default() == 0,

@@ -17,6 +17,7 @@ use super::reading::{Effective, FlavorReading};
 use super::routes::Inventory;
 use super::validate::judge;
 use super::version::KongVersion;
+use crate::api::meta;
 use crate::api::object::NamespacedName;
 
 /// The input of a plan.
@@ -104,7 +105,11 @@ impl FlavorPlan {
             Effective::Known(flavor) => *flavor,
             Effective::Legacy => return Err(NoPlan::Legacy { subject }),
             other => {
-                return Err(NoPlan::Start { subject, effective: other.to_string(), remedy: remedy(other) });
+                return Err(NoPlan::Start {
+                    subject,
+                    effective: other.to_string(),
+                    remedy: remedy(other, &question.live.reading.container),
+                });
             }
         };
         // A DataPlane can stage; a Deployment replaces its pods one by one, or stops.
@@ -124,9 +129,9 @@ impl FlavorPlan {
         })
     }
 
-    /// Whether every hop would be allowed.
+    /// Whether every hop would be allowed, or the way through an outage, where that was asked for.
     pub fn works(&self) -> bool {
-        self.hops.iter().all(|hop| hop.findings.denied.is_empty())
+        self.refusal(false).is_none() || self.outage.is_some() && self.refusal(true).is_none()
     }
 
     /// Why the first hop that would be refused is, with `outage` the way through an outage; `None` where all are
@@ -190,8 +195,8 @@ impl Way {
 }
 
 /// How to make a flavor known.
-fn remedy(effective: &Effective) -> String {
-    let set = "set KONG_ROUTER_FLAVOR on container \"proxy\" to what its pods report first";
+fn remedy(effective: &Effective, container: &str) -> String {
+    let set = format!("set KONG_ROUTER_FLAVOR on container \"{container}\" to what its pods report first");
     match effective {
         Effective::Unknown(Unknown::Unseen(key)) => format!(
             "with -f give {} with --objects; of a gateway of the cluster get the right to read it",
@@ -201,13 +206,16 @@ fn remedy(effective: &Effective) -> String {
             "call the container that runs Kong so, or give another gateway".to_owned()
         }
         Effective::Unknown(Unknown::ManyProxies) => "leave one of that name".to_owned(),
+        Effective::Unknown(Unknown::NoKong | Unknown::ManyKongs | Unknown::NoContainer(_)) => {
+            format!("name it in the annotation {}, or give another gateway", meta::KONG_CONTAINER)
+        }
         // Kong's image does not start with both.
         Effective::Exclusive | Effective::Unknown(Unknown::File(_)) => {
             format!("take KONG_ROUTER_FLAVOR_FILE out, and {set}")
         }
         // Settings beside it would not count.
         Effective::Unknown(Unknown::Command) => format!("take it out there, and {set}"),
-        _ => set.to_owned(),
+        _ => set,
     }
 }
 
@@ -271,7 +279,10 @@ fn before(question: &Question<'_>) -> Vec<String> {
     if question.subject.kind == GatewayKind::DataPlane && !question.live.staged {
         lines.push("set spec.deployment.rollout.strategy.blueGreen, in a change of its own".to_owned());
     }
-    lines.push("let the readiness probe of container \"proxy\" ask /status/ready: /status answers without a configuration".to_owned());
+    lines.push(format!(
+        "let the readiness probe of container \"{}\" ask /status/ready: /status answers without a configuration",
+        question.live.reading.container
+    ));
     if *question.routes == Inventory::Unseen {
         lines.push(
             "not seen: routes (Ingress, HTTPRoute, GRPCRoute, TLSRoute); give them with --objects".to_owned(),
@@ -303,7 +314,8 @@ fn hop(question: &Question<'_>, from: Flavor, to: Flavor, way: Way) -> Hop {
 }
 
 fn steps(question: &Question<'_>, from: Flavor, to: Flavor, way: Way) -> Vec<String> {
-    let set = format!("set KONG_ROUTER_FLAVOR={to} on container \"proxy\", and change nothing else");
+    let container = &question.live.reading.container;
+    let set = format!("set KONG_ROUTER_FLAVOR={to} on container \"{container}\", and change nothing else");
     let version = question.live.reading.version.map(|v| format!(" and version {v}")).unwrap_or_default();
     let reports = |pods: &str| {
         format!("check: GET / of the Admin API of every {pods} pod reports router_flavor={to}{version}")

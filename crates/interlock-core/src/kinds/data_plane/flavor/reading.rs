@@ -7,14 +7,11 @@ use std::fmt;
 
 use super::Flavor;
 use super::environment::{EnvVariable, SourceKey, Surroundings, Unknown, variables};
+pub use super::environment::{FILE_VARIABLE, VARIABLE};
+use super::kong_container;
 use super::version::KongVersion;
 use crate::api::kong::PROXY;
 use crate::api::pod::{Container, EnvVar, PodTemplate};
-
-/// The variable that sets the flavor.
-pub const VARIABLE: &str = "KONG_ROUTER_FLAVOR";
-/// The variable that names a file with the flavor; the image's entrypoint reads it.
-pub const FILE_VARIABLE: &str = "KONG_ROUTER_FLAVOR_FILE";
 
 /// Default paths of Kong's configuration file.
 const CONF_FILES: [&str; 2] = ["/etc/kong/kong.conf", "/etc/kong.conf"];
@@ -91,18 +88,34 @@ pub struct FlavorReading {
     pub elsewhere: Vec<String>,
     /// Whether entries of the variable differ; the last one counts.
     pub duplicated: bool,
+    /// The container that runs Kong.
+    pub container: String,
 }
 
 impl FlavorReading {
-    /// Reads a pod template in a namespace.
+    /// Reads the pod template of a DataPlane in a namespace: Kong is the container `proxy`.
     pub fn of(template: &PodTemplate, surroundings: Surroundings<'_>) -> Self {
-        let mut proxies = template.spec.containers.iter().filter(|c| c.name == PROXY);
-        let reading = match (proxies.next(), proxies.next()) {
-            (Some(proxy), None) => of_proxy(proxy, surroundings),
-            (None, _) => Self::unknown(Unknown::NoProxy),
-            (Some(_), Some(_)) => Self::unknown(Unknown::ManyProxies),
+        Self::of_container(kong_container::proxy(template), template, surroundings)
+    }
+
+    /// Reads a pod template that anybody may have written.
+    pub fn of_any(template: &PodTemplate, surroundings: Surroundings<'_>) -> Self {
+        Self::of_container(kong_container::find(template), template, surroundings)
+    }
+
+    fn of_container(
+        kong: Result<&Container, Unknown>,
+        template: &PodTemplate,
+        surroundings: Surroundings<'_>,
+    ) -> Self {
+        let name = kong.as_ref().map_or(PROXY, |kong| &kong.name).to_owned();
+        // Of several that may run Kong, none is known to set it to no effect.
+        let elsewhere = match kong {
+            Err(Unknown::ManyKongs) => Vec::new(),
+            _ => elsewhere(template, &name),
         };
-        Self { elsewhere: elsewhere(template), ..reading }
+        let reading = kong.map_or_else(Self::unknown, |kong| of_proxy(kong, surroundings));
+        Self { elsewhere, container: name, ..reading }
     }
 
     /// A reading of live pods of which at most the flavor is known.
@@ -120,6 +133,7 @@ impl FlavorReading {
             keys: Vec::new(),
             elsewhere: Vec::new(),
             duplicated: false,
+            container: PROXY.to_owned(),
         }
     }
 
@@ -141,10 +155,10 @@ impl FlavorReading {
     }
 }
 
-fn elsewhere(template: &PodTemplate) -> Vec<String> {
+fn elsewhere(template: &PodTemplate, kong: &str) -> Vec<String> {
     let others = template.spec.init_containers.iter().chain(&template.spec.containers);
     others
-        .filter(|container| container.name != PROXY && container.env.iter().any(sets_it))
+        .filter(|container| container.name != kong && container.env.iter().any(sets_it))
         .map(|container| container.name.clone())
         .collect()
 }
@@ -172,7 +186,8 @@ fn of_proxy(proxy: &Container, surroundings: Surroundings<'_>) -> FlavorReading 
         Some(version) if !version.has_flavors() => (Effective::Legacy, set.known().filter(|_| said)),
         _ => (set, None),
     };
-    FlavorReading { effective, said, ignored, version, keys, elsewhere: Vec::new(), duplicated }
+    let container = proxy.name.clone();
+    FlavorReading { effective, said, ignored, version, keys, elsewhere: Vec::new(), duplicated, container }
 }
 
 /// The environment overrides the configuration file, which overrides the image's default.

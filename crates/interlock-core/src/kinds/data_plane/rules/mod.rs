@@ -4,6 +4,7 @@
 //! The new spec is compared with the live one: for a DataPlane that of its last-applied annotation, for
 //! a Deployment the template of its pods. Mutation sets only the annotation.
 
+mod guarded_sources;
 pub mod ids;
 mod last_applied;
 mod rollout;
@@ -57,6 +58,9 @@ fn decide(kind: GatewayKind, request: &Request<'_>, context: &RuleContext<'_>) -
         Operation::Update(change) => (change.object, Some(change.old)),
         Operation::Delete(_) => return Decision::allow(),
     };
+    if context.endpoint == WebhookEndpoint::Sources {
+        return guarded_sources::patch(kind, object, old);
+    }
     let mutates = context.endpoint == WebhookEndpoint::Mutate;
     if mutates && kind == GatewayKind::Deployment {
         return Decision::allow();
@@ -235,7 +239,10 @@ impl Evaluation {
         let mut found = problems(object).map_err(|error| self.unreadable(text_of(object), &error))?;
         if found != Findings::default() {
             let before = old.and_then(|old| problems(old).ok()).unwrap_or_default();
-            found.denied.retain(|finding| !before.denied.contains(finding));
+            // Of several ports, one that is put right leaves another to be named.
+            let was =
+                |finding: &Finding| before.denied.iter().any(|old| old.sentence() == finding.sentence());
+            found.denied.retain(|finding| !was(finding));
             found.warned.retain(|finding| !before.warned.contains(finding));
         }
         Ok(found)
@@ -250,7 +257,14 @@ impl Evaluation {
             Rule::DATA_PLANE_PORTS => (
                 INGRESS_PORTS,
                 format!("{container} of {template} does not listen there"),
-                "let each targetPort be a port that the variable names, or leave the variable out",
+                match first.text.ends_with(validation::BY_DEFAULT) {
+                    true => {
+                        "let each targetPort be a port that Kong listens on, or set KONG_PROXY_LISTEN to more"
+                    }
+                    false => {
+                        "let each targetPort be a port that the variable names, or leave the variable out"
+                    }
+                },
             ),
             Rule::DATA_PLANE_DATABASE => {
                 (template, container, "set KONG_DATABASE of this container to \"off\", or leave it out")
@@ -325,6 +339,20 @@ impl Evaluation {
         }
     }
 
+    /// The remedy for routes that the other flavor cannot serve: no outage helps them.
+    fn mend_routes(&self) -> String {
+        let show = plan::show(&self.subject);
+        format!(
+            "correct or remove these routes, then send the change again, or keep the flavor that {show} shows"
+        )
+    }
+
+    /// The remedy for a Kong that the flavor is too new for.
+    fn newer_kong(&self) -> String {
+        let show = plan::show(&self.subject);
+        format!("change the image first, in a change of its own, or keep the flavor that {show} shows")
+    }
+
     /// The remedy where another flavor is staged.
     fn settle_flavor(&self) -> String {
         let arguments = rollout::arguments(&self.subject);
@@ -356,7 +384,13 @@ impl Evaluation {
                 refusal = refusal.why(others.join("; "));
             }
             let is_staged = [Rule::FLAVOR_STAGED, Rule::FLAVOR_UNSTAGED].contains(&refusal.rule);
-            let next = if is_staged { self.settle_flavor() } else { self.remedy(to) };
+            let is_of_routes = [Rule::FLAVOR_ROUTES, Rule::FLAVOR_REGEX].contains(&refusal.rule);
+            let next = match () {
+                () if is_staged => self.settle_flavor(),
+                () if is_of_routes => self.mend_routes(),
+                () if refusal.rule == Rule::FLAVOR_VERSION => self.newer_kong(),
+                () => self.remedy(to),
+            };
             verdict = refusal.next(next).into();
         } else {
             for finding in denied {

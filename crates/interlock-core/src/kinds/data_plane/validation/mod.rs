@@ -12,6 +12,8 @@ mod pod_fields;
 mod pod_template;
 mod ports;
 
+pub use ports::BY_DEFAULT;
+
 use super::flavor::environment::{EnvVariable, Surroundings, variables};
 use super::flavor::finding::Findings;
 use super::flavor::sources::Sources;

@@ -23,6 +23,9 @@ const DEFAULT_TARGET: i64 = 8000;
 /// Ports on which Kong listens by default under Kong's operator.
 const DEFAULT_LISTEN: [i64; 2] = [8000, 8443];
 
+/// End of a refusal where no variable says on which ports Kong listens.
+pub const BY_DEFAULT: &str = "Kong listens on 8000 and 8443, as neither is set";
+
 /// Target of a port of the Service.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
@@ -48,11 +51,14 @@ pub(super) fn problems(
         Some(EnvVariable::Unknown(why)) => Err((name, why)),
         _ => Ok(None),
     };
-    let lead_to = |open: &BTreeSet<i64>| {
-        targets.iter().all(|target| matches!(target, Target::Port(port) if open.contains(port)))
+    let unheard = |open: &BTreeSet<i64>| {
+        let heard = |target: &Target| matches!(target, Target::Port(port) if open.contains(port));
+        ports.iter().zip(&targets).find(|(_, target)| !heard(target)).map(|(port, _)| told(port))
     };
     match value(PORT_MAPS) {
-        Ok(Some(maps)) if !lead_to(&mapped(maps)) => deny(findings, PORT_MAPS),
+        Ok(Some(maps)) => {
+            unheard(&mapped(maps)).into_iter().for_each(|port| deny(findings, PORT_MAPS, &port))
+        }
         Ok(_) => {}
         Err(unknown) => unknown_port(findings, unknown),
     }
@@ -62,16 +68,30 @@ pub(super) fn problems(
     };
     let mut open: BTreeSet<i64> = proxies.map_or_else(|| DEFAULT_LISTEN.into(), listened);
     open.extend(streams.into_iter().flat_map(listened));
-    if !lead_to(&open) {
-        deny(findings, "KONG_PROXY_LISTEN or KONG_STREAM_LISTEN");
+    if let Some(mut port) = unheard(&open) {
+        if (proxies, streams) == (None, None) {
+            port = format!("{port}; {BY_DEFAULT}");
+        }
+        deny(findings, "KONG_PROXY_LISTEN or KONG_STREAM_LISTEN", &port);
     }
 }
 
-fn deny(findings: &mut Findings, variable: &str) {
+/// A port of the Service, as people wrote it.
+fn told(port: &IngressPort) -> String {
+    let target = match port.target_port.as_ref() {
+        None | Some(Value::Null) => DEFAULT_TARGET.to_string(),
+        Some(Value::String(name)) => format!("\"{}\"", name.escape_debug()),
+        Some(number) => number.to_string(),
+    };
+    format!("port {} has targetPort {target}", port.port.as_ref().unwrap_or(&Value::Null))
+}
+
+fn deny(findings: &mut Findings, variable: &str, port: &str) {
     findings.deny(
         Rule::DATA_PLANE_PORTS,
         format!(
-            "Each port from spec.network.services.ingress.ports has to have an accompanying port in {variable} env"
+            "Each port from spec.network.services.ingress.ports has to have an accompanying port in {variable} env: \
+             {port}"
         ),
     );
 }
@@ -119,8 +139,8 @@ mod tests {
     use crate::api::kong::DataPlaneSpec;
     use crate::kinds::data_plane::flavor::sources::GivenSources;
 
-    const MAPS: &str = "denied [dataplane-ports] Each port from spec.network.services.ingress.ports has to have an accompanying port in KONG_PORT_MAPS env";
-    const LISTEN: &str = "denied [dataplane-ports] Each port from spec.network.services.ingress.ports has to have an accompanying port in KONG_PROXY_LISTEN or KONG_STREAM_LISTEN env";
+    const MAPS: &str = "denied [dataplane-ports] Each port from spec.network.services.ingress.ports has to have an accompanying port in KONG_PORT_MAPS env: ";
+    const LISTEN: &str = "denied [dataplane-ports] Each port from spec.network.services.ingress.ports has to have an accompanying port in KONG_PROXY_LISTEN or KONG_STREAM_LISTEN env: ";
     const UNTOLD: &str = "warned [dataplane-ports] cannot determine KONG_PROXY_LISTEN: it comes from ConfigMap kong/unseen key \"x\", which cannot be read here; each port from spec.network.services.ingress.ports has to have an accompanying port in it";
     const FULL: &str = "0.0.0.0:8000 reuseport backlog=16384, 0.0.0.0:8443 http2 ssl reuseport backlog=16384";
 
@@ -160,6 +180,20 @@ mod tests {
     #[case::unseen(json!([{"port": 80, "targetPort": 8000}]), from(PROXY_LISTEN, "unseen"), &[UNTOLD])]
     #[case::later_entry_wins(json!([{"port": 80, "targetPort": 8000}]), env(&[(PORT_MAPS, "80:1"), (PORT_MAPS, "80:8000")]), &[])]
     fn of_a_spec(#[case] ports: Value, #[case] env: Value, #[case] said: &[&str]) {
+        let found = judged(&ports, &env);
+        assert_eq!(found.len(), said.len(), "{found:?}");
+        assert!(found.iter().zip(said).all(|(found, said)| found.starts_with(said)), "{found:?}");
+    }
+
+    #[rstest]
+    #[case::second(json!([{"port": 80, "targetPort": 8000}, {"port": 81, "targetPort": 8001}]), env(&[("OTHER", "x")]), "port 81 has targetPort 8001; Kong listens on 8000 and 8443, as neither is set")]
+    #[case::set(json!([{"port": 80}]), env(&[(PROXY_LISTEN, "off")]), "port 80 has targetPort 8000")]
+    #[case::named(json!([{"port": 443, "targetPort": "lo\nst"}]), env(&[(PROXY_LISTEN, "off")]), "port 443 has targetPort \"lo\\nst\"")]
+    fn the_port_is_named(#[case] ports: Value, #[case] env: Value, #[case] port: &str) {
+        assert_eq!(judged(&ports, &env), [format!("{LISTEN}{port}")]);
+    }
+
+    fn judged(ports: &Value, env: &Value) -> Vec<String> {
         let map = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "kong", "name": "seen"},
             "data": {"x": "0.0.0.0:9000"},
@@ -174,8 +208,6 @@ mod tests {
         .unwrap();
         let findings = super::super::problems(&spec, "kong", &GivenSources::of([&map], "kong"));
         let denied = findings.denied.iter().map(|finding| format!("denied {finding}"));
-        let found: Vec<String> =
-            denied.chain(findings.warned.iter().map(|finding| format!("warned {finding}"))).collect();
-        assert_eq!(found, said);
+        denied.chain(findings.warned.iter().map(|finding| format!("warned {finding}"))).collect()
     }
 }

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::api::kong::PROXY;
 use crate::api::object::meta_str;
 use crate::api::pod::PodTemplate;
 use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::flavor::environment::Surroundings;
+use crate::kinds::data_plane::flavor::kong_container;
 use crate::kinds::data_plane::flavor::reading::{Effective, FlavorReading};
 use crate::kinds::data_plane::flavor::sources::Sources;
 
@@ -78,13 +78,12 @@ pub fn endpoint(pod: &Value) -> Result<AdminEndpoint, String> {
     let Some(address) = pod["status"]["podIP"].as_str().filter(|address| !address.is_empty()) else {
         return Err("it has no address yet".to_owned());
     };
-    let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
-    let mut ports = containers
-        .filter(|container| container["name"] == PROXY)
-        .flat_map(|container| container["ports"].as_array().into_iter().flatten())
-        .filter(|port| port["name"] == ADMIN_PORT);
-    let port = ports.find_map(|port| u16::try_from(port["containerPort"].as_u64()?).ok());
-    let port = port.ok_or_else(|| format!("container \"{PROXY}\" has no port named \"{ADMIN_PORT}\""))?;
+    let template = PodTemplate::deserialize(pod).map_err(|error| format!("it cannot be read: {error}"))?;
+    let kong = kong_container::find(&template).map_err(|unknown| unknown.to_string())?;
+    let mut ports = kong.ports.iter().filter(|port| port.name == ADMIN_PORT);
+    let port = ports.find_map(|port| u16::try_from(port.container_port).ok());
+    let port =
+        port.ok_or_else(|| format!("container \"{}\" has no port named \"{ADMIN_PORT}\"", kong.name))?;
     Ok(AdminEndpoint { address: address.to_owned(), port })
 }
 
@@ -95,7 +94,7 @@ pub fn declared(pod: &Value, sources: &dyn Sources) -> Result<Flavor, String> {
     let template = PodTemplate::deserialize(pod).map_err(|error| format!("it cannot be read: {error}"))?;
     let namespace = meta_str(pod, "namespace").unwrap_or_default();
     let surroundings = Surroundings { namespace, template: &template.metadata, sources };
-    match FlavorReading::of(&template, surroundings).effective {
+    match FlavorReading::of_any(&template, surroundings).effective {
         Effective::Known(flavor) => Ok(flavor),
         Effective::Unknown(why) => Err(why.to_string()),
         other => Err(format!("its environment gives {other}")),

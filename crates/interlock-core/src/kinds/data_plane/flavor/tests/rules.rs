@@ -19,8 +19,10 @@ fn deployment(image: &str, flavor: &str) -> Gateway {
     read(&object, &[])
 }
 
-const RF03: &str = "denied [RF03] router flavor change traditional -> expressions skips a step; change to traditional_compatible first, promote it, then change to expressions (this isolates regex-engine failures from route-format failures)";
+const RF03_STAGED: &str = "denied [RF03] router flavor change traditional -> expressions skips a step; change to traditional_compatible first, promote it, then change to expressions (this isolates regex-engine failures from route-format failures)";
+const RF03: &str = "denied [RF03] router flavor change traditional -> expressions skips a step; change to traditional_compatible first, roll it out, then change to expressions (this isolates regex-engine failures from route-format failures)";
 const RF09: &str = "warned [RF09] traditional_compatible uses Rust regular expressions: look-around and backreferences are not supported and path_handling v1 is ignored; check the preview before promoting";
+const RF09_AT_ONCE: &str = "warned [RF09] traditional_compatible uses Rust regular expressions: look-around and backreferences are not supported and path_handling v1 is ignored; check the first new pod";
 const RF13: &str = "warned [RF13] router flavor traditional is deprecated and will be removed in the next major release of Kong";
 const RF17: &str = "warned [RF17] after all pods run expressions, restart the ingress controller so that it starts producing expression routes";
 const RF04_IGNORED: &str = "denied [RF04] router flavor expressions on Kong 2.8.4 has no effect, as Kong before 3.0 has no router flavors; use Kong >= 3.4";
@@ -29,8 +31,8 @@ const RF20_EX: &str = "warned [RF20] staged: promote to expressions only when ev
 const RF20_TC: &str = "warned [RF20] staged: promote to traditional_compatible only when every preview pod reports router_flavor=traditional_compatible and has received a configuration; run a separate ingress controller against the preview's admin Service";
 
 #[rstest]
-#[case::t_tc(NEW, "traditional", "traditional_compatible", false, &[RF09])]
-#[case::t_tc_3_0("kong:3.0.0", "traditional", "traditional_compatible", false, &["denied [RF02] router flavor change traditional -> traditional_compatible cannot be applied in place on Kong 3.0: one regular expression that Rust does not know breaks the whole router of a new pod; set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan, or upgrade to Kong >= 3.2 first", RF09])]
+#[case::t_tc(NEW, "traditional", "traditional_compatible", false, &[RF09_AT_ONCE])]
+#[case::t_tc_3_0("kong:3.0.0", "traditional", "traditional_compatible", false, &["denied [RF02] router flavor change traditional -> traditional_compatible cannot be applied in place on Kong 3.0: one regular expression that Rust does not know breaks the whole router of a new pod; set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan, or upgrade to Kong >= 3.2 first", RF09_AT_ONCE])]
 #[case::t_tc_staged(NEW, "traditional", "traditional_compatible", true, &[RF09])]
 #[case::tc_t(NEW, "traditional_compatible", "traditional", false, &[RF13])]
 #[case::tc_ex_3_2("kong:3.2", "traditional_compatible", "expressions", true, &["denied [RF04] router flavor expressions on Kong 3.2 cannot route TCP, UDP, TLS or gRPC and has no HTTPS redirect; use Kong >= 3.4"])]
@@ -40,8 +42,8 @@ const RF20_TC: &str = "warned [RF20] staged: promote to traditional_compatible o
 #[case::tc_ex_staged(NEW, "traditional_compatible", "expressions", true, &[RF17])]
 #[case::ex_tc(NEW, "expressions", "traditional_compatible", false, &["denied [RF02] router flavor change expressions -> traditional_compatible cannot be applied in place on Kong 3.9: new pods reject the routes that running pods use (\"expression: unknown field\") and the rollout deadlocks; set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan"])]
 #[case::ex_tc_staged(NEW, "expressions", "traditional_compatible", true, &[RF20_TC])]
-#[case::t_ex(NEW, "traditional", "expressions", false, &[RF03, RF09])]
-#[case::t_ex_staged(NEW, "traditional", "expressions", true, &[RF03, RF09])]
+#[case::t_ex(NEW, "traditional", "expressions", false, &[RF03, RF09_AT_ONCE])]
+#[case::t_ex_staged(NEW, "traditional", "expressions", true, &[RF03_STAGED, RF09])]
 #[case::no_version("kong:latest", "traditional_compatible", "expressions", false, &["denied [RF02] router flavor change traditional_compatible -> expressions cannot be applied in place on a Kong whose version its image does not tell: new pods reject the routes that running pods use (\"paths: unknown field\") and the rollout deadlocks; set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan, or upgrade to Kong >= 3.7 first", RF04_UNTOLD])]
 #[case::no_version_staged("kong@sha256:0123", "traditional_compatible", "expressions", true, &[RF04_UNTOLD, RF20_EX])]
 #[case::same(NEW, "expressions", "expressions", false, &[])]
@@ -66,7 +68,7 @@ fn the_classic_accident() {
         lines(&case.judge()),
         [
             "denied [RF03] router flavor change expressions -> traditional skips a step; change to \
-             traditional_compatible first, promote it, then change to traditional (this isolates regex-engine \
+             traditional_compatible first, roll it out, then change to traditional (this isolates regex-engine \
              failures from route-format failures)",
             RF13
         ]
@@ -76,7 +78,7 @@ fn the_classic_accident() {
 #[rstest]
 #[case::implicit("kong:2.8.4", None, NEW, None, &["warned [RF12] moving to Kong 3.x changes the router from the pre-3.0 engine to traditional_compatible; set KONG_ROUTER_FLAVOR=traditional to keep it"])]
 #[case::kept("kong:2.8.4", None, NEW, Some("traditional"), &[])]
-#[case::said("kong:2.8.4", None, NEW, Some("traditional_compatible"), &[RF09])]
+#[case::said("kong:2.8.4", None, NEW, Some("traditional_compatible"), &[RF09_AT_ONCE])]
 #[case::down(NEW, Some("expressions"), OLD, Some("expressions"), &["warned [RF08] Kong 3.6 with expressions does not accept traditional route fields; configuration accepted by 3.9 may be rejected"])]
 #[case::header_case("kong:3.5", Some("expressions"), NEW, Some("expressions"), &["warned [RF12] from Kong 3.6 on, expressions compare header values case-sensitively; check the routes that match headers"])]
 #[case::path_priority("kong:3.2", None, NEW, None, &["warned [RF12] from Kong 3.3 on, each path of a route has its own priority under traditional_compatible; check routes with several paths"])]
@@ -86,7 +88,7 @@ fn the_classic_accident() {
 #[case::on_2_x("kong:2.8.4", None, "kong:2.8.4", Some("expressions"), &[RF04_IGNORED])]
 #[case::another_2_x("kong:2.8.3", Some("expressions"), "kong:2.8.4", Some("expressions"), &[])]
 #[case::other_on_2_x("kong:2.8.4", None, "kong:2.8.4", Some("traditional_compatible"), &[])]
-#[case::to_2_x(NEW, Some("expressions"), "kong:2.8.4", Some("expressions"), &[RF04_IGNORED, "denied [RF03] router flavor change expressions -> traditional skips a step; change to traditional_compatible first, promote it, then change to traditional (this isolates regex-engine failures from route-format failures)"])]
+#[case::to_2_x(NEW, Some("expressions"), "kong:2.8.4", Some("expressions"), &[RF04_IGNORED, "denied [RF03] router flavor change expressions -> traditional skips a step; change to traditional_compatible first, roll it out, then change to traditional (this isolates regex-engine failures from route-format failures)"])]
 fn versions(
     #[case] before: &str,
     #[case] from: Option<&str>,
@@ -95,6 +97,26 @@ fn versions(
     #[case] said: &[&str],
 ) {
     assert_eq!(lines(&Case::change(&plane(before, from, false), &plane(after, to, false)).judge()), said);
+}
+
+/// No flavor is set before nor after: what a hop between flavors would be refused for is refused here too.
+#[rstest]
+#[case::look_around(
+    "/~/a(?!b)",
+    "denied [RF09] moving to Kong 3.x: 1 path does not compile as a Rust regular expression: Ingress kong/web rules[0].http.paths[0] (path /a(?!b): look-around)"
+)]
+#[case::fine("/~/a+", "warned [RF12] ")]
+fn routes_of_kong_before_3_0(#[case] path: &str, #[case] said: &str) {
+    let route = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"namespace": "kong", "name": "web"},
+        "spec": {"rules": [{"http": {"paths": [{"path": path, "pathType": "ImplementationSpecific"}]}}]},
+    });
+    let case = Case {
+        routes: served(&[route]),
+        ..Case::change(&plane("kong:2.8.4", None, false), &plane(NEW, None, false))
+    };
+    let lines = lines(&case.judge());
+    assert!(lines[0].starts_with(said), "{lines:?}");
 }
 
 #[rstest]
@@ -257,7 +279,7 @@ fn allowance(text: &str) -> Option<FlavorOverride> {
     FlavorOverride::read(Some(&text.replace("CHANGE", &change_id().to_string())), change_id)
 }
 
-const RF03_BACK: &str = "[RF03] router flavor change expressions -> traditional skips a step; change to traditional_compatible first, promote it, then change to traditional (this isolates regex-engine failures from route-format failures)";
+const RF03_BACK: &str = "[RF03] router flavor change expressions -> traditional skips a step; change to traditional_compatible first, roll it out, then change to traditional (this isolates regex-engine failures from route-format failures)";
 
 #[rstest]
 #[case::exact(

@@ -71,9 +71,10 @@ fn broken(change: &FlavorChange<'_>, findings: &mut Findings) {
             findings.deny(
                 Rule::FLAVOR_INVALID,
                 format!(
-                    "{}: container \"proxy\": {VARIABLE}={value} is not a Kong router flavor ({names}); Kong \
+                    "{}: container \"{}\": {VARIABLE}={value} is not a Kong router flavor ({names}); Kong \
                      would not start",
-                    change.subject.kind.template()
+                    change.subject.kind.template(),
+                    change.new.reading.container
                 ),
             );
         }
@@ -89,7 +90,8 @@ fn broken(change: &FlavorChange<'_>, findings: &mut Findings) {
 fn unknown_flavor(change: &FlavorChange<'_>, findings: &mut Findings) {
     let Effective::Unknown(why) = &change.new.reading.effective else { return };
     let before = stored(change).map(|stored| &stored.effective);
-    if before == Some(&change.new.reading.effective) {
+    // Where Kong is not found, no change of its flavor is seen.
+    if before == Some(&change.new.reading.effective) && *why != Unknown::ManyKongs {
         return;
     }
     let text = format!("cannot determine {VARIABLE}: {why}");
@@ -120,11 +122,15 @@ fn known(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     let Some(from) = change.live.and_then(runs_with) else {
         return first(change, to, findings);
     };
-    if from == to || upgraded_from_legacy(change) {
+    if from == to {
         return;
     }
     let mut found = Findings::default();
-    between(change, from, to, &mut found);
+    if !upgraded_from_legacy(change) {
+        between(change, from, to, &mut found);
+    } else if stored(change).and_then(runs_with) != Some(to) {
+        served::rejected_patterns(change, "moving to Kong 3.x", &mut found);
+    }
     let_through(change, from, to, &mut found);
     findings.denied.append(&mut found.denied);
     findings.warned.append(&mut found.warned);
@@ -168,7 +174,7 @@ fn runs_with(reading: &FlavorReading) -> Option<Flavor> {
     }
 }
 
-/// Neither the spec before Kong 3.0 nor the new one sets a flavor: RF12 suffices.
+/// Neither the spec before Kong 3.0 nor the new one sets a flavor: RF12 and the routes suffice.
 fn upgraded_from_legacy(change: &FlavorChange<'_>) -> bool {
     !change.new.reading.said && change.live.is_some_and(|live| live.effective == Effective::Legacy)
 }
@@ -187,11 +193,12 @@ fn step(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Find
     deprecated(change, to, findings);
     let skips = from != Flavor::TraditionalCompatible && to != Flavor::TraditionalCompatible;
     if skips {
+        let roll_out = if change.new.staged { "promote it" } else { "roll it out" };
         findings.deny(
             Rule::FLAVOR_SKIP,
             format!(
-                "router flavor change {from} -> {to} skips a step; change to traditional_compatible first, promote \
-                 it, then change to {to} (this isolates regex-engine failures from route-format failures)"
+                "router flavor change {from} -> {to} skips a step; change to traditional_compatible first, {roll_out}, \
+                 then change to {to} (this isolates regex-engine failures from route-format failures)"
             ),
         );
     }

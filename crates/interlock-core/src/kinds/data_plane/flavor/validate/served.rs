@@ -79,23 +79,34 @@ fn wildcard_snis(change: &FlavorChange<'_>, change_of: &str, findings: &mut Find
 
 /// RF09: leaving PCRE.
 fn regex_engine(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findings) {
-    let (rejected, not_tried) = change.routes.rejected_patterns(&change.subject.name.namespace);
-    match rejected {
-        Some(rejected) => {
-            let (these, they) = if rejected.count == 1 { ("path", "does") } else { ("paths", "do") };
-            findings.deny(
-                Rule::FLAVOR_REGEX,
-                format!(
-                    "{change_of}: {} {these} {they} not compile as a Rust regular expression: {}",
-                    rejected.count, rejected.text
-                ),
-            );
-        }
-        None => findings.warn(
-            Rule::FLAVOR_REGEX,
-            "traditional_compatible uses Rust regular expressions: look-around and backreferences are not \
-             supported and path_handling v1 is ignored; check the preview before promoting",
+    if rejected_patterns(change, change_of, findings) {
+        return;
+    }
+    let check = match change.new.staged {
+        true => "check the preview before promoting",
+        false => "check the first new pod",
+    };
+    findings.warn(
+        Rule::FLAVOR_REGEX,
+        format!(
+            "traditional_compatible uses Rust regular expressions: look-around and backreferences are not supported and \
+             path_handling v1 is ignored; {check}"
         ),
+    );
+}
+
+/// RF09: the paths that Rust's engine does not compile. Whether there are any.
+pub(super) fn rejected_patterns(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findings) -> bool {
+    let (rejected, not_tried) = change.routes.rejected_patterns(&change.subject.name.namespace);
+    if let Some(rejected) = &rejected {
+        let (these, they) = if rejected.count == 1 { ("path", "does") } else { ("paths", "do") };
+        findings.deny(
+            Rule::FLAVOR_REGEX,
+            format!(
+                "{change_of}: {} {these} {they} not compile as a Rust regular expression: {}",
+                rejected.count, rejected.text
+            ),
+        );
     }
     if let Some(left_out) = not_tried {
         let these = if left_out.count == 1 { "expression of routes is" } else { "expressions of routes are" };
@@ -107,4 +118,5 @@ fn regex_engine(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findi
             ),
         );
     }
+    rejected.is_some()
 }
