@@ -244,6 +244,21 @@ fn a_limit_of_the_history(#[case] value: &str, #[case] warned: bool) {
     assert_eq!(said(&labelled, &limited).warnings(), Vec::<&str>::new(), "what stands is not said again");
 }
 
+#[rstest]
+#[case::time("10m", false)]
+#[case::word("soon", true)]
+#[case::negative("-1m", true)]
+fn the_time_that_the_former_side_is_kept(#[case] value: &str, #[case] warned: bool) {
+    let stored = write(&plane(TC, true), &Value::Null).unwrap();
+    let found = said(&annotated(stored.clone(), meta::PROMOTION_GRACE_PERIOD, value), &stored);
+    assert!(found.allowed(), "{found:?}");
+    let expected = format!(
+        "annotation interlock.dev/promotion-grace-period is \"{value}\": write a time such as 10m; the former side is kept \
+         for 30 s until then [dataplane-promotion]"
+    );
+    assert_eq!(found.warnings(), if warned { vec![expected.as_str()] } else { vec![] });
+}
+
 #[test]
 fn an_automatic_promotion_is_warned_of_where_it_is_written() {
     let automatic = |object: &mut Value| {

@@ -107,8 +107,7 @@ impl<'a> DataPlaneView<'a> {
     /// How long the former side is kept after a promotion. What is no duration counts as absent.
     pub fn grace_period(&self) -> SignedDuration {
         let written = annotation(self.object, meta::PROMOTION_GRACE_PERIOD);
-        let parsed = written.and_then(|text| text.trim().parse::<SignedDuration>().ok());
-        parsed.filter(|period| !period.is_negative()).unwrap_or(GRACE_PERIOD)
+        written.and_then(parse_grace_period).unwrap_or(GRACE_PERIOD)
     }
 
     /// The kind of its owner, if that is one which Kong's operator reconciles it for: a controller, or a Gateway or a
@@ -123,6 +122,11 @@ impl<'a> DataPlaneView<'a> {
         };
         references.iter().find(owns).map(kind)
     }
+}
+
+/// The value of [`meta::PROMOTION_GRACE_PERIOD`], if it is a time.
+pub fn parse_grace_period(text: &str) -> Option<SignedDuration> {
+    text.trim().parse().ok().filter(|period: &SignedDuration| !period.is_negative())
 }
 
 fn conditions(status: &Value) -> Vec<Condition> {

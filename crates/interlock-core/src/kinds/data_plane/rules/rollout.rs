@@ -18,6 +18,7 @@ use crate::kinds::data_plane::rollout::history::limit;
 use crate::kinds::data_plane::rollout::promotion::{self, PromotionRequest, requested};
 use crate::kinds::data_plane::rollout::service_selector;
 use crate::kinds::data_plane::rollout::sourced_flavor;
+use crate::kinds::data_plane::rollout::view::parse_grace_period;
 use crate::kinds::data_plane::validation::children::SpecChange;
 
 /// Longest part of a value that is repeated to its author.
@@ -40,6 +41,7 @@ struct PlaneParts<'a> {
     promote: Option<Cow<'a, str>>,
     selector: Option<Cow<'a, str>>,
     history_limit: Option<Cow<'a, str>>,
+    grace_period: Option<Cow<'a, str>>,
     /// Whether its status says that a changed source stages a router flavor.
     stages_flavor: bool,
     /// Whether its status says that another operator carries it out.
@@ -58,6 +60,7 @@ impl<'a> PlaneParts<'a> {
             promote: annotations.own_text(meta::PROMOTE_WHEN_READY),
             selector: annotations.own_text(meta::SERVICE_SELECTOR_OVERRIDE),
             history_limit: annotations.own_text(meta::REVISION_HISTORY_LIMIT),
+            grace_period: annotations.own_text(meta::PROMOTION_GRACE_PERIOD),
             stages_flavor: sourced_flavor::staged(&status).is_some(),
             is_of_another: is_of_another(&status),
         }
@@ -94,6 +97,7 @@ impl<'c, 'a> RolloutChange<'c, 'a> {
         service_name(new, old, &mut findings);
         automatic(new, old, &mut findings);
         history_limit(new, old, &mut findings);
+        grace_period(new, old, &mut findings);
         if let (Some(old), Some(live)) = (old, self.live) {
             staged(new, old, live, &mut findings);
         }
@@ -245,6 +249,21 @@ fn history_limit(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &
     findings.warn(
         Rule::DATA_PLANE_HISTORY_LIMIT,
         format!("annotation {key} is \"{shown}\": write a number from 0 to {most}; {default} revisions are kept until then"),
+    );
+}
+
+/// How long the former side is kept after a promotion.
+fn grace_period(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut Findings) {
+    let Some(value) = new.grace_period.as_deref() else { return };
+    let stands = old.is_some_and(|old| old.grace_period == new.grace_period);
+    if stands || parse_grace_period(value).is_some() {
+        return;
+    }
+    let shown: String = value.chars().take(REPEATED).collect();
+    let key = meta::PROMOTION_GRACE_PERIOD;
+    findings.warn(
+        Rule::DATA_PLANE_PROMOTION,
+        format!("annotation {key} is \"{shown}\": write a time such as 10m; the former side is kept for 30 s until then"),
     );
 }
 
