@@ -16,6 +16,7 @@ use interlock_core::api::meta;
 use interlock_core::api::object::{ObjectKey, meta_str};
 use interlock_core::effect::{ApiFailure, Note, Severity};
 use interlock_core::kinds::data_plane::GatewayLister as _;
+use interlock_core::kinds::data_plane::flavor::guarded_sources;
 use interlock_core::kinds::data_plane::flavor::sources::{FlavorSource, SourceKind};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -37,6 +38,8 @@ const BURST: Duration = Duration::from_millis(100);
 /// Pause before another attempt to label a missing or unlabelled source: without the label no event
 /// arrives.
 const AGAIN: Duration = Duration::from_secs(30);
+/// Pause until it is known whether a policy is in force.
+const SOON: Duration = Duration::from_secs(1);
 /// How long a running pass may take to end.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -71,6 +74,25 @@ impl fmt::Display for AllSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("all sources of router flavors")
     }
+}
+
+/// Why a source is not guarded.
+const OF_CLUSTER: &str =
+    "belongs to the cluster: changes of it are not guarded; keep the flavor in a ConfigMap of your own";
+/// The same, where it may be.
+const NOT_LISTED: &str = "is read, and changes of it are not guarded, as nobody who may update it has asked for that; let \
+     its owner add it to annotation interlock.dev/guarded-flavor-sources of this object, such as configmaps/NAME";
+
+/// The same, where anybody could write the annotation.
+const NO_POLICY: &str = "is read, and changes of it are not guarded, as policy interlock-guarded-flavor-sources is not in force; \
+     install it again: `interlock render policies | kubectl apply --server-side -f -`";
+
+/// Whether a source is not to be guarded.
+enum Unguarded {
+    No,
+    /// Whether the policy is in force is not known yet.
+    Untold,
+    Because(&'static str),
 }
 
 /// Whether an object is published by the cluster: with a label on it, users who may write gateways would keep its owner from
@@ -161,9 +183,16 @@ impl Labeller {
         let mut after = Action::AwaitChange;
         let can_label = |source: &FlavorSource| self.secrets || source.kind != SourceKind::Secret;
         for source in due.into_iter().filter(can_label) {
-            if is_of_cluster(&source) {
-                self.tell_unguarded(&source).await;
-                continue;
+            match self.unguarded(&source) {
+                Unguarded::No => {}
+                Unguarded::Untold => {
+                    after = Action::Requeue(SOON);
+                    continue;
+                }
+                Unguarded::Because(why) => {
+                    self.tell_unguarded(&source, why).await;
+                    continue;
+                }
             }
             match self.set_label(&source, true).await {
                 Some(true) if source.kind == SourceKind::Secret => {
@@ -204,12 +233,26 @@ impl Labeller {
         }
     }
 
-    async fn tell_unguarded(&self, source: &FlavorSource) {
+    /// Whether it is not for us to guard a source: a gateway has to list it, which the API server lets only those write
+    /// who may update it.
+    fn unguarded(&self, source: &FlavorSource) -> Unguarded {
+        if is_of_cluster(source) {
+            return Unguarded::Because(OF_CLUSTER);
+        }
+        let lists = |gateway: &Value| guarded_sources::is_listed(gateway, source);
+        match self.store.are_sources_guarded() {
+            None => Unguarded::Untold,
+            Some(true) if self.store.dependents(source).iter().any(|found| lists(&found.stored)) => {
+                Unguarded::No
+            }
+            Some(true) => Unguarded::Because(NOT_LISTED),
+            Some(false) => Unguarded::Because(NO_POLICY),
+        }
+    }
+
+    async fn tell_unguarded(&self, source: &FlavorSource, why: &str) {
         for (key, uid) in self.dependents(source) {
-            let message = format!(
-                "{source}, where its router flavor comes from, belongs to the cluster: changes of it are not guarded; \
-                 keep the flavor in a ConfigMap of your own"
-            );
+            let message = format!("{source}, where its router flavor comes from, {why}");
             self.reports.report(&key, &uid, meta::event::ROUTER_FLAVOR_OVERLOOKED, message).await;
         }
     }

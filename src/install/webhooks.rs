@@ -6,7 +6,7 @@
 use interlock_core::admission::WebhookEndpoint;
 use interlock_core::api::meta::install;
 use interlock_core::kinds::descriptor::{
-    IS_NOT, Kind, MatchCondition, MatchedObjects, NOT_THE_CONTROLLER, OnFailure, WebhookEntry,
+    Calls, IS_NOT, Kind, MatchCondition, MatchedObjects, NOT_THE_CONTROLLER, OnFailure, WebhookEntry,
     not_the_controller,
 };
 use k8s_openapi::api::admissionregistration::v1::{
@@ -51,7 +51,13 @@ fn entries(options: &InstallOptions) -> impl Iterator<Item = (&'static Kind, &'s
 fn mutating(options: &InstallOptions) -> MutatingWebhookConfiguration {
     let webhook = |(kind, entry): (&Kind, &WebhookEntry)| MutatingWebhook {
         admission_review_versions: strings(["v1", "v1beta1"]),
-        client_config: client(options, WebhookEndpoint::Mutate),
+        client_config: client(
+            options,
+            match entry.calls {
+                Calls::Sources => WebhookEndpoint::Sources,
+                Calls::Both | Calls::Validating => WebhookEndpoint::Mutate,
+            },
+        ),
         failure_policy: Some(failure_policy(entry.on_failure)),
         match_policy: Some("Equivalent".to_owned()),
         name: format!("{}.mutate.interlock.dev", entry.name),
@@ -63,7 +69,7 @@ fn mutating(options: &InstallOptions) -> MutatingWebhookConfiguration {
         timeout_seconds: Some(TIMEOUT_SECONDS),
         match_conditions: conditions(entry, options),
     };
-    let entries = entries(options).filter(|(_, entry)| entry.mutates);
+    let entries = entries(options).filter(|(_, entry)| entry.calls != Calls::Validating);
     MutatingWebhookConfiguration {
         metadata: metadata(options),
         webhooks: Some(entries.map(webhook).collect()),
@@ -86,7 +92,9 @@ fn validating(options: &InstallOptions) -> ValidatingWebhookConfiguration {
     };
     ValidatingWebhookConfiguration {
         metadata: metadata(options),
-        webhooks: Some(entries(options).map(webhook).collect()),
+        webhooks: Some(
+            entries(options).filter(|(_, entry)| entry.calls != Calls::Sources).map(webhook).collect(),
+        ),
     }
 }
 
@@ -255,7 +263,7 @@ mod tests {
     #[test]
     fn every_entry_is_quick_free_of_side_effects_and_exact() {
         let all = entries(&InstallOptions::default());
-        assert_eq!(all.len(), 9);
+        assert_eq!(all.len(), 11);
         for entry in all {
             assert_eq!(entry["timeoutSeconds"], 5);
             assert_eq!(entry["sideEffects"], "None");
@@ -285,7 +293,8 @@ mod tests {
             Endpoint::Url { base: "https://127.0.0.1:9443/".to_owned(), ca_bundle: b"pem".to_vec() };
         for entry in entries(&InstallOptions { endpoint, ..InstallOptions::default() }) {
             let url = entry["clientConfig"]["url"].as_str().unwrap();
-            assert!(["https://127.0.0.1:9443/mutate", "https://127.0.0.1:9443/validate"].contains(&url));
+            let path = url.strip_prefix("https://127.0.0.1:9443").unwrap();
+            assert!(["/mutate", "/validate", "/guarded-sources"].contains(&path), "{url}");
             assert_eq!(entry["clientConfig"]["caBundle"], "cGVt");
             assert!(entry["clientConfig"].get("service").is_none());
         }

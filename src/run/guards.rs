@@ -11,7 +11,7 @@ use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::tamper::{GuardId, GuardKind, GuardStates, Observation, TamperMonitor, TamperNotifier};
 use crate::install::{self, Endpoint, Part};
-use interlock_core::kinds::data_plane::policies::OVERRIDES;
+use interlock_core::kinds::data_plane::policies::{GUARDED_SOURCES, OVERRIDES};
 use interlock_core::kinds::instance::policies::{VERBS, VERSIONS};
 
 impl Guards {
@@ -67,6 +67,7 @@ impl Process {
             let on_change = |states: &GuardStates| {
                 guards.on_guard_states(states);
                 store.guard_overrides(states.policy(OVERRIDES));
+                store.guard_sources(states.policy(GUARDED_SOURCES));
             };
             monitor.run(installed, optional, on_change).await;
             Ok("the watch of the guard objects")

@@ -193,3 +193,52 @@ fn a_source_of_the_cluster_is_read_and_not_guarded() {
     let found = ns.admin().read(&ns.path("v1", "configmaps", "kube-root-ca.crt"));
     assert_eq!(found.body["metadata"]["labels"][LABEL], Value::Null, "{found}");
 }
+
+/// Whoever may write gateways only keeps nobody from a ConfigMap that he may not write himself.
+#[test]
+fn a_source_is_guarded_for_whoever_may_update_it() {
+    let (cluster, _) = Interlock::shared();
+    let ns = cluster.namespace("deputy");
+    let (alice, admin) = (ns.user("alice"), ns.admin());
+    let rights = json!([{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "create", "patch"]}]);
+    let bob = ns.user_with("bob", &rights);
+    for name in ["router", "named"] {
+        alice.apply(&source("ConfigMap", name, TC, "a").to_string());
+    }
+    let from = |name: &str| json!({"configMapKeyRef": {"name": name, "key": "flavor"}});
+    let guarded = |name: &str| {
+        let found = admin.read(&ns.path("apps/v1", "deployments", name)).ok();
+        found["metadata"]["annotations"]["interlock.dev/guarded-flavor-sources"].clone()
+    };
+
+    bob.apply(&gateway("edge", "kong:3.6", &from("router")).to_string());
+    assert_eq!(guarded("edge"), Value::Null);
+    let said = await_event(&ns, "RouterFlavorOverlooked");
+    assert!(
+        said.contains("router") && said.contains("nobody who may update it has asked for that"),
+        "{said}"
+    );
+    let label =
+        |name: &str| admin.read(&ns.path("v1", "configmaps", name)).ok()["metadata"]["labels"][LABEL].clone();
+    assert_eq!(label("router"), Value::Null);
+    alice.apply(&source("ConfigMap", "router", "expressions", "a").to_string());
+
+    // He does not get it by writing the annotation himself, be it beforehand.
+    let mut forged = gateway("forged", "kong:3.6", &from("router"));
+    forged["metadata"]["annotations"] = json!({"interlock.dev/guarded-flavor-sources": "configmaps/router"});
+    let refused = bob.kubectl_in(&["create", "-f", "-"], &forged.to_string()).refused();
+    assert!(refused.contains("that the author may update") && refused.contains("[RF18]"), "{refused}");
+    let edge = ["annotate", "deployment", "edge", "interlock.dev/guarded-flavor-sources=configmaps/router"];
+    bob.kubectl(&edge).refused();
+
+    // An edit of something else by one who may does not vouch for it; the annotation does.
+    alice.kubectl(&["patch", "deployment", "edge", "--type=merge", "-p", r#"{"spec":{"replicas":2}}"#]).ok();
+    assert_eq!(guarded("edge"), Value::Null);
+    alice.kubectl(&edge).ok();
+    await_label(&alice, "configmap", "router", Some("in-use"));
+
+    // What one who may names is listed by itself.
+    alice.apply(&gateway("mine", "kong:3.6", &from("named")).to_string());
+    assert_eq!(guarded("mine"), "configmaps/named");
+    await_label(&alice, "configmap", "named", Some("in-use"));
+}

@@ -17,7 +17,7 @@ use interlock_core::api::rule::{Rule, RuleGroup};
 use interlock_core::effect::Effect;
 use interlock_core::kinds::INSTANCE;
 use interlock_core::kinds::descriptor::{
-    Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
+    Calls, Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
 };
 use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use interlock_core::topology::schema::{
@@ -58,7 +58,7 @@ pub static KIND: Kind = Kind {
     }),
     webhooks: &[WebhookEntry {
         name: "backups",
-        mutates: false,
+        calls: Calls::Validating,
         resources: &["backups"],
         operations: &["UPDATE"],
         on_failure: OnFailure::Refuse,

@@ -327,6 +327,20 @@ impl Store {
         self.write().overrides = guard;
     }
 
+    /// Sets the state of the policy on guarded flavor sources.
+    pub fn guard_sources(&self, guard: GuardState) {
+        self.write().guarded_sources = guard;
+    }
+
+    /// Whether that policy is in force; `None` while that is not known.
+    pub fn are_sources_guarded(&self) -> Option<bool> {
+        match &self.read().guarded_sources {
+            GuardState::Intact => Some(true),
+            GuardState::Broken(_) => Some(false),
+            GuardState::Unknown => None,
+        }
+    }
+
     /// Ticks after each change that affects the flavors of gateways.
     pub fn flavor_changes(&self) -> watch::Receiver<u64> {
         self.flavor_changes.subscribe()

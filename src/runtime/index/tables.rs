@@ -76,6 +76,8 @@ pub(super) struct Tables {
     pub flavors: GatewayInventory,
     /// Whether the policy checks who may override them.
     pub overrides: GuardState,
+    /// The state of the policy on guarded flavor sources.
+    pub guarded_sources: GuardState,
 }
 
 /// Kinds with special handling.
@@ -139,6 +141,7 @@ impl Tables {
             dependencies_hashes: DependenciesHashes::default(),
             flavors: GatewayInventory::default(),
             overrides: GuardState::default(),
+            guarded_sources: GuardState::default(),
         }
     }
 

@@ -11,19 +11,22 @@ pub enum WebhookEndpoint {
     Mutate,
     /// `/validate`: decides on the final object.
     Validate,
+    /// `/guarded-sources`: of a gateway whose author may update the flavor sources, lists them in its annotation.
+    Sources,
     /// `/admit-kudo-dev-v1beta1-instance`: both at once, as KUDO's single webhook did.
     Kudo,
 }
 
 impl WebhookEndpoint {
     /// Every endpoint.
-    pub const ALL: [Self; 3] = [Self::Mutate, Self::Validate, Self::Kudo];
+    pub const ALL: [Self; 4] = [Self::Mutate, Self::Validate, Self::Sources, Self::Kudo];
 
     /// Path of the URL.
     pub fn path(self) -> &'static str {
         match self {
             Self::Mutate => "/mutate",
             Self::Validate => "/validate",
+            Self::Sources => "/guarded-sources",
             Self::Kudo => "/admit-kudo-dev-v1beta1-instance",
         }
     }
@@ -38,6 +41,7 @@ impl WebhookEndpoint {
         match self {
             Self::Mutate => "mutate",
             Self::Validate => "validate",
+            Self::Sources => "guarded-sources",
             Self::Kudo => "kudo",
         }
     }

@@ -101,6 +101,14 @@ impl Operations {
         }
     }
 
+    /// Sets an annotation of an object that may have none.
+    pub fn new_annotation(&mut self, metadata: &ReviewMetadata<'_>, key: &str, text: String) {
+        match metadata.annotations.present {
+            true => self.annotation(key, &text),
+            false => self.add(ANNOTATIONS.to_buf(), json!({ key: text })),
+        }
+    }
+
     /// Sets an annotation of an object that has annotations.
     pub fn annotation(&mut self, key: &str, text: &str) {
         self.add(ANNOTATIONS.with_trailing_token(key), Value::String(text.to_owned()));

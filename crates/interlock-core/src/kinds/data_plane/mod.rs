@@ -13,7 +13,7 @@ pub use lister::{GatewayLister, gateways};
 
 use super::capabilities::FLAVORS;
 use super::descriptor::{
-    Kept, Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
+    Calls, Kept, Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
 };
 use crate::admission::kind::{GuardedKind, allow};
 use crate::api::kong::{GROUP, VERSION};
@@ -39,27 +39,47 @@ pub static DATA_PLANE: Kind = Kind {
             meta::PROMOTE_WHEN_READY,
             meta::SERVICE_SELECTOR_OVERRIDE,
             meta::REVISION_HISTORY_LIMIT,
+            meta::PROMOTION_GRACE_PERIOD,
+            meta::GUARDED_SOURCES,
         ],
         decide: rules::decide_data_plane,
         restore: allow,
         sub_resources: &[],
     }),
-    webhooks: &[WebhookEntry {
-        name: "dataplanes",
-        mutates: true,
-        resources: &["dataplanes"],
-        operations: &["CREATE", "UPDATE"],
-        on_failure: OnFailure::Refuse,
-        conditions: &[
-            MatchCondition::NotTheController,
-            // The last-applied spec is an annotation.
-            MatchCondition::Cel("spec-or-annotations-changed", || {
-                cel::SPEC_OR_ANNOTATIONS_CHANGED.to_owned()
-            }),
-        ],
-        objects: MatchedObjects::All,
-    }],
-    policies: &[policies::overrides],
+    webhooks: &[
+        WebhookEntry {
+            name: "dataplanes",
+            calls: Calls::Both,
+            resources: &["dataplanes"],
+            operations: &["CREATE", "UPDATE"],
+            on_failure: OnFailure::Refuse,
+            conditions: &[
+                MatchCondition::NotTheController,
+                // The last-applied spec is an annotation.
+                MatchCondition::Cel("spec-or-annotations-changed", || {
+                    cel::SPEC_OR_ANNOTATIONS_CHANGED.to_owned()
+                }),
+            ],
+            objects: MatchedObjects::All,
+        },
+        WebhookEntry {
+            name: "dataplane-flavor-sources",
+            calls: Calls::Sources,
+            resources: &["dataplanes"],
+            operations: &["CREATE", "UPDATE"],
+            // Without it a source is read, and not guarded.
+            on_failure: OnFailure::Admit,
+            conditions: &[
+                MatchCondition::NotTheController,
+                MatchCondition::Cel("spec-changed", || cel::SPEC_CHANGED.to_owned()),
+                MatchCondition::Cel("may-update-its-sources", || {
+                    policies::may_update_sources("deployment.?podTemplateSpec")
+                }),
+            ],
+            objects: MatchedObjects::All,
+        },
+    ],
+    policies: &[policies::overrides, policies::guarded_sources],
     rights: &[
         // For the check that the pods behind one Service run with one router flavor.
         Right::new(Role::Controller, "", "pods", &["list"]),
@@ -87,21 +107,35 @@ pub static DEPLOYMENT: Kind = Kind {
     admission: Some(&GuardedKind {
         resource: DEPLOYMENTS,
         capability: None,
-        annotations: &[meta::ALLOW_FLAVOR],
+        annotations: &[meta::ALLOW_FLAVOR, meta::GUARDED_SOURCES],
         decide: rules::decide_deployment,
         restore: allow,
         sub_resources: &[],
     }),
     // Every cluster has Deployments: match only labelled ones, and never block recovery.
-    webhooks: &[WebhookEntry {
-        name: "kong-deployments",
-        mutates: false,
-        resources: &["deployments"],
-        operations: &["CREATE", "UPDATE"],
-        on_failure: OnFailure::Admit,
-        conditions: &[MatchCondition::Cel("spec-changed", || cel::SPEC_CHANGED.to_owned())],
-        objects: MatchedObjects::Labelled(meta::GUARD, meta::GUARD_FLAVOR),
-    }],
+    webhooks: &[
+        WebhookEntry {
+            name: "kong-deployments",
+            calls: Calls::Validating,
+            resources: &["deployments"],
+            operations: &["CREATE", "UPDATE"],
+            on_failure: OnFailure::Admit,
+            conditions: &[MatchCondition::Cel("spec-changed", || cel::SPEC_CHANGED.to_owned())],
+            objects: MatchedObjects::Labelled(meta::GUARD, meta::GUARD_FLAVOR),
+        },
+        WebhookEntry {
+            name: "kong-deployment-flavor-sources",
+            calls: Calls::Sources,
+            resources: &["deployments"],
+            operations: &["CREATE", "UPDATE"],
+            on_failure: OnFailure::Admit,
+            conditions: &[
+                MatchCondition::Cel("spec-changed", || cel::SPEC_CHANGED.to_owned()),
+                MatchCondition::Cel("may-update-its-sources", || policies::may_update_sources("template")),
+            ],
+            objects: MatchedObjects::Labelled(meta::GUARD, meta::GUARD_FLAVOR),
+        },
+    ],
     rights: &[
         // The running template during a rollout of a Deployment.
         Right::new(Role::Webhook, "apps", "replicasets", &["list"]),

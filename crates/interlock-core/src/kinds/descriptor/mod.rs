@@ -11,7 +11,7 @@ pub use kept::Kept;
 pub use policy::{IS_NOT, NOT_THE_CONTROLLER, Policy, PolicyOptions, PolicyScope, not_the_controller};
 pub(crate) use policy::{only_where, policy, policy_over};
 pub use right::{READ, Right, Role, WRITE};
-pub use webhook::{MatchCondition, MatchedObjects, OnFailure, WebhookEntry};
+pub use webhook::{Calls, MatchCondition, MatchedObjects, OnFailure, WebhookEntry};
 
 use crate::admission::kind::GuardedKind;
 pub use crate::api::capability::Capability;

@@ -6,8 +6,8 @@
 pub struct WebhookEntry {
     /// The start of its name.
     pub name: &'static str,
-    /// Whether the mutating configuration has it as well.
-    pub mutates: bool,
+    /// The configurations that have it.
+    pub calls: Calls,
     /// Resources and subresources of the kind's group and version, such as `instances/status`; never `*`.
     pub resources: &'static [&'static str],
     /// Operations, such as `CREATE`.
@@ -18,6 +18,17 @@ pub struct WebhookEntry {
     pub conditions: &'static [MatchCondition],
     /// The objects that it matches.
     pub objects: MatchedObjects,
+}
+
+/// The configurations that an entry is part of, and so the path that is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// The validating one.
+    Validating,
+    /// The mutating one as well.
+    Both,
+    /// The mutating one alone, where the author may update what a gateway's flavor comes from.
+    Sources,
 }
 
 /// The failure policy of an entry.

@@ -7,7 +7,7 @@ pub mod rules;
 use super::capabilities::FLAVORS;
 use super::data_plane::links;
 use super::descriptor::{
-    Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
+    Calls, Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
 };
 use crate::admission::kind::{GuardedKind, allow};
 use crate::api::meta;
@@ -32,7 +32,7 @@ pub static CONFIG_MAP: Kind = Kind {
     // The API server does not send edits of other ConfigMaps and Secrets at all.
     webhooks: &[WebhookEntry {
         name: "flavor-sources",
-        mutates: false,
+        calls: Calls::Validating,
         resources: &["configmaps", "secrets"],
         operations: &["UPDATE", "DELETE"],
         on_failure: OnFailure::Admit,

@@ -14,7 +14,8 @@ pub mod trouble;
 
 use super::capabilities::INSTANCES;
 use super::descriptor::{
-    Kind, MatchCondition, MatchedObjects, OnFailure, READ, Right, Role, WRITE, Watch, WebhookEntry, cel,
+    Calls, Kind, MatchCondition, MatchedObjects, OnFailure, READ, Right, Role, WRITE, Watch, WebhookEntry,
+    cel,
 };
 use crate::admission::kind::{GuardedKind, SubResource};
 use crate::api::meta::{self, KUDO_GROUP, KUDO_VERSION};
@@ -58,7 +59,7 @@ pub static KIND: Kind = Kind {
     webhooks: &[
         WebhookEntry {
             name: "instances",
-            mutates: true,
+            calls: Calls::Both,
             resources: &["instances"],
             operations: &["CREATE", "UPDATE"],
             on_failure: OnFailure::Refuse,
@@ -67,7 +68,7 @@ pub static KIND: Kind = Kind {
         },
         WebhookEntry {
             name: "instances-status",
-            mutates: false,
+            calls: Calls::Validating,
             resources: &["instances/status"],
             operations: &["UPDATE"],
             on_failure: OnFailure::Refuse,

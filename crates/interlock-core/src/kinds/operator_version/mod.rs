@@ -9,7 +9,8 @@ pub use lister::{NAMES_LISTED, PackageLister, PackageUsers, packages};
 
 use super::capabilities::INSTANCES;
 use super::descriptor::{
-    Kind, MatchCondition, MatchedObjects, OnFailure, READ, Right, Role, WRITE, Watch, WebhookEntry, cel,
+    Calls, Kind, MatchCondition, MatchedObjects, OnFailure, READ, Right, Role, WRITE, Watch, WebhookEntry,
+    cel,
 };
 use crate::admission::kind::SubResource;
 use crate::admission::kind::{GuardedKind, allow};
@@ -34,7 +35,7 @@ pub static KIND: Kind = Kind {
     webhooks: &[
         WebhookEntry {
             name: "operatorversions",
-            mutates: false,
+            calls: Calls::Validating,
             resources: &["operatorversions"],
             operations: &["CREATE", "UPDATE"],
             on_failure: OnFailure::Refuse,
@@ -43,7 +44,7 @@ pub static KIND: Kind = Kind {
         },
         WebhookEntry {
             name: "operatorversions-delete",
-            mutates: false,
+            calls: Calls::Validating,
             resources: &["operatorversions"],
             operations: &["DELETE"],
             on_failure: OnFailure::Admit,

@@ -1,5 +1,7 @@
 //! Gateways: the rules about router flavors through the webhook's own path.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -79,7 +81,7 @@ fn a_refusal_names_the_change_the_rule_and_the_plan() {
     assert_eq!(
         said["status"]["message"],
         "router flavor change expressions -> traditional skips a step; change to traditional_compatible first, \
-         promote it, then change to traditional (this isolates regex-engine failures from route-format failures) \
+         roll it out, then change to traditional (this isolates regex-engine failures from route-format failures) \
          [RF03]\n  spec.template: router flavor expressions -> traditional\nNext: keep the flavor that `kubectl get \
          deployment/edge -n kong -o yaml` shows, or take the steps that `interlock flavor plan deployment/edge -n kong --to \
          traditional --outage` prints\nSee `interlock explain RF03`"
@@ -161,4 +163,40 @@ fn gateways_are_judged_without_the_kinds_of_kudo() {
     let view = Cached(&snapshot, CacheState::Unavailable(missing));
     let said = through(WebhookEndpoint::Validate, &view, &gateway("traditional"), &gateway("expressions"));
     assert_eq!(said["allowed"], false, "{said}");
+}
+
+/// A Deployment whose flavor comes from ConfigMaps, and its annotation that lists those that are guarded.
+fn sourced(sources: &[&str], guarded: Option<&str>) -> Value {
+    let from = |name: &&str| json!({"name": "KONG_ROUTER_FLAVOR", "valueFrom": {"configMapKeyRef": {"name": name, "key": "f"}}});
+    let env: Vec<Value> = sources.iter().map(from).collect();
+    let mut object = gateway("expressions");
+    object["spec"]["template"]["spec"]["containers"][0]["env"] = json!(env);
+    object["metadata"]["annotations"] = guarded.map_or(Value::Null, |text| json!({GUARDED: text}));
+    object
+}
+
+const GUARDED: &str = "interlock.dev/guarded-flavor-sources";
+
+/// What an earlier author named stays as it was: whoever edits something else vouches for nothing.
+#[rstest]
+#[case::new(sourced(&["a"], None), Value::Null, Some("configmaps/a"))]
+#[case::another(sourced(&["a", "b"], Some("configmaps/a")), sourced(&["a"], Some("configmaps/a")), Some("configmaps/a,configmaps/b"))]
+#[case::of_another_author(sourced(&["a"], None), sourced(&["a"], None), None)]
+#[case::the_new_one(sourced(&["a", "b"], None), sourced(&["a"], None), Some("configmaps/b"))]
+#[case::asked_for(sourced(&["a"], Some("configmaps/a")), sourced(&["a"], None), None)]
+#[case::none(sourced(&[], None), Value::Null, None)]
+fn sources_that_the_author_may_update(
+    #[case] new: Value,
+    #[case] old: Value,
+    #[case] expected: Option<&str>,
+) {
+    let said = ask(WebhookEndpoint::Sources, &[], None, &new, &old);
+    assert_eq!(said["allowed"], true, "{said}");
+    let text = said["patch"].as_str().map(|text| {
+        let patch: json_patch::Patch = serde_json::from_slice(&STANDARD.decode(text).unwrap()).unwrap();
+        let mut object = new.clone();
+        json_patch::patch(&mut object, &patch.0).unwrap();
+        object["metadata"]["annotations"][GUARDED].as_str().unwrap().to_owned()
+    });
+    assert_eq!(text.as_deref(), expected);
 }

@@ -52,7 +52,7 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
         "uid": metadata["uid"],
         "creationTimestamp": metadata["creationTimestamp"],
         "labels": some(&metadata["labels"], &[meta::GUARD]),
-        "annotations": some(&metadata["annotations"], &[meta::CONFIG_PRODUCER, meta::LAST_APPLIED_SPEC]),
+        "annotations": some(&metadata["annotations"], &[meta::CONFIG_PRODUCER, meta::GUARDED_SOURCES, meta::LAST_APPLIED_SPEC]),
     });
     let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
     let gateways: Vec<Value> = owners.filter(|owner| serving::is_gateway(owner)).cloned().collect();
