@@ -38,8 +38,6 @@ const BURST: Duration = Duration::from_millis(100);
 /// Pause before another attempt to label a missing or unlabelled source: without the label no event
 /// arrives.
 const AGAIN: Duration = Duration::from_secs(30);
-/// Pause until it is known whether a policy is in force.
-const SOON: Duration = Duration::from_secs(1);
 /// How long a running pass may take to end.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -80,11 +78,11 @@ impl fmt::Display for AllSources {
 const OF_CLUSTER: &str =
     "belongs to the cluster: changes of it are not guarded; keep the flavor in a ConfigMap of your own";
 /// The same, where it may be.
-const NOT_LISTED: &str = "is read, and changes of it are not guarded, as nobody who may update it has asked for that; let \
-     its owner add it to annotation interlock.dev/guarded-flavor-sources of this object, such as configmaps/NAME";
+const NOT_LISTED: &str = "is not guarded, as nobody who may update it has asked for that: what it holds is unknown to \
+     admission";
 
 /// The same, where anybody could write the annotation.
-const NO_POLICY: &str = "is read, and changes of it are not guarded, as policy interlock-guarded-flavor-sources is not in force; \
+const NO_POLICY: &str = "is not guarded, as policy interlock-guarded-flavor-sources is not in force; \
      install it again: `interlock render policies | kubectl apply --server-side -f -`";
 
 /// Whether a source is not to be guarded.
@@ -185,10 +183,8 @@ impl Labeller {
         for source in due.into_iter().filter(can_label) {
             match self.unguarded(&source) {
                 Unguarded::No => {}
-                Unguarded::Untold => {
-                    after = Action::Requeue(SOON);
-                    continue;
-                }
+                // Its news is a change.
+                Unguarded::Untold => continue,
                 Unguarded::Because(why) => {
                     self.tell_unguarded(&source, why).await;
                     continue;
@@ -251,8 +247,20 @@ impl Labeller {
     }
 
     async fn tell_unguarded(&self, source: &FlavorSource, why: &str) {
-        for (key, uid) in self.dependents(source) {
-            let message = format!("{source}, where its router flavor comes from, {why}");
+        for gateway in self.store.dependents(source) {
+            let Some(key) = ObjectKey::of(&gateway.stored) else { continue };
+            let uid = meta_str(&gateway.stored, "uid").unwrap_or_default().to_owned();
+            let mut message = format!("{source}, where its router flavor comes from, {why}");
+            if why == NOT_LISTED {
+                let list = guarded_sources::with(&gateway.stored, source);
+                message.push_str(&format!(
+                    "; let somebody who may update it list it on the gateway: `kubectl annotate {} {} -n {} --overwrite {}={list}`",
+                    key.gvk.kind.to_lowercase(),
+                    key.name,
+                    source.name.namespace,
+                    meta::GUARDED_SOURCES
+                ));
+            }
             self.reports.report(&key, &uid, meta::event::ROUTER_FLAVOR_OVERLOOKED, message).await;
         }
     }

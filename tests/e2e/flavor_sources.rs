@@ -13,6 +13,7 @@ use crate::support::{Client, Interlock, wait_until};
 const CAP: Duration = Duration::from_secs(60);
 const TC: &str = "traditional_compatible";
 const LABEL: &str = "interlock.dev/flavor-source";
+const GUARDED: &str = "interlock.dev/guarded-flavor-sources";
 const OVERRIDE: &str = "interlock.dev/allow-router-flavor-change";
 
 pub fn gateway(name: &str, image: &str, from: &Value) -> Value {
@@ -81,6 +82,12 @@ fn decided(process: &Interlock, kind: &str) -> usize {
 }
 
 /// An object whose manifest has the label.
+/// A gateway that lists a source, which `interlock check` then knows as well.
+fn listing(source: &str, mut gateway: Value) -> Value {
+    gateway["metadata"]["annotations"] = json!({GUARDED: source});
+    gateway
+}
+
 fn labelled(mut object: Value) -> Value {
     object["metadata"]["labels"] = json!({LABEL: "yes"});
     object
@@ -103,7 +110,7 @@ fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
     user.apply(&map(TC, "a").to_string());
     user.apply(&source("ConfigMap", "unrelated", TC, "a").to_string());
     let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
-    let edge = gateway("edge", "kong:3.6", &from);
+    let edge = listing("configmaps/router", gateway("edge", "kong:3.6", &from));
     user.apply(&edge.to_string());
     await_label(&user, "configmap", "router", Some("in-use"));
     let refused = await_refused(&user, &map("expressions", "a"));
@@ -208,7 +215,7 @@ fn a_source_is_guarded_for_whoever_may_update_it() {
     let from = |name: &str| json!({"configMapKeyRef": {"name": name, "key": "flavor"}});
     let guarded = |name: &str| {
         let found = admin.read(&ns.path("apps/v1", "deployments", name)).ok();
-        found["metadata"]["annotations"]["interlock.dev/guarded-flavor-sources"].clone()
+        found["metadata"]["annotations"][GUARDED].clone()
     };
 
     bob.apply(&gateway("edge", "kong:3.6", &from("router")).to_string());
@@ -224,8 +231,7 @@ fn a_source_is_guarded_for_whoever_may_update_it() {
     alice.apply(&source("ConfigMap", "router", "expressions", "a").to_string());
 
     // He does not get it by writing the annotation himself, be it beforehand.
-    let mut forged = gateway("forged", "kong:3.6", &from("router"));
-    forged["metadata"]["annotations"] = json!({"interlock.dev/guarded-flavor-sources": "configmaps/router"});
+    let forged = listing("configmaps/router", gateway("forged", "kong:3.6", &from("router")));
     let refused = bob.kubectl_in(&["create", "-f", "-"], &forged.to_string()).refused();
     assert!(refused.contains("that the author may update") && refused.contains("[RF18]"), "{refused}");
     let edge = ["annotate", "deployment", "edge", "interlock.dev/guarded-flavor-sources=configmaps/router"];
@@ -241,4 +247,46 @@ fn a_source_is_guarded_for_whoever_may_update_it() {
     alice.apply(&gateway("mine", "kong:3.6", &from("named")).to_string());
     assert_eq!(guarded("mine"), "configmaps/named");
     await_label(&alice, "configmap", "named", Some("in-use"));
+
+    // More than the authorizer may be asked about in one expression.
+    let mut three = gateway("three", "kong:3.6", &from("named"));
+    let maps: Value = ["a", "b", "c"]
+        .iter()
+        .map(|name| json!({"configMapRef": {"name": name, "optional": true}}))
+        .collect();
+    three["spec"]["template"]["spec"]["containers"][0]["envFrom"] = maps;
+    alice.apply(&three.to_string());
+    assert_eq!(guarded("three"), "configmaps/a,configmaps/b,configmaps/c,configmaps/named");
+    alice.kubectl(&["delete", "deployment", "three"]).ok();
+    let named = json!([
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "create", "patch"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["named"], "verbs": ["update"]},
+    ]);
+    let carol = ns.user_with("carol", &named);
+    let own = listing("configmaps/named", gateway("own", "kong:3.6", &from("named")));
+    carol.apply(&own.to_string());
+    carol
+        .kubectl(&[
+            "annotate",
+            "deployment",
+            "own",
+            "--overwrite",
+            &format!("{GUARDED}=configmaps/named,configmaps/router"),
+        ])
+        .refused();
+
+    // Neither what he names judges the edits of others, nor does it keep the label.
+    bob.apply(&gateway("bobs", "kong:3.6", &from("named")).to_string());
+    alice.kubectl(&["delete", "deployment", "mine", "own"]).ok();
+    await_label(&alice, "configmap", "named", None);
+    alice.apply(&source("ConfigMap", "named", "expressions", "a").to_string());
+    alice.kubectl(&["annotate", "deployment", "edge", &format!("{GUARDED}-")]).ok();
+    await_label(&alice, "configmap", "router", None);
+
+    // The status is no way round.
+    let status = json!({"metadata": {"annotations": {GUARDED: "configmaps/router"}}});
+    let rights = json!([{"apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["patch"]}]);
+    let dave = ns.user_with("dave", &rights);
+    let said = dave.merge_patch(&format!("{}/status", ns.path("apps/v1", "deployments", "edge")), &status);
+    assert_eq!(said.code, 422, "{said}");
 }

@@ -100,7 +100,14 @@ impl Listing {
     /// A snapshot around an object, or of everything; `None` for an object that is not there.
     pub(super) fn snapshot(&self, root: Option<&NodeId>) -> Option<GraphSnapshot> {
         let mut snapshot = match root {
-            Some(root) => watched_as(root).find_map(|root| self.graph.snapshot_of(&root))?,
+            Some(root) => {
+                let found = watched_as(root).filter_map(|root| self.graph.snapshot_of(&root));
+                found.reduce(|mut all, more| {
+                    all.nodes.extend(more.nodes);
+                    all.edges.extend(more.edges);
+                    all
+                })?
+            }
             None => self.graph.snapshot(),
         };
         self.rollouts.add_to(&mut snapshot);
@@ -186,8 +193,9 @@ fn name_as_served(snapshot: &mut GraphSnapshot) {
     let edges = std::mem::take(&mut snapshot.edges).into_iter();
     snapshot.edges = edges.map(|(parent, child, name)| (served(parent), served(child), name)).collect();
     for (id, node) in std::mem::take(&mut snapshot.nodes) {
-        let facts = node.facts.clone();
-        snapshot.nodes.entry(served(id)).or_insert(node).facts.extend(facts);
+        let kept = snapshot.nodes.entry(served(id)).or_insert_with(|| node.clone());
+        kept.is = kept.is.min(node.is);
+        kept.facts.extend(node.facts);
     }
 }
 
@@ -294,7 +302,7 @@ mod tests {
         let kinds = |snapshot: GraphSnapshot| -> Vec<String> {
             snapshot.nodes.keys().map(|id| id.kind.kind.to_string()).collect()
         };
-        assert_eq!(kinds(listing.snapshot(None).unwrap()), ["DataPlane", "DataPlaneService"]);
+        assert_eq!(kinds(listing.snapshot(None).unwrap()), ["DataPlane", "Service"]);
         let root = NodeId::new(KindName::new("", "Service"), "kong", "edge");
         assert!(kinds(listing.snapshot(Some(&root)).unwrap()).contains(&"Service".to_owned()));
         let other = self::listing(&[("", "Service", service)]);

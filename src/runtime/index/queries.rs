@@ -23,6 +23,7 @@ use super::kept_objects;
 use super::object_bytes::{Child, ObjectBody};
 use super::row::{is, name};
 use super::store::Store;
+use crate::cluster::tamper::GuardState;
 
 impl Store {
     /// The objects of a kind.
@@ -33,7 +34,7 @@ impl Store {
     }
 
     /// The sources of the gateways' flavors; of these, the unlabelled ones (Secrets, which have no watch,
-    /// unless `known`); and labelled objects that no gateway references.
+    /// unless `known`); and labelled objects that no gateway references, or lists.
     pub fn sources_due(
         &self,
         known: &BTreeSet<FlavorSource>,
@@ -43,7 +44,12 @@ impl Store {
         let labelled =
             |source: &FlavorSource| tables.flavors.sources().holds(source) || known.contains(source);
         let due = wanted.iter().filter(|source| !labelled(source)).cloned().collect();
-        let unused = tables.flavors.our_sources().difference(&wanted).cloned().collect();
+        // Without the policy anybody may list a source, or take it out.
+        let kept = match tables.guarded_sources {
+            GuardState::Intact => tables.flavors.guarded_sources(),
+            GuardState::Broken(_) | GuardState::Unknown => wanted.clone(),
+        };
+        let unused = tables.flavors.our_sources().difference(&kept).cloned().collect();
         (wanted, due, unused)
     }
 

@@ -329,7 +329,12 @@ impl Store {
 
     /// Sets the state of the policy on guarded flavor sources.
     pub fn guard_sources(&self, guard: GuardState) {
-        self.write().guarded_sources = guard;
+        let mut tables = self.write();
+        if tables.guarded_sources != guard {
+            tables.guarded_sources = guard;
+            drop(tables);
+            self.flavor_changes.send_modify(|n| *n = n.wrapping_add(1));
+        }
     }
 
     /// Whether that policy is in force; `None` while that is not known.

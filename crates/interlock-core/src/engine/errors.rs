@@ -170,29 +170,24 @@ impl FailedRequest {
 /// How much is told of a value that may not change.
 const VALUE_TOLD: usize = 160;
 
-/// Kinds of which a deletion loses data or pods that a new object does not bring back.
-const KEEPS_STATE: [&str; 5] =
-    ["PersistentVolumeClaim", "PersistentVolume", "StatefulSet", "Namespace", "CustomResourceDefinition"];
-
 /// A refusal to change a field for good: the API server puts the whole value, such as a pod template, before its cause.
 fn immutable(key: &ObjectKey, message: &str) -> Option<String> {
     const CAUSE: &str = "field is immutable";
     let (before, _) = message.split_once(CAUSE)?;
     let (object, rest) = before.split_once(" is invalid: ")?;
-    let (field, value) = rest.trim_start_matches('[').split_once(": Invalid value: ")?;
+    // One of several causes is not told alone.
+    let (field, value) = rest.split_once(": Invalid value: ").filter(|(field, _)| !field.starts_with('['))?;
     let value = value.trim_end_matches(": ");
     let told = &value[..value.floor_char_boundary(VALUE_TOLD)];
     let dots = if told.len() < value.len() { "..." } else { "" };
-    let remedy = if KEEPS_STATE.contains(&key.gvk.kind.as_str()) {
-        "leave the field as it is in the package".to_owned()
-    } else {
-        let kind = key.gvk.kind.to_lowercase();
-        let dot = if key.gvk.group.is_empty() { "" } else { "." };
-        let place = key.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
-        format!(
-            "delete the object, which the plan then makes anew (`kubectl delete {kind}{dot}{} {}{place}`), and retry the plan",
-            key.gvk.group, key.name
-        )
+    // What a deletion of other kinds loses, a new object may not bring back.
+    let remedy = match (key.gvk.kind.as_str(), &key.namespace) {
+        ("Job", Some(namespace)) => format!(
+            "delete the object, which the plan then makes anew (`kubectl delete job.batch {} -n {namespace}`), and retry the plan",
+            key.name
+        ),
+        _ => "leave the field as it is in the package, or make the object anew where nothing is lost by that, and retry the plan"
+            .to_owned(),
     };
     Some(format!("{object} is invalid: {field}: {CAUSE}: {remedy}; the value that was refused: {told}{dots}"))
 }
@@ -311,19 +306,13 @@ mod tests {
         "apps/v1",
         "Deployment",
         "Deployment.apps \"a\" is invalid: [spec.selector: Invalid value: 1: field is immutable, spec.x: Required value]",
-        "Deployment.apps \"a\" is invalid: spec.selector: field is immutable: delete the object, which the plan then makes anew (`kubectl delete deployment.apps a -n ns`), and retry the plan; the value that was refused: 1"
-    )]
-    #[case::core(
-        "v1",
-        "Secret",
-        "Secret \"a\" is invalid: data: Invalid value: 1: field is immutable when `immutable` is set",
-        "Secret \"a\" is invalid: data: field is immutable: delete the object, which the plan then makes anew (`kubectl delete secret a -n ns`), and retry the plan; the value that was refused: 1"
+        "Deployment.apps \"a\" is invalid: [spec.selector: Invalid value: 1: field is immutable, spec.x: Required value]"
     )]
     #[case::data(
         "v1",
         "PersistentVolumeClaim",
         "PersistentVolumeClaim \"a\" is invalid: spec: Invalid value: 1: field is immutable",
-        "PersistentVolumeClaim \"a\" is invalid: spec: field is immutable: leave the field as it is in the package; the value that was refused: 1"
+        "PersistentVolumeClaim \"a\" is invalid: spec: field is immutable: leave the field as it is in the package, or make the object anew where nothing is lost by that, and retry the plan; the value that was refused: 1"
     )]
     #[case::other(
         "v1",

@@ -21,6 +21,8 @@ use crate::api::meta;
 use crate::api::resource::Resource;
 use crate::api::watched::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
 
+use self::policies::{OF_DATA_PLANES, OF_DEPLOYMENTS};
+
 const DATA_PLANES: Resource = Resource::custom(GROUP, &[VERSION], "DataPlane", "dataplanes");
 const CONTROL_PLANES: Resource =
     Resource::custom(GROUP, &["v2beta1", "v1beta1"], "ControlPlane", "controlplanes");
@@ -72,9 +74,11 @@ pub static DATA_PLANE: Kind = Kind {
             conditions: &[
                 MatchCondition::NotTheController,
                 MatchCondition::Cel("spec-changed", || cel::SPEC_CHANGED.to_owned()),
-                MatchCondition::Cel("may-update-its-sources", || {
-                    policies::may_update_sources("deployment.?podTemplateSpec")
+                MatchCondition::Cel("has-sources", || policies::have_sources(OF_DATA_PLANES)),
+                MatchCondition::Cel("may-update-configmaps", || {
+                    policies::may_update_config_maps(OF_DATA_PLANES)
                 }),
+                MatchCondition::Cel("may-update-secrets", || policies::may_update_secrets(OF_DATA_PLANES)),
             ],
             objects: MatchedObjects::All,
         },
@@ -131,7 +135,11 @@ pub static DEPLOYMENT: Kind = Kind {
             on_failure: OnFailure::Admit,
             conditions: &[
                 MatchCondition::Cel("spec-changed", || cel::SPEC_CHANGED.to_owned()),
-                MatchCondition::Cel("may-update-its-sources", || policies::may_update_sources("template")),
+                MatchCondition::Cel("has-sources", || policies::have_sources(OF_DEPLOYMENTS)),
+                MatchCondition::Cel("may-update-configmaps", || {
+                    policies::may_update_config_maps(OF_DEPLOYMENTS)
+                }),
+                MatchCondition::Cel("may-update-secrets", || policies::may_update_secrets(OF_DEPLOYMENTS)),
             ],
             objects: MatchedObjects::Labelled(meta::GUARD, meta::GUARD_FLAVOR),
         },

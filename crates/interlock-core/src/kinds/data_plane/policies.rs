@@ -1,6 +1,6 @@
 //! Overrides of the rules about router flavors.
 
-use crate::api::kong;
+use crate::api::kong::{self, PROXY};
 use crate::api::meta;
 use crate::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::{AuditAnnotation, ValidatingAdmissionPolicy, Validation};
@@ -14,10 +14,12 @@ use crate::kinds::descriptor::{PolicyOptions, PolicyScope, only_where, policy_ov
 /// unless policy and binding are intact.
 pub const OVERRIDES: &str = "interlock-flavor-overrides";
 
-/// Resources that declare a flavor: group, version and resource.
-const WRITTEN_IN: [(&str, &str, &str); 4] = [
+/// Resources that declare a flavor: group, version and resource. A write of the status of a Deployment may bring
+/// annotations as well.
+const WRITTEN_IN: [(&str, &str, &str); 5] = [
     (kong::GROUP, kong::VERSION, "dataplanes"),
     ("apps", "v1", "deployments"),
+    ("apps", "v1", "deployments/status"),
     ("", "v1", "configmaps"),
     ("", "v1", "secrets"),
 ];
@@ -63,7 +65,7 @@ pub fn overrides(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
 pub const GUARDED_SOURCES: &str = "interlock-guarded-flavor-sources";
 
 /// The author of the annotation must have the right to update each object that it lists. Only writes that change it are
-/// checked.
+/// checked. An expression of CEL may ask the authorizer twice (`PerCallLimit`), so each question is a variable.
 pub fn guarded_sources(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let key = cel::string(meta::GUARDED_SOURCES);
     let of = |object: &str| {
@@ -76,44 +78,85 @@ pub fn guarded_sources(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
          most {MOST}",
         meta::GUARDED_SOURCES
     );
-    let remedy = "leave the others out: they are read all the same, and not guarded";
+    let remedy = "leave the others out: their changes are then not guarded";
+    let mut variables = vec![
+        ("listed".to_owned(), format!("{new}.split(',')")),
+        ("configmaps".to_owned(), may_update_all("configmaps")),
+        ("secrets".to_owned(), may_update_all("secrets")),
+    ];
+    let mut expression = format!(
+        "variables.listed.size() <= {MOST} && \
+         variables.listed.all(entry, entry.matches('^(configmaps|secrets)/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$'))"
+    );
+    for at in 0..MOST {
+        let entry = format!("variables.listed[{at}]");
+        let general =
+            format!("({entry}.startsWith('configmaps/') ? variables.configmaps : variables.secrets)");
+        let by_name = format!(
+            "authorizer.group('').resource({entry}.split('/')[0]).namespace(request.namespace)\
+             .name({entry}.split('/')[1]).check('update').allowed()"
+        );
+        variables
+            .push((format!("may{at}"), format!("variables.listed.size() <= {at} || {general} || {by_name}")));
+        expression.push_str(&format!(" && variables.may{at}"));
+    }
     let validation = Validation {
-        expression: format!(
-            "variables.listed.size() <= {MOST} && variables.listed.all(entry, entry.matches('^(configmaps|secrets)/[^/]+$') && \
-             authorizer.group('').resource(entry.split('/')[0]).namespace(request.namespace)\
-             .name(entry.split('/')[1]).check('update').allowed())"
-        ),
+        expression,
         message: Some(format!("{what}; {remedy}{named}")),
         message_expression: Some(format!(
             "request.kind.kind + ' ' + request.namespace + '/' + request.name + ': {what}; {remedy}{named}'"
         )),
         reason: Some("Invalid".to_owned()),
     };
-    let listed = format!("{new}.split(',')");
-    let scope = PolicyScope { resources: &WRITTEN_IN[..2], operations: &["CREATE", "UPDATE"] };
-    let policy = policy_over(GUARDED_SOURCES, &scope, &[("listed", &listed)], vec![validation], options);
+    let variables: Vec<_> = variables.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let scope = PolicyScope { resources: &WRITTEN_IN[..3], operations: &["CREATE", "UPDATE"] };
+    let policy = policy_over(GUARDED_SOURCES, &scope, &variables, vec![validation], options);
     only_where(policy, "lists-other-sources", &format!("{new} != '' && {new} != {old}"))
 }
 
-/// Whether the pods at this path of the spec have variables from ConfigMaps or Secrets, all of which the user may update. The right
-/// to update every object of the namespace is asked for first: a condition may ask seven times.
-pub(crate) fn may_update_sources(template: &str) -> String {
-    let containers = format!("object.?spec.?{template}.?spec.?containers.orValue([])");
-    let (entries, whole) =
-        (format!("c.?env.orValue([]).filter(e, e.name.startsWith('{VARIABLE}'))"), "c.?envFrom.orValue([])");
-    let may = |resource: &str, key: &str, map: &str| {
-        let ask = format!("authorizer.group('').resource('{resource}').namespace(request.namespace)");
-        format!(
-            "({ask}.check('update').allowed() || {containers}.all(c, \
-             {entries}.all(e, !e.?valueFrom.?{key}.?name.hasValue() || {ask}.name(e.valueFrom.{key}.name).check('update').allowed()) && \
-             {whole}.all(f, !f.?{map}.?name.hasValue() || {ask}.name(f.{map}.name).check('update').allowed())))"
-        )
-    };
+fn may_update_all(resource: &str) -> String {
     format!(
-        "{containers}.exists(c, {entries}.exists(e, e.?valueFrom.hasValue()) || {whole}.size() > 0)\n&& {}\n&& {}",
-        may("configmaps", "configMapKeyRef", "configMapRef"),
-        may("secrets", "secretKeyRef", "secretRef")
+        "authorizer.group('').resource('{resource}').namespace(request.namespace).check('update').allowed()"
     )
+}
+
+/// The references of pods at this path of the spec: those of the variable, and whole objects. Of a DataPlane only the
+/// container of Kong counts.
+fn references(template: &str, member: &str, whole: &str) -> String {
+    let containers = format!("object.?spec.?{template}.?spec.?containers.orValue([])");
+    let is_kong = if template == OF_DATA_PLANES { format!("c.name == '{PROXY}' && ") } else { String::new() };
+    format!(
+        "{containers}.exists(c, {is_kong}(\
+         c.?env.orValue([]).exists(e, e.name.startsWith('{VARIABLE}') && e.?valueFrom.?{member}.hasValue()) || \
+         c.?envFrom.orValue([]).exists(f, f.?{whole}.hasValue())))"
+    )
+}
+
+/// Where DataPlanes and Deployments have the template of their pods.
+pub(crate) const OF_DATA_PLANES: &str = "deployment.?podTemplateSpec";
+pub(crate) const OF_DEPLOYMENTS: &str = "template";
+
+/// Whether the pods at this path of the spec have variables from ConfigMaps or Secrets.
+pub(crate) fn have_sources(template: &str) -> String {
+    format!("{} || {}", of_config_maps(template), of_secrets(template))
+}
+
+fn of_config_maps(template: &str) -> String {
+    references(template, "configMapKeyRef", "configMapRef")
+}
+
+fn of_secrets(template: &str) -> String {
+    references(template, "secretKeyRef", "secretRef")
+}
+
+/// Whether the user may update every ConfigMap of the namespace, if one is referred to.
+pub(crate) fn may_update_config_maps(template: &str) -> String {
+    format!("!({}) || {}", of_config_maps(template), may_update_all("configmaps"))
+}
+
+/// The same of Secrets.
+pub(crate) fn may_update_secrets(template: &str) -> String {
+    format!("!({}) || {}", of_secrets(template), may_update_all("secrets"))
 }
 
 /// Whether the user may override the rules about flavors on the written object.

@@ -28,6 +28,7 @@ use crate::kinds::data_plane::flavor::finding::{Finding, Findings};
 use crate::kinds::data_plane::flavor::flavor_override::{ChangeId, FlavorOverride};
 use crate::kinds::data_plane::flavor::gateway::Gateway;
 use crate::kinds::data_plane::flavor::gateway_ref::{FlavorSpec, GatewayRef};
+use crate::kinds::data_plane::flavor::guarded_sources;
 use crate::kinds::data_plane::flavor::inventory::FlavorDependent;
 use crate::kinds::data_plane::flavor::plan;
 use crate::kinds::data_plane::flavor::reading::{Effective, FlavorReading};
@@ -67,26 +68,35 @@ fn decide(kind: SourceKind, request: &Request<'_>, context: &RuleContext<'_>) ->
             .and_then(|new| Some(allowance(new, old)?.guarded(gateways(context).overrides_guarded()))),
         source,
     };
-    let fed = gateways(context).dependents(&edit.source);
+    let mut fed = gateways(context).dependents(&edit.source);
+    // Under our label only those count whose author may update the object; whoever labels it himself asks for all.
+    if label(old).as_deref() == Some(meta::FLAVOR_SOURCE_OURS) {
+        fed.retain(|fed| guarded_sources::is_listed(&fed.stored, &edit.source));
+    }
     let reached: Vec<Reached> = fed.iter().filter_map(|fed| edit.reaches(fed, context)).collect();
     let verdict = verdict(&edit, reached, action);
-    let unlabelled = new.is_some_and(|new| is_labelled(old) && !is_labelled(new));
+    let unlabelled = new.is_some_and(|new| label(old).is_some() && label(new).is_none());
     match unlabelled.then(|| label_denial(&edit.source, &fed)).flatten() {
         Some(denial) => beside(verdict, denial, action),
         None => verdict,
     }
 }
 
-/// Whether the object has the label that makes its changes visible.
-fn is_labelled(object: &ReviewObject<'_>) -> bool {
-    let mut found = false;
-    let labels = object.metadata.labels.map(|labels| {
-        labels.members(|name, value| {
-            found |= name.as_str() == meta::FLAVOR_SOURCE;
-            value.value().map(drop)
+/// The value of the label that makes changes of the object visible.
+fn label(object: &ReviewObject<'_>) -> Option<String> {
+    let mut found = None;
+    object
+        .metadata
+        .labels?
+        .members(|name, value| {
+            let value = value.value()?;
+            if name.as_str() == meta::FLAVOR_SOURCE {
+                found = Some(value.get().trim_matches('"').to_owned());
+            }
+            Ok(())
         })
-    });
-    labels.is_some_and(|read| read.is_ok()) && found
+        .ok()?;
+    found
 }
 
 /// Why the label of a source must stay: the gateways that refer to it.

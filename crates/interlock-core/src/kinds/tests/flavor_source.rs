@@ -15,7 +15,10 @@ use crate::kinds::static_lister::StaticLister;
 fn gateway(name: &str, image: &str, from: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "kong", "labels": {"interlock.dev/guard": "kong-router-flavor"}},
+        "metadata": {
+            "name": name, "namespace": "kong", "labels": {"interlock.dev/guard": "kong-router-flavor"},
+            "annotations": {meta::GUARDED_SOURCES: "configmaps/router,secrets/router"},
+        },
         "spec": {"replicas": 3, "template": {"spec": {"containers": [{
             "name": "proxy", "image": image, "env": [{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}],
         }]}}},
@@ -303,6 +306,24 @@ fn the_label_of_a_source_stays(
     let mut other = old.clone();
     other["metadata"]["labels"] = json!({meta::FLAVOR_SOURCE: "mine"});
     assert_eq!(world.ask(WebhookEndpoint::Validate, &other, &old)["allowed"], true);
+}
+
+/// A gateway whose author may not update the source has no say in its changes, but where its owner labels it himself.
+#[rstest]
+#[case::ours("in-use", true)]
+#[case::of_its_owner("mine", false)]
+fn a_gateway_that_does_not_list_a_source(#[case] value: &str, #[case] allowed: bool) {
+    let mut edge = gateway("edge", "kong:3.6", &from_map());
+    edge["metadata"]["annotations"] = json!({meta::GUARDED_SOURCES: "configmaps/other"});
+    let labelled = |flavor: &str| {
+        let mut source = source("ConfigMap", flavor);
+        source["metadata"]["labels"] = json!({meta::FLAVOR_SOURCE: value});
+        source
+    };
+    let world = World::of(&[edge]);
+    let said =
+        world.ask(WebhookEndpoint::Validate, &labelled("expressions"), &labelled("traditional_compatible"));
+    assert_eq!(said["allowed"], allowed, "{said}");
 }
 
 /// Removing the label together with a change of the data is denied for both reasons.

@@ -6,12 +6,12 @@ use super::sources::{FlavorSource, SourceKind};
 use crate::api::meta;
 use crate::api::object::annotation;
 
-/// The most sources of a gateway: the authorizer is asked about each, and a policy may ask about thirty times.
-pub const MOST: usize = 16;
+/// The most sources of a gateway: the authorizer is asked about each.
+pub const MOST: usize = 8;
 
 /// The entries of the annotation.
 pub fn listed(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+    text.split(',').filter(|entry| !entry.is_empty())
 }
 
 /// Whether a gateway asks to guard a source of its namespace.
@@ -27,4 +27,11 @@ pub fn entry_of(source: &FlavorSource) -> String {
         SourceKind::Secret => "secrets",
     };
     format!("{resource}/{}", source.name.name)
+}
+
+/// The annotation of a gateway with one more source.
+pub fn with(gateway: &Value, source: &FlavorSource) -> String {
+    let text = annotation(gateway, meta::GUARDED_SOURCES).unwrap_or_default();
+    let entry = entry_of(source);
+    listed(text).chain([entry.as_str()]).collect::<Vec<_>>().join(",")
 }

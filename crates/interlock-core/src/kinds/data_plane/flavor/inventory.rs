@@ -11,6 +11,7 @@ use super::deferred::{DeferredChecks, Now, Unread};
 use super::gateway::{Gateway, referenced_spec, sources_of};
 use super::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
 use super::group::ProducerGroup;
+use super::guarded_sources;
 use super::overview::{self, GatewayOverview};
 use super::pattern::{self, Pattern};
 use super::projection::{pruned, template};
@@ -286,6 +287,17 @@ impl GatewayInventory {
     pub fn referenced_sources(&self) -> BTreeSet<FlavorSource> {
         let both = self.gateways().flat_map(|stored| [Cow::Borrowed(stored.as_ref()), self.running(stored)]);
         both.flat_map(|object| sources_of(&object)).collect()
+    }
+
+    /// Those that a gateway lists, as its author may update them.
+    pub fn guarded_sources(&self) -> BTreeSet<FlavorSource> {
+        let of = |stored: &Arc<Value>| {
+            let mut sources = sources_of(stored);
+            sources.extend(sources_of(&self.running(stored)));
+            sources.retain(|source| guarded_sources::is_listed(stored, source));
+            sources
+        };
+        self.gateways().flat_map(of).collect()
     }
 
     /// An object with the template of its pods, if that is another one.

@@ -24,19 +24,22 @@ pub fn proxy(template: &PodTemplate) -> Result<&Container, Unknown> {
     }
 }
 
-/// The container that the annotation of the pods names, else `proxy`, else the only one with an image of Kong, else the
-/// only one that sets the flavor.
+/// `proxy`, else the only container with an image of Kong, else the one that the annotation of the pods names, else the
+/// only one that sets the flavor. So the annotation tells what cannot be seen, and hides nothing that can.
 pub fn find(template: &PodTemplate) -> Result<&Container, Unknown> {
     let containers = || template.spec.containers.iter();
-    if let Some(name) = template.metadata.annotations.get(meta::KONG_CONTAINER) {
-        let named = containers().find(|container| container.name == *name);
-        return named.ok_or_else(|| Unknown::NoContainer(name.clone()));
-    }
     match proxy(template) {
         Err(Unknown::NoProxy) => {}
         found => return found,
     }
     let by_image = only(containers().filter(|container| has_image(container)));
+    if let Some(Ok(found)) = by_image {
+        return Ok(found);
+    }
+    if let Some(name) = template.metadata.annotations.get(meta::KONG_CONTAINER) {
+        let named = containers().find(|container| container.name == *name);
+        return named.ok_or_else(|| Unknown::NoContainer(name.clone()));
+    }
     by_image
         .or_else(|| only(containers().filter(|container| sets_flavor(container))))
         .unwrap_or(Err(Unknown::NoKong))
@@ -92,12 +95,13 @@ mod tests {
     }
 
     #[rstest]
-    #[case("b", Ok("b"))]
-    #[case("c", Err(Unknown::NoContainer("c".to_owned())))]
-    fn that_is_named(#[case] name: &str, #[case] expected: Result<&str, Unknown>) {
+    #[case::unseen("b", "mirror/gateway:3.9", Ok("b"))]
+    #[case::lost("c", "mirror/gateway:3.9", Err(Unknown::NoContainer("c".to_owned())))]
+    #[case::decoy("b", "kong:3.9", Ok("a"))]
+    fn that_is_named(#[case] name: &str, #[case] image: &str, #[case] expected: Result<&str, Unknown>) {
         let template = PodTemplate::deserialize(json!({
             "metadata": {"annotations": {"interlock.dev/kong-container": name}},
-            "spec": {"containers": [named("proxy", "kong:3.9"), named("b", "mirror/k:1")]},
+            "spec": {"containers": [named("a", image), named("b", "mirror/k:1")]},
         }));
         assert_eq!(find(&template.unwrap()).map(|container| container.name.as_str()), expected);
     }

@@ -14,20 +14,20 @@ use crate::admission::patch::Operations;
 use crate::admission::review::ReviewObject;
 use crate::api::kong::DataPlaneSpec;
 use crate::api::meta;
-use crate::api::pod::{DeploymentSpec, PodTemplate};
+use crate::api::pod::DeploymentSpec;
 use crate::kinds::data_plane::flavor::gateway_ref::GatewayKind;
 use crate::kinds::data_plane::flavor::guarded_sources::{self, MOST};
+use crate::kinds::data_plane::flavor::kong_container;
 use crate::kinds::data_plane::flavor::reading::VARIABLE;
 
 /// Adds the sources that the flavor newly comes from.
 pub fn patch(kind: GatewayKind, object: &ReviewObject<'_>, old: Option<&ReviewObject<'_>>) -> Decision {
     let before = old.map(|old| named(kind, old)).unwrap_or_default();
-    let now = named(kind, object);
     let text = object.metadata.annotations.own_text(meta::GUARDED_SOURCES).unwrap_or_default();
     let listed: BTreeSet<String> = guarded_sources::listed(&text).map(str::to_owned).collect();
-    let wanted: BTreeSet<String> =
-        now.into_iter().filter(|name| listed.contains(name) || !before.contains(name)).collect();
-    if wanted.is_subset(&listed) || wanted.len() > MOST {
+    let added: BTreeSet<String> = named(kind, object).difference(&before).cloned().collect();
+    let wanted: BTreeSet<String> = &listed | &added;
+    if wanted == listed || wanted.len() > MOST {
         return Decision::allow();
     }
     let mut operations = Operations::default();
@@ -36,28 +36,41 @@ pub fn patch(kind: GatewayKind, object: &ReviewObject<'_>, old: Option<&ReviewOb
     Decision::of(Outcome::Allow { patch: operations.finish() })
 }
 
-/// What the match condition asks about: sources that the variable, or all variables, come from. One that is only
-/// referred to by the value of another variable is added by people.
+/// What the match conditions ask about: sources that the variable, or all variables, of the container of Kong come from.
+/// One that is only referred to by the value of another variable is added by people.
 fn named(kind: GatewayKind, object: &ReviewObject<'_>) -> BTreeSet<String> {
     let mut text = serde_json::Deserializer::from_str(text_of(object));
-    let template: Option<PodTemplate> = match kind {
+    let template = match kind {
         GatewayKind::DataPlane => {
             DataPlaneSpec::deserialize(&mut text).ok().map(|spec| spec.deployment.pod_template_spec)
         }
         GatewayKind::Deployment => DeploymentSpec::deserialize(&mut text).ok().map(|spec| spec.template),
     };
-    let containers = template.map(|template| template.spec.containers).unwrap_or_default();
+    let template = template.unwrap_or_default();
+    let kong = match kind {
+        GatewayKind::DataPlane => kong_container::proxy(&template),
+        GatewayKind::Deployment => kong_container::find(&template),
+    };
+    let Ok(kong) = kong else { return BTreeSet::new() };
     let mut names = BTreeSet::new();
-    for container in containers {
-        let keys = container.env.into_iter().filter(|entry| entry.name.starts_with(VARIABLE));
-        for from in keys.filter_map(|entry| entry.value_from) {
-            names.extend(from.config_map_key_ref.map(|key| format!("configmaps/{}", key.name)));
-            names.extend(from.secret_key_ref.map(|key| format!("secrets/{}", key.name)));
-        }
-        for from in container.env_from {
-            names.extend(from.config_map_ref.map(|map| format!("configmaps/{}", map.name)));
-            names.extend(from.secret_ref.map(|secret| format!("secrets/{}", secret.name)));
-        }
+    let mut add = |resource: &str, name: Option<&str>| {
+        names.extend(name.filter(|name| is_object_name(name)).map(|name| format!("{resource}/{name}")));
+    };
+    for from in kong.env.iter().filter(|entry| entry.name.starts_with(VARIABLE)) {
+        let from = from.value_from.as_ref();
+        add("configmaps", from.and_then(|from| Some(from.config_map_key_ref.as_ref()?.name.as_str())));
+        add("secrets", from.and_then(|from| Some(from.secret_key_ref.as_ref()?.name.as_str())));
+    }
+    for from in &kong.env_from {
+        add("configmaps", from.config_map_ref.as_ref().map(|map| map.name.as_str()));
+        add("secrets", from.secret_ref.as_ref().map(|secret| secret.name.as_str()));
     }
     names
+}
+
+/// As the policy wants it: no other text is the name of an object.
+fn is_object_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    name.len() <= 253 && name.chars().all(plain) && name.starts_with(ends) && name.ends_with(ends)
 }

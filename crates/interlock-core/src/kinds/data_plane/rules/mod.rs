@@ -340,17 +340,19 @@ impl Evaluation {
     }
 
     /// The remedy for routes that the other flavor cannot serve: no outage helps them.
-    fn mend_routes(&self) -> String {
+    fn mend_routes(&self, runs: Option<&FlavorReading>) -> String {
         let show = plan::show(&self.subject);
-        format!(
-            "correct or remove these routes, then send the change again, or keep the flavor that {show} shows"
-        )
+        let keep = match runs.map(|runs| &runs.effective) {
+            Some(Effective::Legacy) => format!("set {VARIABLE} to traditional ({show} shows the image)"),
+            _ => format!("keep the flavor that {show} shows"),
+        };
+        format!("correct or remove these routes, then send the change again, or {keep}")
     }
 
     /// The remedy for a Kong that the flavor is too new for.
     fn newer_kong(&self) -> String {
         let show = plan::show(&self.subject);
-        format!("change the image first, in a change of its own, or keep the flavor that {show} shows")
+        format!("name an image of Kong 3.4 or later, in a change of its own, or keep what {show} shows")
     }
 
     /// The remedy where another flavor is staged.
@@ -387,7 +389,7 @@ impl Evaluation {
             let is_of_routes = [Rule::FLAVOR_ROUTES, Rule::FLAVOR_REGEX].contains(&refusal.rule);
             let next = match () {
                 () if is_staged => self.settle_flavor(),
-                () if is_of_routes => self.mend_routes(),
+                () if is_of_routes => self.mend_routes(runs),
                 () if refusal.rule == Rule::FLAVOR_VERSION => self.newer_kong(),
                 () => self.remedy(to),
             };
