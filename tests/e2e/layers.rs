@@ -358,7 +358,10 @@ fn limits_are_kept(ground: &Ground<'_>) {
 fn labels_are_kept(ground: &Ground<'_>) {
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "edge", "namespace": ground.ns.name(), "labels": {meta::GUARD: meta::GUARD_FLAVOR}},
+        "metadata": {
+            "name": "edge", "namespace": ground.ns.name(), "labels": {meta::GUARD: meta::GUARD_FLAVOR},
+            "annotations": {meta::GUARDED_SOURCES: "configmaps/source,secrets/source"},
+        },
         "spec": {"template": {"spec": {"containers": [{"name": "proxy", "image": "kong:3.9", "envFrom": [
             {"prefix": "KONG_", "configMapRef": {"name": "source"}}, {"prefix": "KONG_", "secretRef": {"name": "source"}},
         ]}]}}},
