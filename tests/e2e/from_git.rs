@@ -283,20 +283,25 @@ fn argo_cd_syncs_edits_upgrades_and_prunes() {
     await_run(&repository.user, "web", "update", &before);
     assert_eq!(repository.data("size"), json!("4"));
 
-    // The new OperatorVersion comes in the same commit as the Instance that refers to it; the old one stays until the
-    // upgrade is carried out.
+    // The new OperatorVersion comes in the same commit as the Instance that refers to it; the old one is pruned last, as
+    // docs/gitops.md says, since the upgrade from it needs it.
     let next = repository.manifests("2.0.0", "4", &in_namespace);
-    wait_until("all is synced", Duration::from_secs(60), || {
-        let said = sync(&[], &next);
-        if said.code == 0 { Ok(()) } else { Err(said.to_string()) }
-    });
+    sync(&[], &next).ok();
     await_run(&repository.user, "web", "upgrade", "");
     assert_eq!(repository.data("version"), json!("2.0.0"));
-    sync(&[], &first).refused();
+    sync(&["--prune"], &next).ok();
+    assert!(repository.user.get("operatorversions.kudo.dev", "web-1.0.0").is_none());
+    // The Instance comes before the OperatorVersion that it goes back to, so that the way back is refused on the object.
+    sync(&[], &first);
+    wait_until("the way back is refused", Duration::from_secs(60), || {
+        let found = repository.instance();
+        let drift = condition(&found, "SpecDrift");
+        if drift.to_string().contains("UpgradePath") { Ok(()) } else { Err(drift.to_string()) }
+    });
     assert_eq!(repository.data("version"), json!("2.0.0"));
 
     wait_until("all is pruned", Duration::from_secs(60), || {
-        let said = sync(&[], "");
+        let said = sync(&["--prune"], "");
         if said.code == 0 { Ok(()) } else { Err(said.to_string()) }
     });
     wait_until("the Instance is gone", Duration::from_secs(60), || {

@@ -1,5 +1,6 @@
-// Command argo applies manifests as Argo CD does, with Argo CD's own engine: a sync of what is given, which prunes what it
-// applied before. Prints one line an object: what the sync did with it.
+// Command argo applies manifests as Argo CD does, with Argo CD's own engine: a sync of what is given, and with --prune the
+// deletion of what it applied before. Prints one line an object: what the sync did with it. With PruneLast, which Argo
+// CD's controller carries out in a sync context for each look, the engine alone waits for ever: prune in a call of its own.
 package main
 
 import (
@@ -26,14 +27,15 @@ func main() {
 	kubeconfig := flag.String("kubeconfig", "", "")
 	namespace := flag.String("namespace", "", "where objects without a namespace go")
 	rounds := flag.Int("rounds", 1, "how often to sync")
+	prune := flag.Bool("prune", false, "delete what was applied before and is not given")
 	flag.Parse()
-	if err := run(*kubeconfig, *namespace, *rounds); err != nil {
+	if err := run(*kubeconfig, *namespace, *rounds, *prune); err != nil {
 		fmt.Fprintln(os.Stderr, "argo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(kubeconfig, namespace string, rounds int) error {
+func run(kubeconfig, namespace string, rounds int, prune bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -57,14 +59,14 @@ func run(kubeconfig, namespace string, rounds int) error {
 	}
 	defer stop()
 	for range rounds {
-		if err := syncOnce(gitops, text, application, namespace); err != nil {
+		if err := syncOnce(gitops, text, application, namespace, prune); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func syncOnce(gitops engine.GitOpsEngine, text []byte, application, namespace string) error {
+func syncOnce(gitops engine.GitOpsEngine, text []byte, application, namespace string, prune bool) error {
 	objects, err := kube.SplitYAML(text)
 	if err != nil {
 		return err
@@ -79,7 +81,7 @@ func syncOnce(gitops engine.GitOpsEngine, text []byte, application, namespace st
 	}
 	isManaged := func(found *cache.Resource) bool { return found.Info == true }
 	results, err := gitops.Sync(context.Background(), objects, isManaged, "revision", namespace,
-		sync.WithPrune(true), sync.WithLogr(logr.Discard()))
+		sync.WithPrune(prune), sync.WithLogr(logr.Discard()))
 	failed := 0
 	for _, result := range results {
 		fmt.Printf("%s %s: %s\n", result.ResourceKey.String(), result.Status, result.Message)
