@@ -84,7 +84,7 @@ pub fn check(object: &Value, objects: &[Value]) -> Option<Gateway> {
     let elsewhere =
         |o: &Value| !o["metadata"]["namespace"].is_null() && o["metadata"]["namespace"] != NAMESPACE;
     if gateway.subject.name.namespace == NAMESPACE && !objects.iter().any(elsewhere) {
-        let pod = Pod { template, objects };
+        let pod = Pod { template, objects, is_deployment: object["kind"] == "Deployment" };
         for guess in GUESSES {
             if let Some(fate) = pod.fate(guess) {
                 let said = &gateway.spec.reading.effective;

@@ -61,6 +61,8 @@ pub struct Pod<'a> {
     pub template: &'a Value,
     /// All that is given; what is not there may exist.
     pub objects: &'a [Value],
+    /// Whether anybody may have written the template, and named its containers.
+    pub is_deployment: bool,
 }
 
 /// `None`: no API server would hold such an object.
@@ -71,7 +73,12 @@ impl Pod<'_> {
     pub fn fate(&self, guess: Guess) -> Held<Fate> {
         let containers = self.template["spec"]["containers"].as_array()?;
         let proxies: Vec<&Value> = containers.iter().filter(|c| c["name"] == "proxy").collect();
-        let [proxy] = proxies[..] else { return Some(Fate::Elsewhere) };
+        let proxy = match proxies[..] {
+            [proxy] => Some(proxy),
+            [] if self.is_deployment => self.kong(containers),
+            _ => None,
+        };
+        let Some(proxy) = proxy else { return Some(Fate::Elsewhere) };
         let Some(mut environment) = self.environment(proxy, guess)? else { return Some(Fate::NeverStarts) };
         if before_3(proxy["image"].as_str().unwrap_or_default()) {
             return Some(Fate::Legacy);
@@ -98,6 +105,33 @@ impl Pod<'_> {
             },
             None => Fate::Runs("traditional_compatible".to_owned()),
         })
+    }
+
+    /// The container of Kong where none is called `proxy`, if one can be told from the others.
+    fn kong<'v>(&self, containers: &'v [Value]) -> Option<&'v Value> {
+        let is_of_kong = |container: &&Value| {
+            let image = container["image"].as_str().unwrap_or_default();
+            let name = image.split('/').next_back().unwrap_or_default();
+            let name = name.split_once([':', '@']).map_or(name, |(name, _)| name);
+            matches!(name, "kong" | "kong-gateway" | "kong-gateway-fips")
+        };
+        let sets_it = |container: &&Value| {
+            let env = container["env"].as_array().into_iter().flatten();
+            env.into_iter().any(|entry| entry["name"] == VARIABLE || entry["name"] == FILE_VARIABLE)
+        };
+        let images: Vec<&Value> = containers.iter().filter(is_of_kong).collect();
+        if let [one] = images[..] {
+            return Some(one);
+        }
+        let named = &self.template["metadata"]["annotations"]["interlock.dev/kong-container"];
+        if let Some(name) = named.as_str() {
+            return containers.iter().find(|container| container["name"] == name);
+        }
+        let setting: Vec<&Value> = containers.iter().filter(sets_it).collect();
+        match (&images[..], &setting[..]) {
+            ([], [one]) => Some(one),
+            _ => None,
+        }
     }
 
     /// Every variable; `Some(None)` where the kubelet does not start the container.

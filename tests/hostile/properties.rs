@@ -177,7 +177,7 @@ proptest! {
         let (object, template) = gateway(&container, plane);
         let read = check(&object, &objects).unwrap();
         let all_seen = !container.to_string().contains("unseen");
-        let fates = GUESSES.map(|guess| Pod { template: &template, objects: &objects }.fate(guess));
+        let fates = GUESSES.map(|guess| Pod { template: &template, objects: &objects, is_deployment: false }.fate(guess));
         let one = fates.iter().all(|fate| *fate == fates[0]);
         if let (true, true, Some(Fate::Runs(flavor))) = (all_seen, one, &fates[0]) {
             prop_assert_eq!(read.spec.reading.effective.to_string(), flavor.as_str());

@@ -61,8 +61,9 @@ pub enum Unknown {
     ManyProxies,
     /// No container of a Deployment is known to run Kong.
     NoKong,
-    /// Several containers of a Deployment may run Kong.
-    ManyKongs,
+    /// Several containers of a Deployment may run Kong: some of them, each with the flavor that it says, so that another
+    /// one is a change.
+    ManyKongs(Vec<(String, String)>),
     /// The annotation that names the container of Kong names none of the template.
     NoContainer(String),
 }
@@ -97,11 +98,15 @@ impl fmt::Display for Unknown {
                 "no container is called \"proxy\" or has an image of Kong (name it in the annotation {} of the pods)",
                 meta::KONG_CONTAINER
             ),
-            Self::ManyKongs => write!(
-                f,
-                "several containers may run Kong (name the one in the annotation {} of the pods)",
-                meta::KONG_CONTAINER
-            ),
+            Self::ManyKongs(some) => {
+                let names: Vec<&str> = some.iter().map(|(name, _)| name.as_str()).collect();
+                write!(
+                    f,
+                    "several containers may run Kong: {} (name the one in the annotation {} of the pods)",
+                    names.join(", "),
+                    meta::KONG_CONTAINER
+                )
+            }
             Self::NoContainer(name) => {
                 write!(
                     f,

@@ -7,6 +7,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::environment::{FILE_VARIABLE, Unknown, VARIABLE};
+use super::sources::LONGEST;
 use crate::api::kong::PROXY;
 use crate::api::meta;
 use crate::api::pod::{Container, PodTemplate};
@@ -51,13 +52,25 @@ pub fn may_be_in(deployment: &Value) -> bool {
     template.is_ok_and(|template| find(&template).err() != Some(Unknown::NoKong))
 }
 
+/// How many of several containers are remembered.
+const NAMED: usize = 4;
+
 /// `None`: there is none.
-fn only<'t>(mut candidates: impl Iterator<Item = &'t Container>) -> Option<Result<&'t Container, Unknown>> {
-    let first = candidates.next()?;
-    Some(match candidates.next() {
-        None => Ok(first),
-        Some(_) => Err(Unknown::ManyKongs),
-    })
+fn only<'t>(candidates: impl Iterator<Item = &'t Container>) -> Option<Result<&'t Container, Unknown>> {
+    let found: Vec<&Container> = candidates.collect();
+    match found[..] {
+        [] => None,
+        [one] => Some(Ok(one)),
+        _ => Some(Err(Unknown::ManyKongs(
+            found.iter().take(NAMED).map(|kong| (kong.name.clone(), said(kong))).collect(),
+        ))),
+    }
+}
+
+/// The flavor that a container says itself, as far as one can be.
+fn said(container: &Container) -> String {
+    let last = container.env.iter().rfind(|entry| entry.name == VARIABLE);
+    last.map(|entry| entry.value.chars().take(LONGEST).collect()).unwrap_or_default()
 }
 
 fn has_image(container: &Container) -> bool {
@@ -86,7 +99,7 @@ mod tests {
     #[case::image(json!([named("gw", "registry:5000/kong/kong-gateway:3.4"), named("kic", "kong/kubernetes-ingress-controller:3.5")]), Ok("gw"))]
     #[case::digest(json!([named("gw", "kong@sha256:0123")]), Ok("gw"))]
     #[case::environment(json!([named("a", "mirror/k:1"), {"name": "b", "env": [{"name": VARIABLE, "value": "x"}]}]), Ok("b"))]
-    #[case::several(json!([named("a", "kong:3.9"), named("b", "kong:3.4")]), Err(Unknown::ManyKongs))]
+    #[case::several(json!([named("a", "kong:3.9"), named("b", "kong:3.4")]), Err(Unknown::ManyKongs(vec![("a".to_owned(), String::new()), ("b".to_owned(), String::new())])))]
     #[case::none(json!([named("kic", "kong/kubernetes-ingress-controller:3.5")]), Err(Unknown::NoKong))]
     #[case::twice(json!([named("proxy", "kong:3.9"), named("proxy", "kong:3.4")]), Err(Unknown::ManyProxies))]
     fn of_a_deployment(#[case] containers: Value, #[case] expected: Result<&str, Unknown>) {

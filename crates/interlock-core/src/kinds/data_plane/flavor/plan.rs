@@ -206,7 +206,7 @@ fn remedy(effective: &Effective, container: &str) -> String {
             "call the container that runs Kong so, or give another gateway".to_owned()
         }
         Effective::Unknown(Unknown::ManyProxies) => "leave one of that name".to_owned(),
-        Effective::Unknown(Unknown::NoKong | Unknown::ManyKongs | Unknown::NoContainer(_)) => {
+        Effective::Unknown(Unknown::NoKong | Unknown::ManyKongs(_) | Unknown::NoContainer(_)) => {
             format!("name it in the annotation {}, or give another gateway", meta::KONG_CONTAINER)
         }
         // Kong's image does not start with both.

@@ -111,7 +111,7 @@ impl FlavorReading {
         let name = kong.as_ref().map_or(PROXY, |kong| &kong.name).to_owned();
         // Of several that may run Kong, none is known to set it to no effect.
         let elsewhere = match kong {
-            Err(Unknown::ManyKongs) => Vec::new(),
+            Err(Unknown::ManyKongs(_)) => Vec::new(),
             _ => elsewhere(template, &name),
         };
         let reading = kong.map_or_else(Self::unknown, |kong| of_proxy(kong, surroundings));

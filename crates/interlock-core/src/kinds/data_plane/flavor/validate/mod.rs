@@ -90,8 +90,7 @@ fn broken(change: &FlavorChange<'_>, findings: &mut Findings) {
 fn unknown_flavor(change: &FlavorChange<'_>, findings: &mut Findings) {
     let Effective::Unknown(why) = &change.new.reading.effective else { return };
     let before = stored(change).map(|stored| &stored.effective);
-    // Where Kong is not found, no change of its flavor is seen.
-    if before == Some(&change.new.reading.effective) && *why != Unknown::ManyKongs {
+    if before == Some(&change.new.reading.effective) {
         return;
     }
     let text = format!("cannot determine {VARIABLE}: {why}");
