@@ -81,7 +81,7 @@ const OF_CLUSTER: &str =
 const NOT_LISTED: &str = "is not guarded, as nobody who may update it has asked for that: what it holds is unknown to \
      admission";
 
-/// The same, where anybody could write the annotation.
+/// The same, where every author of a gateway could write the annotation.
 const NO_POLICY: &str = "is not guarded, as policy interlock-guarded-flavor-sources is not in force; \
      install it again: `interlock render policies | kubectl apply --server-side -f -`";
 
@@ -89,7 +89,7 @@ const NO_POLICY: &str = "is not guarded, as policy interlock-guarded-flavor-sour
 enum Unguarded {
     No,
     /// Whether the policy is in force is not known yet.
-    Untold,
+    Unknown,
     Because(&'static str),
 }
 
@@ -184,7 +184,7 @@ impl Labeller {
             match self.unguarded(&source) {
                 Unguarded::No => {}
                 // Its news is a change.
-                Unguarded::Untold => continue,
+                Unguarded::Unknown => continue,
                 Unguarded::Because(why) => {
                     self.tell_unguarded(&source, why).await;
                     continue;
@@ -237,7 +237,7 @@ impl Labeller {
         }
         let lists = |gateway: &Value| guarded_sources::is_listed(gateway, source);
         match self.store.are_sources_guarded() {
-            None => Unguarded::Untold,
+            None => Unguarded::Unknown,
             Some(true) if self.store.dependents(source).iter().any(|found| lists(&found.stored)) => {
                 Unguarded::No
             }
@@ -251,8 +251,9 @@ impl Labeller {
             let Some(key) = ObjectKey::of(&gateway.stored) else { continue };
             let uid = meta_str(&gateway.stored, "uid").unwrap_or_default().to_owned();
             let mut message = format!("{source}, where its router flavor comes from, {why}");
-            if why == NOT_LISTED {
-                let list = guarded_sources::with(&gateway.stored, source);
+            if why == NOT_LISTED
+                && let Some(list) = guarded_sources::with(&gateway.stored, source)
+            {
                 message.push_str(&format!(
                     "; let somebody who may update it list it on the gateway: `kubectl annotate {} {} -n {} --overwrite {}={list}`",
                     key.gvk.kind.to_lowercase(),

@@ -69,7 +69,7 @@ fn decide(kind: SourceKind, request: &Request<'_>, context: &RuleContext<'_>) ->
         source,
     };
     let mut fed = gateways(context).dependents(&edit.source);
-    // Under our label only those count whose author may update the object; whoever labels it himself asks for all.
+    // Under our label only those gateways count whose author may update the object; its owner's label asks for all.
     if label(old).as_deref() == Some(meta::FLAVOR_SOURCE_OURS) {
         fed.retain(|fed| guarded_sources::is_listed(&fed.stored, &edit.source));
     }

@@ -29,9 +29,47 @@ pub fn entry_of(source: &FlavorSource) -> String {
     format!("{resource}/{}", source.name.name)
 }
 
-/// The annotation of a gateway with one more source.
-pub fn with(gateway: &Value, source: &FlavorSource) -> String {
+/// The annotation of a gateway with one more source, for a command line: `None` where the source has a name that no object
+/// has. Of what is listed now, entries that are no names are left out.
+pub fn with(gateway: &Value, source: &FlavorSource) -> Option<String> {
     let text = annotation(gateway, meta::GUARDED_SOURCES).unwrap_or_default();
+    let is_entry = |entry: &&str| {
+        let name = entry.strip_prefix("configmaps/").or(entry.strip_prefix("secrets/"));
+        name.is_some_and(is_object_name)
+    };
     let entry = entry_of(source);
-    listed(text).chain([entry.as_str()]).collect::<Vec<_>>().join(",")
+    let entries = listed(text).filter(is_entry).take(MOST - 1).chain([entry.as_str()]);
+    is_object_name(&source.name.name).then(|| entries.collect::<Vec<_>>().join(","))
+}
+
+/// Whether an object may have this name, as the policy asks: what a gateway refers to may be any text.
+pub fn is_object_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    name.len() <= 253 && name.chars().all(plain) && name.starts_with(ends) && name.ends_with(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::object::NamespacedName;
+
+    /// It is part of a command that people copy.
+    #[rstest]
+    #[case::first("", "router", Some("configmaps/router"))]
+    #[case::another("secrets/a", "router", Some("secrets/a,configmaps/router"))]
+    #[case::forged("secrets/a;reboot,$(reboot)", "router", Some("configmaps/router"))]
+    #[case::no_name("", "a;reboot", None)]
+    fn what_a_tenant_wrote_is_no_command(
+        #[case] now: &str,
+        #[case] name: &str,
+        #[case] expected: Option<&str>,
+    ) {
+        let gateway = json!({"metadata": {"annotations": {meta::GUARDED_SOURCES: now}}});
+        let source = FlavorSource { kind: SourceKind::ConfigMap, name: NamespacedName::new("kong", name) };
+        assert_eq!(with(&gateway, &source).as_deref(), expected);
+    }
 }

@@ -16,7 +16,7 @@ use crate::api::kong::DataPlaneSpec;
 use crate::api::meta;
 use crate::api::pod::DeploymentSpec;
 use crate::kinds::data_plane::flavor::gateway_ref::GatewayKind;
-use crate::kinds::data_plane::flavor::guarded_sources::{self, MOST};
+use crate::kinds::data_plane::flavor::guarded_sources::{self, MOST, is_object_name};
 use crate::kinds::data_plane::flavor::kong_container;
 use crate::kinds::data_plane::flavor::reading::VARIABLE;
 
@@ -66,11 +66,4 @@ fn named(kind: GatewayKind, object: &ReviewObject<'_>) -> BTreeSet<String> {
         add("secrets", from.secret_ref.as_ref().map(|secret| secret.name.as_str()));
     }
     names
-}
-
-/// As the policy wants it: no other text is the name of an object.
-fn is_object_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-    let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    name.len() <= 253 && name.chars().all(plain) && name.starts_with(ends) && name.ends_with(ends)
 }
