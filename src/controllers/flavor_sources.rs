@@ -2,8 +2,8 @@
 //! the API server sends changes of only these to admission.
 //!
 //! Event -> referenced sources, labelled objects -> labels (leader). A flavor whose source was unreadable
-//! at admission is checked again once its source is labelled and cached: a Warning Event reports one that
-//! admission would have denied. Missing data removes no label; Secrets are never listed, so one whose last
+//! at admission is checked again once its source is labelled and cached, or, where it is not to be labelled, read once: a
+//! Warning Event reports one that admission would have denied. Missing data removes no label; Secrets are never listed, so one whose last
 //! gateway was deleted while no process led keeps its label, and admission still gets and allows its
 //! changes.
 
@@ -17,7 +17,9 @@ use interlock_core::api::object::{ObjectKey, meta_str};
 use interlock_core::effect::{ApiFailure, Note, Severity};
 use interlock_core::kinds::data_plane::GatewayLister as _;
 use interlock_core::kinds::data_plane::flavor::guarded_sources;
-use interlock_core::kinds::data_plane::flavor::sources::{FlavorSource, SourceKind};
+use interlock_core::kinds::data_plane::flavor::sources::{FlavorSource, GivenSources, SourceKind};
+use jiff::Timestamp;
+use kube::Client;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -26,6 +28,8 @@ use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::crds::Absence;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::failure_reports::FailureReports;
+use crate::cluster::path;
+use crate::cluster::read::get;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, WatchState};
 use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
@@ -50,6 +54,8 @@ pub struct Labeller {
     pub store: Arc<Store>,
     /// The watch states of the kinds.
     pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
+    /// Reads sources that are not labelled.
+    pub client: Client,
     /// Its only key.
     pub queue: Arc<Queue<AllSources>>,
     /// Writes.
@@ -123,7 +129,7 @@ impl Controller for Labeller {
         loop {
             if term.is_none() {
                 // The leader publishes its own findings.
-                drop(self.store.take_deferred_checks());
+                drop(self.store.take_deferred_checks(&GivenSources::default()));
             }
             // Both senders live as long as the process.
             tokio::select! {
@@ -135,9 +141,12 @@ impl Controller for Labeller {
     }
 
     async fn reconcile(&self, _: &AllSources, _: LeaderEpoch) -> Action {
-        self.publish_deferred().await;
+        self.publish_deferred(&GivenSources::default()).await;
         match self.sees_all() {
-            true => self.label_all().await,
+            true => match (self.label_all().await, self.read_unlabelled().await) {
+                (Action::AwaitChange, after) => after,
+                (again, _) => again,
+            },
             false => Action::AwaitChange,
         }
     }
@@ -155,8 +164,8 @@ impl Labeller {
 
     /// Publishes changes that admission would have denied, had it read their sources. Only the leader
     /// does; an earlier leader has published its own findings.
-    async fn publish_deferred(&self) {
-        for deferred in self.store.take_deferred_checks() {
+    async fn publish_deferred(&self, read: &GivenSources) {
+        for deferred in self.store.take_deferred_checks(read) {
             let reason = meta::event::ROUTER_FLAVOR_OVERLOOKED.to_owned();
             let note = Note { severity: Severity::Warning, reason, message: deferred.message() };
             tracing::warn!(message = note.message, "a router flavor was overlooked");
@@ -174,13 +183,43 @@ impl Labeller {
         matches!(flavors.state, CapabilityPhase::Running(_)) && read.all(|kind| seen(&kind.watch_state))
     }
 
+    /// Judges changes whose flavor comes from what is not to be labelled by what that holds now.
+    async fn read_unlabelled(&self) -> Action {
+        let mut wanted = self.store.unread_sources(Timestamp::now());
+        wanted.retain(|source| self.can_read(source));
+        if wanted.is_empty() {
+            return Action::AwaitChange;
+        }
+        let mut read = GivenSources::default();
+        for source in wanted {
+            match self.read(&source).await {
+                Ok(object) => object.iter().for_each(|object| read.add(object, &source.name.namespace)),
+                Err(failure) => {
+                    tracing::warn!(%source, error = failure.message, "a source of router flavors was not read");
+                }
+            }
+        }
+        self.publish_deferred(&read).await;
+        // What does not exist yet is looked for again, a few times.
+        Action::Requeue(AGAIN)
+    }
+
+    async fn read(&self, source: &FlavorSource) -> Result<Option<Value>, ApiFailure> {
+        let (namespace, (_, plural)) = (source.name.namespace.as_str(), source.kind());
+        get(&self.client, &path::of("v1", Some(namespace), plural, &[&source.name.name])?).await
+    }
+
+    /// Whether there is a right to read it.
+    fn can_read(&self, source: &FlavorSource) -> bool {
+        self.secrets || source.kind != SourceKind::Secret
+    }
+
     /// Adds and removes labels as far as they are due.
     async fn label_all(&self) -> Action {
         let known = self.labelled_secrets().clone();
         let (wanted, due, unused) = self.store.sources_due(&known);
         let mut after = Action::AwaitChange;
-        let can_label = |source: &FlavorSource| self.secrets || source.kind != SourceKind::Secret;
-        for source in due.into_iter().filter(can_label) {
+        for source in due.into_iter().filter(|source| self.can_read(source)) {
             match self.unguarded(&source) {
                 Unguarded::No => {}
                 // Its news is a change.
@@ -210,12 +249,8 @@ impl Labeller {
 
     /// Whether the source exists; `None` where the request failed.
     async fn set_label(&self, source: &FlavorSource, wanted: bool) -> Option<bool> {
-        let kind = match source.kind {
-            SourceKind::ConfigMap => ("ConfigMap", "configmaps"),
-            SourceKind::Secret => ("Secret", "secrets"),
-        };
         let label = (meta::FLAVOR_SOURCE, meta::FLAVOR_SOURCE_OURS);
-        match self.bookkeeping.mark(kind, &source.name, label, wanted).await {
+        match self.bookkeeping.mark(source.kind(), &source.name, label, wanted).await {
             Ok(there) => {
                 self.dependents(source).iter().for_each(|(key, _)| self.reports.settle(key));
                 tracing::debug!(%source, wanted, there, "a source of router flavors was looked at");

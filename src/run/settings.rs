@@ -56,6 +56,7 @@ impl Process {
             store: self.store.clone(),
             snapshot,
             queue: queue.clone(),
+            client: process_client.clone(),
             bookkeeping: Bookkeeping::new(process_client.clone()),
             events: EventPublisher::new(process_client.clone()),
             reports: FailureReports::new(EventPublisher::new(process_client.clone())),

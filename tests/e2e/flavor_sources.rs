@@ -187,6 +187,35 @@ fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
     user.kubectl(&["delete", "configmap", "router"]).ok();
 }
 
+/// What a change leads to is judged there too, after it, where nobody who may update the source has asked for a guard.
+#[test]
+fn a_source_that_nobody_guards_is_read_after_a_change() {
+    let (cluster, _) = Interlock::shared();
+    let ns = cluster.namespace("unguarded");
+    let rights =
+        json!([{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "create", "patch"]}]);
+    let (alice, bob) = (ns.user("alice"), ns.user_with("bob", &rights));
+    let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
+    let mut literal = gateway("edge", "kong:3.9", &from);
+    literal["spec"]["template"]["spec"]["containers"][0]["env"] =
+        json!([{"name": "KONG_ROUTER_FLAVOR", "value": "traditional"}]);
+    bob.apply(&literal.to_string());
+    let sourced = gateway("edge", "kong:3.9", &from);
+    let out = bob.kubectl_in(&["apply", "-f", "-"], &sourced.to_string());
+    assert!(out.code == 0 && out.stderr.contains("[RF10]"), "{out}");
+    alice.apply(&source("ConfigMap", "router", "expressions", "a").to_string());
+    wait_until("the change is judged", CAP, || {
+        let list = ns.admin().read(&ns.path("events.k8s.io/v1", "events", "")).ok();
+        let notes = list["items"].as_array().into_iter().flatten().filter_map(|it| it["note"].as_str());
+        let notes: Vec<String> = notes.map(str::to_owned).collect();
+        let expected =
+            "router flavor traditional -> expressions was admitted, as its source could not be read then";
+        notes.iter().any(|it| it.starts_with(expected)).then_some(()).ok_or_else(|| format!("{notes:#?}"))
+    });
+    let found = ns.admin().read(&ns.path("v1", "configmaps", "router")).ok();
+    assert_eq!(found["metadata"]["labels"][LABEL], Value::Null, "it is read, and not guarded");
+}
+
 /// Whoever may write gateways keeps nobody from what belongs to the cluster.
 #[test]
 fn a_source_of_the_cluster_is_read_and_not_guarded() {

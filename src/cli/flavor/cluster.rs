@@ -163,11 +163,7 @@ impl GatewayInputs {
 
     async fn read_sources(&mut self, client: &Client, served: &ServedKinds) -> anyhow::Result<()> {
         for source in sources_of(&self.gateway) {
-            let kind = match source.kind {
-                SourceKind::ConfigMap => "ConfigMap",
-                SourceKind::Secret => "Secret",
-            };
-            let resource = served.of("", kind).context("the API server serves no core kinds")?;
+            let resource = served.of("", source.kind().0).context("the API server serves no core kinds")?;
             match reader::get(client, resource, &source.name.namespace, &source.name.name).await {
                 ReadOutcome::There(object) => self.sources.found.add(&object, ""),
                 ReadOutcome::Missing => drop(self.sources.missing.insert(source)),

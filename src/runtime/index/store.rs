@@ -1,6 +1,7 @@
 //! The store: the topology, and tables of what cannot be a row. It takes in events; [`super::lister`] and
 //! [`super::queries`] answer queries.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -9,9 +10,11 @@ use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::kinds::data_plane::flavor::deferred::DeferredChecks;
 use interlock_core::kinds::data_plane::flavor::pattern::Pattern;
+use interlock_core::kinds::data_plane::flavor::sources::{FlavorSource, GivenSources};
 use interlock_core::kinds::descriptor::Kept;
 use interlock_core::kinds::{INSTANCE, Kinds};
 use interlock_core::topology::{Epoch, KindId};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -317,9 +320,15 @@ impl Store {
         self.write().flavors.take_patterns()
     }
 
-    /// Changes of flavor that admission allowed unread, and would have denied; each once.
-    pub fn take_deferred_checks(&self) -> Vec<DeferredChecks> {
-        self.write().flavors.take_deferred()
+    /// Changes of flavor that admission allowed unread, and would have denied; each once. `read` are sources that were read
+    /// by request.
+    pub fn take_deferred_checks(&self, read: &GivenSources) -> Vec<DeferredChecks> {
+        self.write().flavors.take_deferred(read)
+    }
+
+    /// Sources to be read by request, as nothing says what changes of flavor came from there.
+    pub fn unread_sources(&self, now: Timestamp) -> BTreeSet<FlavorSource> {
+        self.write().flavors.unread_sources(now)
     }
 
     /// Sets the state of the policy on overrides of the rules about flavors.

@@ -254,10 +254,7 @@ impl Sources for With<'_> {
 
 fn data(source: &FlavorSource, object: &ReviewObject<'_>) -> GivenSources {
     let data: Value = object.data.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let kind = match source.kind {
-        SourceKind::ConfigMap => "ConfigMap",
-        SourceKind::Secret => "Secret",
-    };
+    let (kind, _) = source.kind();
     let metadata = json!({"namespace": source.name.namespace, "name": source.name.name});
     GivenSources::of([&json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data})], "")
 }

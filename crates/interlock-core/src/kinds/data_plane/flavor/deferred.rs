@@ -1,14 +1,15 @@
 //! Deferred checks: changes of flavor that admission allowed because their source could not be read,
 //! validated once it can be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::change::FlavorChange;
 use super::compatibility::ProducerConfiguration;
-use super::environment::Unknown;
+use super::environment::{SourceKey, Unknown};
 use super::finding::Findings;
 use super::gateway::Gateway;
 use super::gateway_ref::{FlavorSpec, GatewayRef};
@@ -16,11 +17,29 @@ use super::group::ProducerGroup;
 use super::plan;
 use super::reading::Effective;
 use super::routes::Inventory;
+use super::sources::FlavorSource;
 use super::validate::judge;
 
-/// Gateways with a deferred check, and their spec before the change.
+/// How often the sources of a change are asked for by request before it is given up: they may not exist yet.
+const MOST_READS: u8 = 5;
+/// Pause between two of these.
+const READ_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+
+/// Gateways with a deferred check.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unread(BTreeMap<GatewayRef, FlavorSpec>);
+pub(super) struct Unread(BTreeMap<GatewayRef, Pending>);
+
+/// A change whose flavor, before or after it, could not be read.
+#[derive(Clone, Debug)]
+struct Pending {
+    /// What ran before it.
+    object: Arc<Value>,
+    /// Its flavor, where that was known.
+    before: Option<FlavorSpec>,
+    /// How often its sources were read by request, and when they are to be again.
+    reads: u8,
+    due: Timestamp,
+}
 
 /// A change that would have been denied.
 #[derive(Clone, Debug)]
@@ -36,42 +55,91 @@ pub struct DeferredChecks {
 /// The current state of a gateway.
 pub(super) struct Now {
     pub(super) object: Arc<Value>,
+    /// What ran before the change, as read now.
+    pub(super) before: Option<FlavorSpec>,
     pub(super) gateway: Gateway,
     pub(super) routes: Arc<Inventory>,
     pub(super) group: Option<ProducerGroup>,
 }
 
 impl Unread {
-    /// Records a write of a gateway; `before` is its previous spec.
-    pub(super) fn follow(&mut self, written: &Gateway, before: Option<FlavorSpec>) {
-        let unread = matches!(written.spec.reading.effective, Effective::Unknown(Unknown::Unseen(_)));
-        if let Some(before) = before.filter(|before| unread && before.reading.effective.known().is_some()) {
-            self.0.entry(written.subject.clone()).or_insert(before);
+    /// Records a write of a gateway; `before` is what ran until then, and its spec.
+    pub(super) fn follow(&mut self, written: &Gateway, before: Option<(Arc<Value>, FlavorSpec)>) {
+        let Some((object, before)) = before else { return };
+        let (from, to) = (&before.reading.effective, &written.spec.reading.effective);
+        let is_due = match (unseen(from), unseen(to)) {
+            (Some(from), Some(to)) => from != to,
+            (Some(_), None) => to.known().is_some(),
+            (None, Some(_)) => from.known().is_some(),
+            (None, None) => false,
+        };
+        if is_due {
+            let before = from.known().is_some().then_some(before);
+            self.0.entry(written.subject.clone()).or_insert(Pending {
+                object,
+                before,
+                reads: 0,
+                due: Timestamp::MIN,
+            });
         }
+    }
+
+    /// The sources to be read by request now; `unknown` returns those of a gateway, which ran this before.
+    pub(super) fn to_read(
+        &mut self,
+        now: Timestamp,
+        unknown: impl Fn(&GatewayRef, &Value) -> BTreeSet<FlavorSource>,
+    ) -> BTreeSet<FlavorSource> {
+        let mut wanted = BTreeSet::new();
+        self.0.retain(|subject, pending| {
+            let unknown = match pending.due <= now {
+                true => unknown(subject, &pending.object),
+                false => return true,
+            };
+            if !unknown.is_empty() {
+                (pending.reads, pending.due) = (pending.reads + 1, now + READ_AGAIN);
+                wanted.extend(unknown);
+            }
+            pending.reads <= MOST_READS
+        });
+        wanted
     }
 
     pub(super) fn forget(&mut self, gone: impl Fn(&GatewayRef) -> bool) {
         self.0.retain(|subject, _| !gone(subject));
     }
 
-    /// The changes that can be read now, each reported once; `look` returns the current state of a
-    /// gateway, `None` if it is gone.
-    pub(super) fn read_now(&mut self, look: impl Fn(&GatewayRef) -> Option<Now>) -> Vec<DeferredChecks> {
+    /// The changes that can be read now, each reported once; `look` returns the current state of a gateway
+    /// that ran this before, `None` if it is gone.
+    pub(super) fn read_now(
+        &mut self,
+        look: impl Fn(&GatewayRef, &Value) -> Option<Now>,
+    ) -> Vec<DeferredChecks> {
         let mut found = Vec::new();
-        self.0.retain(|subject, before| {
-            let Some(now) = look(subject) else { return false };
-            let unread = matches!(now.gateway.spec.reading.effective, Effective::Unknown(Unknown::Unseen(_)));
-            if !unread {
-                found.extend(judged(before, now));
+        self.0.retain(|subject, pending| {
+            let Some(now) = look(subject, &pending.object) else { return false };
+            let Some(before) = pending.before.as_ref().or(now.before.as_ref()) else { return false };
+            let is_unread =
+                [&now.gateway.spec, before].iter().any(|it| unseen(&it.reading.effective).is_some());
+            if !is_unread {
+                let before = before.clone();
+                found.extend(judged(&before, now));
             }
-            unread
+            is_unread
         });
         found
     }
 }
 
+fn unseen(effective: &Effective) -> Option<&SourceKey> {
+    match effective {
+        Effective::Unknown(Unknown::Unseen(key)) => Some(key),
+        _ => None,
+    }
+}
+
 fn judged(before: &FlavorSpec, now: Now) -> Option<DeferredChecks> {
-    let Now { object, gateway: Gateway { subject, spec, stopped }, routes, group } = now;
+    let Now { object, gateway: Gateway { subject, spec, stopped }, routes, group, .. } = now;
     let findings = judge(&FlavorChange {
         subject: &subject,
         live: Some(&before.reading),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::sources::{FlavorSource, SourceKind};
+use super::sources::FlavorSource;
 use crate::api::meta;
 use crate::api::object::annotation;
 
@@ -22,11 +22,7 @@ pub fn is_listed(gateway: &Value, source: &FlavorSource) -> bool {
 
 /// The entry of a source.
 pub fn entry_of(source: &FlavorSource) -> String {
-    let resource = match source.kind {
-        SourceKind::ConfigMap => "configmaps",
-        SourceKind::Secret => "secrets",
-    };
-    format!("{resource}/{}", source.name.name)
+    format!("{}/{}", source.kind().1, source.name.name)
 }
 
 /// The annotation of a gateway with one more source, for a command line: `None` where the source has a name that no object
@@ -56,6 +52,7 @@ mod tests {
 
     use super::*;
     use crate::api::object::NamespacedName;
+    use crate::kinds::data_plane::flavor::sources::SourceKind;
 
     /// It is part of a command that people copy.
     #[rstest]

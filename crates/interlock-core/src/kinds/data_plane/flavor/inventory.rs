@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::deferred::{DeferredChecks, Now, Unread};
@@ -19,7 +20,7 @@ use super::reading::FlavorReading;
 use super::rolled_out::is_rolled_out;
 use super::routes::{Inventory, Route};
 use super::serving::Serving;
-use super::sources::{FlavorSource, GivenSources, SourceKind};
+use super::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::api::stamp::SpecHash;
@@ -146,13 +147,12 @@ impl GatewayInventory {
     fn follow_flavor(&mut self, kept: &Value, key: &Key) {
         let namespace = &key.1.namespace;
         let before = self.objects.get(key).and_then(|before| {
-            let running = self.running(before);
-            let live = Gateway::live(&running, namespace, &self.sources).ok().flatten()?.spec;
-            let runs = Gateway::runs(&running, namespace, &self.sources).ok().flatten()?;
-            Some(FlavorSpec {
-                reading: FlavorReading { effective: runs, ..live.reading },
-                staged: live.staged,
-            })
+            let running = match self.running(before) {
+                Cow::Borrowed(_) => before.clone(),
+                Cow::Owned(running) => Arc::new(running),
+            };
+            let spec = ran(&running, namespace, &self.sources)?;
+            Some((running, spec))
         });
         if let (true, Ok(Some(written))) =
             (Gateway::is_guarded(kept), Gateway::read(kept, namespace, &self.sources))
@@ -162,17 +162,38 @@ impl GatewayInventory {
     }
 
     /// Deferred checks: changes of flavor that were admitted because their source could not be read
-    /// then, and would have been denied. Reports each once.
-    pub fn take_deferred(&mut self) -> Vec<DeferredChecks> {
+    /// then, and would have been denied. Reports each once. `read` is what was read by request.
+    pub fn take_deferred(&mut self, read: &GivenSources) -> Vec<DeferredChecks> {
         let mut unread = std::mem::take(&mut self.unread);
-        let found = unread.read_now(|subject| {
+        let sources = KnownOrRead { known: &self.sources, read };
+        let found = unread.read_now(|subject, before| {
             let object = self.gateways().find(|object| subject.is(object))?.clone();
-            let gateway = Gateway::read(&object, &subject.name.namespace, &self.sources).ok().flatten()?;
+            let namespace = &subject.name.namespace;
+            let gateway = Gateway::read(&object, namespace, &sources).ok().flatten()?;
+            let before = ran(before, namespace, &sources);
             let GatewayContext { routes, group, .. } = self.context_of(subject);
-            Some(Now { object, gateway, routes, group })
+            Some(Now { object, before, gateway, routes, group })
         });
         self.unread = unread;
         found
+    }
+
+    /// The sources of such changes that no label will make known, as their gateway does not list them: at most eight of each
+    /// change, a few times.
+    pub fn unread_sources(&mut self, now: Timestamp) -> BTreeSet<FlavorSource> {
+        let mut unread = std::mem::take(&mut self.unread);
+        let wanted = unread.to_read(now, |subject, before| {
+            let Some(stored) = self.gateways().find(|object| subject.is(object)) else {
+                return BTreeSet::new();
+            };
+            let mut sources = sources_of(before);
+            sources.extend(sources_of(stored));
+            let unlisted =
+                |it: &FlavorSource| !self.sources.holds(it) && !guarded_sources::is_listed(stored, it);
+            sources.into_iter().filter(unlisted).take(guarded_sources::MOST).collect()
+        });
+        self.unread = unread;
+        wanted
     }
 
     /// An observer of a Deployment from its creation sees each of its rollouts end.
@@ -345,6 +366,28 @@ impl GatewayInventory {
             routes: Arc::new(routes),
             group,
             rolled_out,
+        }
+    }
+}
+
+/// What the live pods of a gateway run.
+fn ran(running: &Value, namespace: &str, sources: &dyn Sources) -> Option<FlavorSpec> {
+    let live = Gateway::live(running, namespace, sources).ok().flatten()?.spec;
+    let effective = Gateway::runs(running, namespace, sources).ok().flatten()?;
+    Some(FlavorSpec { reading: FlavorReading { effective, ..live.reading }, staged: live.staged })
+}
+
+/// The labelled sources, and others that were read by request.
+struct KnownOrRead<'s> {
+    known: &'s GivenSources,
+    read: &'s GivenSources,
+}
+
+impl Sources for KnownOrRead<'_> {
+    fn ask(&self, source: &FlavorSource, key: &str) -> KeyLookup {
+        match self.known.holds(source) {
+            true => self.known.ask(source, key),
+            false => self.read.ask(source, key),
         }
     }
 }

@@ -32,6 +32,14 @@ pub struct FlavorSource {
 }
 
 impl FlavorSource {
+    /// Its kind and the name of that as a resource.
+    pub fn kind(&self) -> (&'static str, &'static str) {
+        match self.kind {
+            SourceKind::ConfigMap => ("ConfigMap", "configmaps"),
+            SourceKind::Secret => ("Secret", "secrets"),
+        }
+    }
+
     /// The command, in quotes, that prints its labels.
     pub fn show(&self) -> String {
         let kind = match self.kind {

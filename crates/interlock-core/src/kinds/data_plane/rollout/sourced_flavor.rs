@@ -153,12 +153,8 @@ fn object(of: &DataPlaneView<'_>, spec: &Value) -> Value {
 }
 
 fn key_of(source: &FlavorSource) -> ObjectKey {
-    let kind = match source.kind {
-        SourceKind::ConfigMap => "ConfigMap",
-        SourceKind::Secret => "Secret",
-    };
     ObjectKey {
-        gvk: Gvk::new("v1", kind),
+        gvk: Gvk::new("v1", source.kind().0),
         namespace: Some(source.name.namespace.clone()),
         name: source.name.name.clone(),
     }

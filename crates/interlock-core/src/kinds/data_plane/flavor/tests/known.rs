@@ -1,3 +1,4 @@
+use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -204,13 +205,68 @@ fn what_could_not_be_read_is_judged_when_it_can_be(#[case] value: &str, #[case] 
     let next = deployment("edge", with_env(json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}])), 1);
     let mut known = known(&[deployment("edge", proxy("kong:3.9", Some("traditional")), 3)]);
     known.take(&next, "");
-    assert!(known.take_deferred().is_empty(), "nobody knows yet");
+    assert!(known.take_deferred(&GivenSources::default()).is_empty(), "nobody knows yet");
     known.take(&next, "");
     known.take(&config_map("router", json!({"flavor": value})), "");
-    let found: Vec<String> = known.take_deferred().iter().map(DeferredChecks::message).collect();
+    let found: Vec<String> =
+        known.take_deferred(&GivenSources::default()).iter().map(DeferredChecks::message).collect();
     assert_eq!(found.len(), usize::from(told.is_some()), "{found:?}");
     assert!(told.is_none_or(|told| found[0].starts_with(told)), "{found:?}");
-    assert!(known.take_deferred().is_empty(), "it is told once");
+    assert!(known.take_deferred(&GivenSources::default()).is_empty(), "it is told once");
+}
+
+/// Where nobody guards its source, it is read by request: what the change leads to, and what it comes from.
+#[rstest]
+#[case::two_steps("traditional", "expressions", Some("traditional -> expressions"))]
+#[case::one_step("traditional", "traditional_compatible", None)]
+fn what_is_not_labelled_is_read(#[case] from: &str, #[case] to: &str, #[case] told: Option<&str>) {
+    let sourced = |name: &str| {
+        let from = json!({"configMapKeyRef": {"name": name, "key": "flavor"}});
+        deployment("edge", with_env(json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}])), 1)
+    };
+    let literal = |flavor: &str| deployment("edge", proxy("kong:3.9", Some(flavor)), 1);
+    let given = |(name, flavor): (&str, &str)| (config_map(name, json!({"flavor": flavor})));
+    let both = [("before", from), ("after", to)].map(given);
+    for (before, after) in [
+        (sourced("before"), sourced("after")),
+        (sourced("before"), literal(to)),
+        (literal(from), sourced("after")),
+    ] {
+        let mut known = known(&[before]);
+        known.take(&after, "");
+        let wanted: Vec<String> = known.unread_sources(at(0)).iter().map(|it| it.name.name.clone()).collect();
+        assert!(!wanted.is_empty() && wanted.iter().all(|it| it == "before" || it == "after"), "{wanted:?}");
+        let nothing = GivenSources::default();
+        assert!(known.take_deferred(&nothing).is_empty() && known.unread_sources(at(1)).is_empty());
+        let found: Vec<String> =
+            known.take_deferred(&GivenSources::of(&both, "")).iter().map(DeferredChecks::message).collect();
+        assert_eq!(found.len(), usize::from(told.is_some()), "{found:?}");
+        assert!(told.is_none_or(|told| found[0].contains(told)), "{found:?}");
+        assert!(known.unread_sources(at(40)).is_empty());
+    }
+}
+
+/// What never exists is not asked for for ever, and an edit of something else asks for nothing.
+#[test]
+fn what_does_not_exist_is_read_a_few_times() {
+    let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
+    let sourced = |replicas: i64| {
+        let env = json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}]);
+        deployment("edge", with_env(env), replicas)
+    };
+    let mut known = known(&[deployment("edge", proxy("kong:3.9", Some("traditional")), 1)]);
+    known.take(&sourced(1), "");
+    let mut reads = 0;
+    for second in 0..1000 {
+        known.take(&sourced(second), "");
+        reads += known.unread_sources(at(second)).len();
+        assert!(known.take_deferred(&GivenSources::default()).is_empty());
+    }
+    assert_eq!(reads, 6);
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
 }
 
 /// The same staged in a DataPlane, and for one that is deleted.
@@ -226,10 +282,11 @@ fn what_could_not_be_read_and_is_staged_is_judged_as_staged() {
     for known in [&mut known, &mut gone] {
         known.take(&config_map("router", json!({"flavor": "expressions"})), "");
     }
-    let found: Vec<String> = known.take_deferred().iter().map(DeferredChecks::message).collect();
+    let found: Vec<String> =
+        known.take_deferred(&GivenSources::default()).iter().map(DeferredChecks::message).collect();
     assert!(found.len() == 1 && found[0].contains("[RF03]"), "{found:?}");
     gone.drop("DataPlane", &NamespacedName::new("kong", "edge"));
-    assert!(gone.take_deferred().is_empty());
+    assert!(gone.take_deferred(&GivenSources::default()).is_empty());
 }
 
 #[test]
