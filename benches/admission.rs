@@ -273,7 +273,7 @@ fn stamped(review: &[u8]) -> Value {
         &kinds::guarded(kinds::ALL),
         WebhookEndpoint::Mutate,
         review,
-        &StaticLister::default(),
+        &StaticLister::of(interlock_core::kinds::ALL),
         &config,
         CacheWait::Exhausted,
         Some(Timestamp::UNIX_EPOCH),
@@ -421,14 +421,14 @@ fn main() {
     let mut rows = Vec::new();
     for (label, target) in [("2 KB", 2_000), (JUDGED, 9_000), ("114 KB", 114_000)] {
         let parameters = sized(target);
-        let mut view = StaticLister::default();
+        let mut view = StaticLister::of(interlock_core::kinds::ALL);
         view.add(&version(&parameters), "team").expect("a well-formed OperatorVersion");
         for case in cases(label, &parameters).into_iter().filter(|case| case.name.contains(&only)) {
             println!("{}: {} bytes", case.name, case.body.len());
             rows.extend(run(&case, &view, &config));
         }
     }
-    let view = StaticLister::default();
+    let view = StaticLister::of(interlock_core::kinds::ALL);
     for case in gateway_cases().into_iter().filter(|case| case.name.contains(&only)) {
         println!("{}: {} bytes", case.name, case.body.len());
         rows.extend(run(&case, &view, &config));

@@ -25,7 +25,7 @@ pub struct Update {
 pub fn update(bytes: usize) -> Update {
     let size = |parameters: usize| body(parameters).len();
     let parameters = (1..).find(|&n| size(n + 1) > bytes).expect("sizes grow");
-    let mut view = StaticLister::default();
+    let mut view = StaticLister::of(interlock_core::kinds::ALL);
     view.add(&operator_version(parameters), NAMESPACE).expect("an OperatorVersion");
     Update { body: body(parameters), view }
 }

@@ -159,6 +159,7 @@ impl InstallOptions {
             namespaces: self.namespace_selector(),
             freeze: self.freeze,
             docs: self.docs.clone(),
+            kinds: interlock_core::kinds::ALL,
         }
     }
 

@@ -190,7 +190,7 @@ impl<'a> Ground<'a> {
         await_definitions(&admin);
         let ns = cluster.namespace("layers");
         let user = ns.user("alice");
-        let mut view = StaticLister::default();
+        let mut view = StaticLister::of(interlock_core::kinds::ALL);
         view.add(&package(), ns.name()).unwrap();
         let books = cluster.user("interlock", &[]);
         let mut ground = Self { ns, user, books, view, freeze, instances: BTreeMap::new() };
@@ -366,7 +366,7 @@ fn labels_are_kept(ground: &Ground<'_>) {
             {"prefix": "KONG_", "configMapRef": {"name": "source"}}, {"prefix": "KONG_", "secretRef": {"name": "source"}},
         ]}]}}},
     });
-    let mut view = StaticLister::default();
+    let mut view = StaticLister::of(interlock_core::kinds::ALL);
     view.add(&deployment, ground.ns.name()).unwrap();
     let edits = [
         ("in-use", json!({meta::FLAVOR_SOURCE: null}), Some("RF18"), true),

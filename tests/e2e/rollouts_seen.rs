@@ -9,8 +9,8 @@ use interlock_core::api::kong::{API_VERSION, labels};
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use interlock_core::kinds::data_plane::remedy;
 use interlock_core::kinds::data_plane::rollout::report::ReportedPhase;
-use interlock_core::kinds::remedy;
 use regex::Regex;
 use serde_json::{Value, json};
 

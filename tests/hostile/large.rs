@@ -17,7 +17,7 @@ const BOUND: Duration = Duration::from_secs(20);
 
 /// What is answered to a body, soon enough.
 fn within(what: &str, packages: &[Value], body: &Value) -> Value {
-    let mut view = StaticLister::default();
+    let mut view = StaticLister::of(interlock_core::kinds::ALL);
     for package in packages {
         view.add(package, "team").unwrap();
     }

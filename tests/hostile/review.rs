@@ -16,7 +16,7 @@ use interlock_core::kinds::static_lister::StaticLister;
 use serde_json::Value;
 
 static VIEW: LazyLock<StaticLister> = LazyLock::new(|| {
-    let mut view = StaticLister::default();
+    let mut view = StaticLister::of(interlock_core::kinds::ALL);
     for text in
         [include_str!("../../fuzz/seeds/version-1.json"), include_str!("../../fuzz/seeds/version-2.json")]
     {

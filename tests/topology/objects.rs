@@ -2,7 +2,7 @@
 
 use interlock_core::api::kong;
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::api::watched::{
+use interlock_core::kinds::data_plane::labelled::{
     DATA_PLANE_AUTOSCALERS, DATA_PLANE_DEPLOYMENTS, DATA_PLANE_DISRUPTION_BUDGETS, DATA_PLANE_ENDPOINTS,
     DATA_PLANE_PODS, DATA_PLANE_SERVICES, FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, LABELLED,
 };

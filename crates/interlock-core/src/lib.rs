@@ -13,9 +13,13 @@ pub mod certificate;
 pub mod config_digest;
 pub mod effect;
 pub mod engine;
+pub mod health;
 pub mod kinds;
+pub mod last_applied;
 pub mod package;
 pub mod reconcile;
 pub mod rejection;
 pub mod strategic_merge;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod topology;

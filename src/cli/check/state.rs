@@ -27,6 +27,7 @@ pub(super) struct KnownDefinition {
 
 /// The state of the cluster between two objects.
 pub(super) struct ClusterState {
+    kinds: Kinds,
     guarded: Arc<[&'static GuardedKind]>,
     /// Groups and resources that the mutating webhook is registered for.
     mutated: HashSet<(String, String)>,
@@ -47,12 +48,13 @@ impl ClusterState {
         objects: Vec<Manifest>,
     ) -> anyhow::Result<Self> {
         let mut state = Self {
+            kinds,
             guarded: kinds::guarded(kinds),
             mutated: mutated(),
             namespace: namespace.to_owned(),
             objects: BTreeMap::new(),
             definitions: HashMap::new(),
-            lister: StaticLister::default(),
+            lister: StaticLister::of(kinds),
             settings,
         };
         for part in [Part::Crds, Part::KongCrds] {
@@ -175,7 +177,7 @@ impl ClusterState {
 
     /// A lister over all objects.
     fn listed(&self) -> anyhow::Result<StaticLister> {
-        let mut lister = StaticLister::default();
+        let mut lister = StaticLister::of(self.kinds);
         lister.require_references();
         for object in self.objects.values() {
             lister.add(object, &self.namespace)?;
@@ -183,7 +185,9 @@ impl ClusterState {
         if let Some(settings) = &self.settings {
             lister.set_rules(settings.rules.clone());
             let mode = settings.modes.get(DATA_PLANES.name).copied().unwrap_or(DATA_PLANES.default_mode);
-            lister.carries_out_data_planes(mode != Mode::Off);
+            if mode == Mode::Off {
+                lister.switch_off(DATA_PLANES.name, "another operator carries them out");
+            }
         }
         Ok(lister)
     }

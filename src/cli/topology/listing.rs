@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt as _};
 use interlock_core::api::meta;
-use interlock_core::api::watched::{LABELLED, Labelled};
+use interlock_core::api::watched::Labelled;
 use interlock_core::kinds::{self, Kinds};
 use interlock_core::topology::KindName;
 use interlock_core::topology::snapshot::GraphSnapshot;
@@ -64,11 +64,16 @@ impl Listing {
     /// Lists all declared kinds, and objects of packages of every other kind.
     pub(super) async fn list_all(client: &Client, served: &ServedKinds, scope: ListScope<'_>) -> Self {
         let all = scope.kinds;
-        let mut listing =
-            Self { graph: kinds::graph(all), gaps: Gaps::default(), rollouts: Rollouts::default() };
+        let labelled_kinds: Vec<&'static Labelled> = kinds::labelled(all).collect();
+        let mut listing = Self {
+            graph: kinds::graph(all),
+            labelled: labelled_kinds.clone(),
+            gaps: Gaps::default(),
+            rollouts: Rollouts::default(),
+        };
         let declared = kinds::schemas(all).into_iter().map(|kind| kind.name);
         let labelled =
-            |kind: &KindName| LABELLED.iter().any(|l| (l.group, l.name) == (kind.group, kind.kind));
+            |kind: &KindName| labelled_kinds.iter().any(|l| (l.group, l.name) == (kind.group, kind.kind));
         let absent = declared.filter(|kind| !labelled(kind) && served.of(kind.group, kind.kind).is_none());
         for kind in absent {
             listing.gaps.add(&plural(all, kind), ListProblem::NotServed);
@@ -88,7 +93,7 @@ impl Listing {
             listing.note(&resource.name(), &listed, why);
             listing.add(&resource.api.group, &resource.api.kind, &listed);
         }
-        for labelled in &LABELLED {
+        for labelled in labelled_kinds {
             let Some(resource) = served.of(labelled.group, labelled.kind) else { continue };
             let (listed, why) = list(client, resource, Some(&labelled.selector()), scope).await;
             listing.note(&resource.name(), &listed, why);
@@ -101,7 +106,7 @@ impl Listing {
     pub(super) fn snapshot(&self, root: Option<&NodeId>) -> Option<GraphSnapshot> {
         let mut snapshot = match root {
             Some(root) => {
-                let found = watched_as(root).filter_map(|root| self.graph.snapshot_of(&root));
+                let found = watched_as(root, &self.labelled).filter_map(|root| self.graph.snapshot_of(&root));
                 found.reduce(|mut all, more| {
                     all.nodes.extend(more.nodes);
                     all.edges.extend(more.edges);
@@ -111,8 +116,8 @@ impl Listing {
             None => self.graph.snapshot(),
         };
         self.rollouts.add_to(&mut snapshot);
-        leave_twins_out(&mut snapshot, root);
-        name_as_served(&mut snapshot);
+        leave_twins_out(&mut snapshot, root, &self.labelled);
+        name_as_served(&mut snapshot, &self.labelled);
         Some(snapshot)
     }
 
@@ -153,7 +158,7 @@ impl Listing {
 
 /// Leaves out what is a node twice: a labelled object under the name of its watch, and under that of its kind, as of
 /// some kinds all objects are listed. The latter stays where more than the same owner is linked to it, or it is the root.
-fn leave_twins_out(snapshot: &mut GraphSnapshot, root: Option<&NodeId>) {
+fn leave_twins_out(snapshot: &mut GraphSnapshot, root: Option<&NodeId>, labelled: &[&Labelled]) {
     let mut parents: BTreeMap<&NodeId, BTreeSet<&NodeId>> = BTreeMap::new();
     for (parent, child, _) in &snapshot.edges {
         parents.entry(child).or_default().insert(parent);
@@ -162,7 +167,7 @@ fn leave_twins_out(snapshot: &mut GraphSnapshot, root: Option<&NodeId>) {
     let none = BTreeSet::new();
     let twin_of = |id: &NodeId| {
         let watched = (&*id.kind.group, &*id.kind.kind);
-        let labelled = LABELLED.iter().find(|labelled| (labelled.group, labelled.name) == watched)?;
+        let labelled = labelled.iter().find(|labelled| (labelled.group, labelled.name) == watched)?;
         let twin = NodeId::new(KindName::new(labelled.group, labelled.kind), &id.namespace, &id.name);
         let of = |id: &NodeId| parents.get(id).unwrap_or(&none);
         let repeats = of(&twin).is_subset(of(id)) && !with_children.contains(&twin) && root != Some(&twin);
@@ -174,19 +179,19 @@ fn leave_twins_out(snapshot: &mut GraphSnapshot, root: Option<&NodeId>) {
 }
 
 /// An object under its kind, and under the names of the watches that may have it.
-fn watched_as(id: &NodeId) -> impl Iterator<Item = NodeId> {
-    let is = |labelled: &&Labelled| (labelled.group, labelled.kind) == (&*id.kind.group, &*id.kind.kind);
-    let watches = LABELLED.iter().filter(is).map(|labelled| KindName::new(labelled.group, labelled.name));
+fn watched_as<'a>(id: &'a NodeId, labelled: &'a [&Labelled]) -> impl Iterator<Item = NodeId> + 'a {
+    let is = |labelled: &&&Labelled| (labelled.group, labelled.kind) == (&*id.kind.group, &*id.kind.kind);
+    let watches = labelled.iter().filter(is).map(|labelled| KindName::new(labelled.group, labelled.name));
     std::iter::once(id.kind.clone())
         .chain(watches.map(GroupKind::from))
         .map(|kind| NodeId { kind, ..id.clone() })
 }
 
 /// Names labelled objects as people do: the name of a watch means nothing to kubectl.
-fn name_as_served(snapshot: &mut GraphSnapshot) {
+fn name_as_served(snapshot: &mut GraphSnapshot, labelled: &[&Labelled]) {
     let served = |id: NodeId| {
         let watched = (&*id.kind.group, &*id.kind.kind);
-        let labelled = LABELLED.iter().find(|labelled| (labelled.group, labelled.name) == watched);
+        let labelled = labelled.iter().find(|labelled| (labelled.group, labelled.name) == watched);
         let kind = labelled.map(|labelled| GroupKind::new(labelled.group, labelled.kind));
         NodeId { kind: kind.unwrap_or_else(|| id.kind.clone()), ..id }
     };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use interlock_core::api::display::display;
 use interlock_core::api::kong;
 use interlock_core::api::object::{Gvk, meta_str};
-use interlock_core::kinds::DATA_PLANE;
+use interlock_core::kinds::data_plane::names::DATA_PLANE;
 use interlock_core::kinds::data_plane::rollout::summary::RolloutSummary;
 use interlock_core::topology::NodeId;
 use interlock_core::topology::snapshot::GraphSnapshot;

@@ -2,7 +2,7 @@
 
 use interlock_core::api::kong;
 use interlock_core::api::object::Gvk;
-use interlock_core::kinds::DATA_PLANE;
+use interlock_core::kinds::data_plane::names::DATA_PLANE;
 use serde_json::Value;
 
 /// What belongs to a DataPlane, as far as it was read.

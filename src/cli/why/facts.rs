@@ -296,7 +296,7 @@ fn declared_references(gvk: &Gvk, object: &Value) -> Vec<(&'static Link, KindNam
     let mut found = Vec::new();
     let mut read = |links: &'static [Link], holder: &Holder<'_>| {
         for link in links.iter().filter(|link| link.family != Family::Owns) {
-            let Some(kind) = link.kind.map(kinds::served_as) else { continue };
+            let Some(kind) = link.kind.map(|kind| kinds::served_as(kinds::ALL, kind)) else { continue };
             for to in (link.read)(holder) {
                 if !found.iter().any(|(_, known, other)| *known == kind && *other == to) {
                     found.push((link, kind, to));

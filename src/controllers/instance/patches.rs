@@ -9,9 +9,10 @@ use interlock_core::api::object::annotation;
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash, SpecReference};
 use interlock_core::kinds::instance::change::creation::Creation;
 use interlock_core::kinds::instance::change::history;
-use interlock_core::kinds::instance::last_applied;
-use interlock_core::kinds::instance::last_applied::LastAppliedInput;
+use interlock_core::kinds::instance::previous_spec;
 use interlock_core::kinds::instance::status::BaselineHead;
+use interlock_core::last_applied;
+use interlock_core::last_applied::LastAppliedInput;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use serde_json::{Map, Value, json};
@@ -26,7 +27,7 @@ pub fn stamp(subject: &InstanceView, spec: &Applied<'static>) -> Option<String> 
     let head = basis.map(|b| BaselineHead { hash: b.hash.as_str().into(), owes: !b.pending.is_empty() });
     let previous = match subject.stamp.clone() {
         Some(old) if old.hash == hash => old.previous,
-        old => last_applied::previous(old, head.as_ref(), &hash),
+        old => previous_spec::previous(old, head.as_ref(), &hash),
     };
     let making = LastAppliedInput { hash: &hash, spec, previous, uid: Some(subject.uid()) };
     last_applied::make(making, room(&subject.object))

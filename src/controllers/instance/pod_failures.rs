@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use interlock_core::effect::ApiFailure;
-use interlock_core::engine::health::pods;
+use interlock_core::health::pods;
 use kube::Client;
 use tokio::time::Instant;
 

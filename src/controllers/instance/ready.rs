@@ -9,9 +9,9 @@ use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{condition as types, plan};
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::engine::errors::TaskError;
-use interlock_core::engine::health;
-use interlock_core::engine::health::Health;
 use interlock_core::engine::rendered_kinds;
+use interlock_core::health;
+use interlock_core::health::Health;
 
 use super::context::InstanceContext;
 use super::engine::Engine;

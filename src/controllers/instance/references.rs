@@ -4,13 +4,13 @@
 //! service account may get the OperatorVersion: a reference written while the policy was absent is
 //! otherwise never checked.
 
+use interlock_core::kinds::instance::rules::ids::VERSION_NAMESPACE;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::api::rule::Rule;
 use interlock_core::effect::ApiFailure;
 use interlock_core::kinds::instance::change::next::{DriftRefusal, ReferenceAccess};
 use kube::Client;
@@ -106,11 +106,7 @@ impl References {
 }
 
 fn refused(message: String) -> ReferenceAccess {
-    ReferenceAccess::Refused(DriftRefusal {
-        rule: Rule::VERSION_NAMESPACE.id().to_owned(),
-        message,
-        passes: true,
-    })
+    ReferenceAccess::Refused(DriftRefusal { rule: VERSION_NAMESPACE.id().to_owned(), message, passes: true })
 }
 
 fn unguarded(version: &NamespacedName) -> String {

@@ -11,6 +11,7 @@ use interlock_core::kinds::instance::change::creation::Creation;
 use interlock_core::kinds::instance::change::next::DriftRefusal;
 use interlock_core::kinds::instance::change::validate;
 use interlock_core::kinds::instance::change::validate::{Before, ChangedPackages};
+use interlock_core::kinds::instance::rules::ids::VERSION_NAMESPACE;
 use interlock_core::package::Package;
 use jiff::Timestamp;
 
@@ -101,7 +102,7 @@ fn unadmitted(
         "OperatorVersion {}/{} is in another namespace, and read access of whoever refers to it was never verified",
         version.namespace, version.name
     );
-    Some(DriftRefusal { rule: Rule::VERSION_NAMESPACE.id().to_owned(), message, passes: false })
+    Some(DriftRefusal { rule: VERSION_NAMESPACE.id().to_owned(), message, passes: false })
 }
 
 /// Violations of a spec that follows an earlier one.

@@ -2,7 +2,8 @@
 
 use interlock_core::api::object::NamespacedName;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
-use interlock_core::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT};
+use interlock_core::kinds::data_plane::names::DATA_PLANE;
+use interlock_core::kinds::data_plane::names::GUARDED_DEPLOYMENT;
 use interlock_core::topology::NodeId;
 
 use super::row::name;

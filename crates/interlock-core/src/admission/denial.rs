@@ -346,17 +346,24 @@ pub(super) fn shortened(mut text: String, limit: usize) -> String {
 mod tests {
     use super::*;
 
+    crate::rules! {
+        /// Another engine of regular expressions.
+        FLAVOR_REGEX = "RF09" in Flavors;
+        /// Flavors change one step at a time.
+        FLAVOR_SKIP = "RF03" in Flavors;
+    }
+
     /// kubectl prints the message, and of an `Invalid` the causes with their fields.
     #[test]
     fn no_text_of_a_tenant_steers_the_terminal() {
         const HOSTILE: &str = "\u{1b}[2J\u{202e}\nx";
-        let rule = Rule::FLAVOR_REGEX;
+        let rule = FLAVOR_REGEX;
         let field =
             |detail: &str| ViolationField::parameter(HOSTILE, FieldReason::Invalid, detail.to_owned());
         let denial = Denial::invalid(rule, HOSTILE, vec![field(HOSTILE), field(""), field(HOSTILE)])
             .why(HOSTILE)
             .next(HOSTILE);
-        let mut other = Denial::forbidden(Rule::FLAVOR_SKIP, HOSTILE);
+        let mut other = Denial::forbidden(FLAVOR_SKIP, HOSTILE);
         other.join(denial.clone());
         for denial in [denial, other] {
             let rendered = denial.render(None);

@@ -2,7 +2,7 @@
 
 use super::denial::{Code, Denial};
 use super::review::{Review, ReviewMetadata, ReviewObject};
-use crate::api::rule::Rule;
+use crate::admission::rule_ids::REQUEST_UNKNOWN;
 
 /// A request that the rules handle.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ fn operation<'a>(review: &'a Review<'a>) -> Result<Operation<'a>, Box<Denial>> {
 
 /// The denial of a request that no rule handles.
 pub(crate) fn unknown(sentence: String) -> Box<Denial> {
-    Box::new(Denial::forbidden(Rule::REQUEST_UNKNOWN, sentence).next(
+    Box::new(Denial::forbidden(REQUEST_UNKNOWN, sentence).next(
         "compare the rules of `kubectl get validatingwebhookconfigurations -o yaml` with `interlock render \
                  webhooks`",
     ))
@@ -100,7 +100,7 @@ pub(crate) fn unknown(sentence: String) -> Box<Denial> {
 fn incomplete(operation: &str, missing: &str) -> Box<Denial> {
     Box::new(Denial {
         code: Code::BadRequest,
-        ..Denial::forbidden(Rule::REQUEST_UNKNOWN, format!("the review of a {operation} has no {missing}"))
+        ..Denial::forbidden(REQUEST_UNKNOWN, format!("the review of a {operation} has no {missing}"))
             .next(format!(
                 "send request.{missing} as the API server does; `kubectl apply --dry-run=server` and `interlock check` judge \
                  objects without a review"

@@ -5,4 +5,6 @@ use crate::api::rule::rules;
 rules! {
     /// The request cannot be evaluated.
     REQUEST_UNKNOWN = "request-unknown" in Requests;
+    /// Only Interlock writes the last-applied spec.
+    STAMP_MISMATCH = "stamp-mismatch" in Lock;
 }

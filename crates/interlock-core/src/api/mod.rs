@@ -23,6 +23,7 @@ pub mod override_object;
 pub mod ownership;
 pub mod path;
 pub mod pod;
+pub mod remedy;
 pub mod resource;
 pub mod revision;
 pub mod rule;

@@ -74,28 +74,27 @@ impl Rule {
     }
 }
 
-/// Declares the rules of a kind, as constants of [`Rule`](crate::api::rule::Rule) and as the list `RULES`:
+/// Declares the rules of a kind, as constants and as the list `RULES`:
 /// `NAME = "id" in Group, waits, reads_others;`. Their pages are `docs/denials/ID.md`, those of router
 /// flavors one page.
+#[macro_export]
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $name:ident = $id:literal in $group:ident $(, $flag:ident)*;)+) => {
-        impl $crate::api::rule::Rule {
-            $(
-                $(#[doc = $doc])+
-                pub const $name: Self = Self::new(
-                    $id,
-                    $crate::api::rule::RuleGroup::$group,
-                    $crate::api::rule::RuleGroup::$group.page(concat!("docs/denials/", $id, ".md")),
-                )$(.$flag())*;
-            )+
-        }
+        $(
+            $(#[doc = $doc])+
+            pub const $name: $crate::api::rule::Rule = $crate::api::rule::Rule::new(
+                $id,
+                $crate::api::rule::RuleGroup::$group,
+                $crate::api::rule::RuleGroup::$group.page(concat!("docs/denials/", $id, ".md")),
+            )$(.$flag())*;
+        )+
 
         /// The rules of this kind.
-        pub const RULES: &[$crate::api::rule::Rule] = &[$($crate::api::rule::Rule::$name),+];
+        pub const RULES: &[$crate::api::rule::Rule] = &[$($name),+];
     };
 }
 
-pub(crate) use rules;
+pub use rules;
 
 /// Rules that are set together: `spec.rules[].group` of the Interlock object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -160,7 +159,7 @@ impl RuleGroup {
     }
 
     /// The page of one of its rules, where each has a page of its own.
-    pub(crate) const fn page(self, own: &'static str) -> &'static str {
+    pub const fn page(self, own: &'static str) -> &'static str {
         match self {
             Self::Flavors => "docs/router-flavor.md",
             _ => own,

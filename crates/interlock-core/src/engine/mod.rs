@@ -11,7 +11,6 @@ pub mod cluster_scoped;
 pub mod dependencies_hash;
 pub mod enhance;
 pub mod errors;
-pub mod health;
 pub mod lookup;
 pub mod manifests;
 pub mod merge;

@@ -10,6 +10,8 @@ use super::{
 use crate::admission::kind::GuardedKind;
 use crate::admission::rule_ids;
 use crate::api::rule::Rule;
+use crate::api::watched::Labelled;
+use crate::topology::KindName;
 use crate::topology::schema::DeclaredKind;
 
 /// The kinds that a process knows.
@@ -57,6 +59,17 @@ pub fn schemas(kinds: Kinds) -> Vec<&'static DeclaredKind> {
 /// The rules: those about every kind, then those of each kind.
 pub fn rules(kinds: Kinds) -> impl Iterator<Item = Rule> {
     rule_ids::RULES.iter().chain(kinds.iter().flat_map(|kind| kind.rules)).copied()
+}
+
+/// The labelled objects that are watched apart from the others of their kind.
+pub fn labelled(kinds: Kinds) -> impl Iterator<Item = &'static Labelled> {
+    kinds.iter().filter_map(|kind| kind.watch.and_then(|watch| watch.labelled))
+}
+
+/// The kind under which the API server serves the objects of a declared kind.
+pub fn served_as(kinds: Kinds, kind: KindName) -> KindName {
+    let labelled = labelled(kinds).find(|objects| objects.kind_name() == kind);
+    labelled.map_or(kind, |objects| KindName::new(objects.group, objects.kind))
 }
 
 /// The name of a guarded kind, as a constant.

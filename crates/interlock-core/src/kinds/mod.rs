@@ -16,20 +16,15 @@ pub mod operator;
 pub mod operator_version;
 pub mod override_object;
 mod owned_child;
-pub mod remedy;
 pub mod static_lister;
 #[cfg(test)]
 mod tests;
 mod time_limits;
 
 pub use self::descriptor::Kind;
-pub use self::list::{ALL, Kinds, guarded, kind_name, rules, schemas, transient_rules};
+pub use self::list::{ALL, Kinds, guarded, kind_name, labelled, rules, schemas, served_as, transient_rules};
 pub use self::owned_child::{MADE, MADE_BY};
-pub use names::{
-    CONTROL_PLANE, DATA_PLANE, FLAVOR_SOURCE, GATEWAY, GATEWAY_CLASS, GRPC_ROUTE, GUARDED_DEPLOYMENT,
-    GUARDED_SERVICE, HTTP_ROUTE, INGRESS, INSTANCE, INTERLOCK, NAMESPACE, OPERATOR, OPERATOR_VERSION,
-    OVERRIDE, SECRET, SERVICE, TLS_ROUTE, fact, link, served_as,
-};
+pub use names::{INSTANCE, INTERLOCK, NAMESPACE, OVERRIDE, fact, link};
 
 use crate::topology::Graph;
 

@@ -1,59 +1,16 @@
-//! Names of the declared kinds, of their links and of their facts.
+//! Names of the kinds that every domain knows, of links and of facts.
 
 use crate::api::meta::{INTERLOCK_GROUP, KUDO_GROUP};
-use crate::api::{kong, watched};
 use crate::topology::KindName;
 
 /// `Instance.kudo.dev`.
 pub const INSTANCE: KindName = KindName::new(KUDO_GROUP, "Instance");
-/// `OperatorVersion.kudo.dev`.
-pub const OPERATOR_VERSION: KindName = KindName::new(KUDO_GROUP, "OperatorVersion");
-/// `Operator.kudo.dev`.
-pub const OPERATOR: KindName = KindName::new(KUDO_GROUP, "Operator");
 /// `Interlock.interlock.dev`.
 pub const INTERLOCK: KindName = KindName::new(INTERLOCK_GROUP, "Interlock");
 /// `Override.interlock.dev`.
 pub const OVERRIDE: KindName = KindName::new(INTERLOCK_GROUP, "Override");
 /// `Namespace`.
 pub const NAMESPACE: KindName = KindName::new("", "Namespace");
-/// `Service`.
-pub const SERVICE: KindName = KindName::new("", "Service");
-/// `Ingress.networking.k8s.io`.
-pub const INGRESS: KindName = KindName::new("networking.k8s.io", "Ingress");
-/// `GatewayClass.gateway.networking.k8s.io`.
-pub const GATEWAY_CLASS: KindName = KindName::new(GATEWAY_API, "GatewayClass");
-/// `Gateway.gateway.networking.k8s.io`.
-pub const GATEWAY: KindName = KindName::new(GATEWAY_API, "Gateway");
-/// `HTTPRoute.gateway.networking.k8s.io`.
-pub const HTTP_ROUTE: KindName = KindName::new(GATEWAY_API, "HTTPRoute");
-/// `GRPCRoute.gateway.networking.k8s.io`.
-pub const GRPC_ROUTE: KindName = KindName::new(GATEWAY_API, "GRPCRoute");
-/// `TLSRoute.gateway.networking.k8s.io`.
-pub const TLS_ROUTE: KindName = KindName::new(GATEWAY_API, "TLSRoute");
-/// `DataPlane.gateway-operator.konghq.com`.
-pub const DATA_PLANE: KindName = KindName::new(kong::GROUP, "DataPlane");
-/// `ControlPlane.gateway-operator.konghq.com`.
-pub const CONTROL_PLANE: KindName = KindName::new(kong::GROUP, "ControlPlane");
-/// Deployments with the label [`GUARD`](crate::api::meta::GUARD); others are unknown.
-pub const GUARDED_DEPLOYMENT: KindName = labelled(&watched::GUARDED_DEPLOYMENTS);
-/// Services with the label [`GUARD`](crate::api::meta::GUARD); others are unknown.
-pub const GUARDED_SERVICE: KindName = labelled(&watched::GUARDED_SERVICES);
-/// ConfigMaps with the label [`FLAVOR_SOURCE`](crate::api::meta::FLAVOR_SOURCE); others are unknown.
-pub const FLAVOR_SOURCE: KindName = labelled(&watched::FLAVOR_SOURCES);
-/// `Secret`, which is not watched.
-pub const SECRET: KindName = KindName::new("", "Secret");
-
-pub(super) const GATEWAY_API: &str = "gateway.networking.k8s.io";
-
-/// The kind under which the API server serves the objects of a declared kind.
-pub fn served_as(kind: KindName) -> KindName {
-    let labelled = watched::LABELLED.iter().find(|objects| labelled(objects) == kind);
-    labelled.map_or(kind, |objects| KindName::new(objects.group, objects.kind))
-}
-
-const fn labelled(objects: &watched::Labelled) -> KindName {
-    KindName::new(objects.group, objects.name)
-}
 
 /// Links that rules and controllers follow.
 pub mod link {
@@ -75,11 +32,11 @@ pub mod fact {
     pub const LOCKED: &str = "locked";
     /// Whether an Instance is settled: its last plan is carried out and it is ready.
     pub const AT_REST: &str = "atRest";
-    /// The state of an Instance, one of [`STATES`](crate::kinds::instance::summary::STATES).
+    /// The state of an Instance, one of `STATES` of Instances.
     pub const STATE: &str = "state";
     /// Whether the spec of an Instance has drifted.
     pub const DRIFTED: &str = "drifted";
-    /// What an Instance waits for, one of [`WAITING`](crate::kinds::instance::summary::WAITING).
+    /// What an Instance waits for, one of `WAITING` of Instances.
     pub const WAITS: &str = "waits";
     /// When the running plan of an Instance was started, in Unix seconds.
     pub const STARTED: &str = "started";
@@ -89,8 +46,7 @@ pub mod fact {
     pub const CREATED: &str = "created";
     /// Whether a Gateway is programmed: 1 for yes, 2 for no, 0 for unknown.
     pub const PROGRAMMED: &str = "programmed";
-    /// The phase of a DataPlane's rollout, one of
-    /// [`ReportedPhase`](crate::kinds::data_plane::rollout::report::ReportedPhase).
+    /// The phase of a DataPlane's rollout.
     pub const PHASE: &str = "phase";
     /// Since when a DataPlane is in its phase, in Unix seconds; 0 where that is not known.
     pub const PHASE_SINCE: &str = "phaseSince";

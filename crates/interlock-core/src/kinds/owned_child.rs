@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::INSTANCE;
 use super::fact::{self, YES};
-use super::instance::change::wake_ups;
 use super::link;
 use crate::api::object::meta_str;
-use crate::engine::health;
-use crate::engine::health::Health;
+use crate::api::ownership::owner_uids;
+use crate::health;
+use crate::health::Health;
 use crate::topology::KindName;
 use crate::topology::fingerprint;
 use crate::topology::schema::{
@@ -55,7 +55,7 @@ pub(super) const CONTENT: Fact = Fact { name: "content", read: ReadDepth::Mark(f
 pub(super) const TERMINATING: Fact = Fact { name: fact::TERMINATING, read: ReadDepth::Word(terminating) };
 
 fn makers(holder: &Holder<'_>) -> Vec<Ref> {
-    wake_ups::owner_uids(holder.object).map(|uid| Ref::Uid(uid.to_owned())).collect()
+    owner_uids(holder.object).map(|uid| Ref::Uid(uid.to_owned())).collect()
 }
 
 fn how_it_is(object: &Value) -> u64 {

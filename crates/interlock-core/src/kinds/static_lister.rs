@@ -7,23 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::capabilities::DATA_PLANES;
-use super::data_plane::GatewayLister;
+use super::Kinds;
 use super::namespace::NamespaceLister;
-use super::operator_version::{NAMES_LISTED, PackageLister, PackageUsers};
 use crate::admission::lister::{CacheState, KindListers, Lister};
 use crate::api::interlock::{Actions, Labels, Rules};
-use crate::api::kudo::{Instance, OperatorVersion};
-use crate::api::meta;
-use crate::api::object::{Gvk, NamespacedName, ObjectKey};
-use crate::api::revision::Revisions;
+use crate::api::object::{Gvk, ObjectKey};
 use crate::api::rule::RuleGroup;
-use crate::api::stamp::SpecHash;
-use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
-use crate::kinds::data_plane::flavor::inventory::{FlavorDependent, GatewayContext, GatewayInventory};
-use crate::kinds::data_plane::flavor::sources::FlavorSource;
-use crate::kinds::instance::change::lock;
-use crate::package::Package;
 
 /// An unreadable object of a known kind.
 #[derive(Debug, Error)]
@@ -36,40 +25,97 @@ pub struct UnreadableObject {
     pub source: serde_json::Error,
 }
 
+/// The objects of a list, as far as the rules of one domain read them.
+pub trait ListedObjects: Send + Sync {
+    /// Adds an object; ignores kinds that these rules do not read. `namespace` is the default for an absent one.
+    ///
+    /// # Errors
+    /// An unreadable object of a kind that they do read.
+    fn add(&mut self, key: &ObjectKey, object: &Value, namespace: &str) -> Result<(), serde_json::Error>;
+
+    /// Adds what these rules ask.
+    fn listers(self: Arc<Self>, listers: KindListers) -> KindListers;
+
+    /// The same objects.
+    fn copied(&self) -> Arc<dyn ListedObjects>;
+}
+
 /// A lister over a fixed list of objects.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct StaticLister {
-    objects: Arc<StaticObjects>,
+    domains: Vec<Arc<dyn ListedObjects>>,
+    namespaces: Arc<ListedNamespaces>,
+    rules: Rules,
     listers: KindListers,
-    /// Whether another operator carries DataPlanes out.
-    leaves_data_planes: bool,
+    /// Capabilities that are switched off, with the reason.
+    unavailable: BTreeMap<&'static str, String>,
     /// Whether OperatorVersions that are referred to must be in the list.
     requires_references: bool,
 }
 
-/// The objects, as far as rules read them.
 #[derive(Clone, Debug, Default)]
-struct StaticObjects {
-    versions: BTreeMap<NamespacedName, Arc<Package>>,
-    users: BTreeMap<NamespacedName, PackageUsers>,
+struct ListedNamespaces {
     terminating: BTreeSet<String>,
     labels: BTreeMap<String, Labels>,
-    rules: Rules,
-    flavors: GatewayInventory,
-    revisions: Revisions,
-    /// Whether the list contains objects that flavors could depend on.
-    has_flavor_objects: bool,
 }
 
 impl StaticLister {
+    /// An empty list of objects of these kinds.
+    pub fn of(kinds: Kinds) -> Self {
+        let mut lister = Self {
+            domains: kinds.iter().filter_map(|kind| kind.listed).map(|listed| listed()).collect(),
+            namespaces: Arc::default(),
+            rules: Rules::default(),
+            listers: KindListers::default(),
+            unavailable: BTreeMap::new(),
+            requires_references: false,
+        };
+        lister.lists();
+        lister
+    }
+
     /// Adds an object; ignores kinds that no rule reads. `namespace` is the default for an absent one.
+    ///
+    /// # Errors
+    /// An unreadable object of a kind that rules read.
     pub fn add(&mut self, object: &Value, namespace: &str) -> Result<(), UnreadableObject> {
-        self.change(|objects| objects.add(object, namespace))
+        let Some(key) = ObjectKey::of(object) else { return Ok(()) };
+        // The objects are changed in place: the listers hold no reference meanwhile.
+        self.listers = KindListers::default();
+        let added = self.add_to_each(&key, object, namespace);
+        self.lists();
+        added.map_err(|source| UnreadableObject { key: key.to_string(), source })
+    }
+
+    fn add_to_each(
+        &mut self,
+        key: &ObjectKey,
+        object: &Value,
+        namespace: &str,
+    ) -> Result<(), serde_json::Error> {
+        if key.gvk == Gvk::new("v1", "Namespace") {
+            return Arc::make_mut(&mut self.namespaces).add(key.name.clone(), object);
+        }
+        for domain in &mut self.domains {
+            if Arc::get_mut(domain).is_none() {
+                *domain = domain.copied();
+            }
+            if let Some(domain) = Arc::get_mut(domain) {
+                domain.add(key, object, namespace)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lists(&mut self) {
+        let namespaces = KindListers::default().with::<dyn NamespaceLister>(self.namespaces.clone());
+        self.listers =
+            self.domains.iter().fold(namespaces, |listers, domain| domain.clone().listers(listers));
     }
 
     /// Sets the actions of the rules by namespace; without them the defaults hold.
     pub fn set_rules(&mut self, rules: Rules) {
-        self.change(|objects| objects.rules = rules);
+        self.rules = rules;
     }
 
     /// Refuses references to OperatorVersions that are not in the list: nothing comes later.
@@ -77,34 +123,22 @@ impl StaticLister {
         self.requires_references = true;
     }
 
-    /// Sets whether Interlock carries DataPlanes out; without it, it does.
-    pub fn carries_out_data_planes(&mut self, is_on: bool) {
-        self.leaves_data_planes = !is_on;
-    }
-
-    /// Changes the objects in place: the listers hold no reference meanwhile.
-    fn change<T>(&mut self, change: impl FnOnce(&mut StaticObjects) -> T) -> T {
-        self.listers = KindListers::default();
-        let changed = change(Arc::make_mut(&mut self.objects));
-        self.listers = KindListers::default()
-            .with::<dyn PackageLister>(self.objects.clone())
-            .with::<dyn NamespaceLister>(self.objects.clone())
-            .with::<dyn GatewayLister>(self.objects.clone());
-        changed
+    /// Switches a capability off: its rules are not enforced, with this reason.
+    pub fn switch_off(&mut self, capability: &'static str, why: &str) {
+        self.unavailable.insert(capability, why.to_owned());
     }
 }
 
 impl Lister for StaticLister {
     fn actions(&self, namespace: &str) -> Actions {
-        let actions = self.objects.rules.within(self.objects.labels.get(namespace));
+        let actions = self.rules.within(self.namespaces.labels.get(namespace));
         if self.requires_references { actions.denying(RuleGroup::References) } else { actions }
     }
 
     fn cache(&self, capability: &str) -> CacheState {
-        match capability == DATA_PLANES.name && self.leaves_data_planes {
-            true => CacheState::Unavailable("another operator carries them out".to_owned()),
-            false => CacheState::Synced,
-        }
+        self.unavailable
+            .get(capability)
+            .map_or(CacheState::Synced, |why| CacheState::Unavailable(why.clone()))
     }
 
     fn kinds(&self) -> &KindListers {
@@ -112,30 +146,8 @@ impl Lister for StaticLister {
     }
 }
 
-impl StaticObjects {
-    fn add(&mut self, object: &Value, namespace: &str) -> Result<(), UnreadableObject> {
-        let Some(key) = ObjectKey::of(object) else { return Ok(()) };
-        let unreadable = |source| UnreadableObject { key: key.to_string(), source };
-        let own = key.namespace.clone().unwrap_or_else(|| namespace.to_owned());
-        let name = NamespacedName::new(own.clone(), key.name.clone());
-        if key.gvk == Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion") {
-            let version = OperatorVersion::deserialize(object).map_err(unreadable)?;
-            self.versions.insert(name.clone(), Arc::new(Package::new(name, version.spec)));
-        } else if key.gvk == Gvk::new(meta::KUDO_API_VERSION, "Instance") {
-            let instance = Instance::deserialize(object).map_err(unreadable)?;
-            self.instance(&own, name, &instance);
-        } else if key.gvk == Gvk::new("v1", "Namespace") {
-            self.namespace(key.name.clone(), object).map_err(unreadable)?;
-        } else if Revisions::is(object) {
-            self.revisions.add(object, &own);
-        } else {
-            self.flavors.take(object, namespace);
-            self.has_flavor_objects = true;
-        }
-        Ok(())
-    }
-
-    fn namespace(&mut self, name: String, object: &Value) -> Result<(), serde_json::Error> {
+impl ListedNamespaces {
+    fn add(&mut self, name: String, object: &Value) -> Result<(), serde_json::Error> {
         if object.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {
             self.terminating.insert(name.clone());
         }
@@ -143,54 +155,10 @@ impl StaticObjects {
         self.labels.insert(name, labels.flatten().unwrap_or_default());
         Ok(())
     }
-
-    fn instance(&mut self, namespace: &str, name: NamespacedName, instance: &Instance) {
-        let Some(version) = &instance.spec.operator_version else { return };
-        let version = NamespacedName::new(version.namespace_or(namespace), version.name());
-        let users = self.users.entry(version).or_default();
-        users.total += 1;
-        if let Some(lock) = lock::of(instance) {
-            users.locked.push((name, lock.plan.to_owned()));
-            users.locked.sort();
-        }
-    }
 }
 
-impl PackageLister for StaticObjects {
-    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
-        self.versions.get(key).cloned()
-    }
-
-    fn names_in(&self, namespace: &str) -> Vec<String> {
-        let own = self.versions.keys().filter(|key| key.namespace == namespace);
-        own.take(NAMES_LISTED).map(|key| key.name.clone()).collect()
-    }
-
-    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
-        self.users.get(operator_version).cloned().unwrap_or_default()
-    }
-}
-
-impl NamespaceLister for StaticObjects {
+impl NamespaceLister for ListedNamespaces {
     fn namespace_terminating(&self, namespace: &str) -> bool {
         self.terminating.contains(namespace)
-    }
-}
-
-impl GatewayLister for StaticObjects {
-    fn context_of(&self, gateway: &GatewayRef) -> GatewayContext {
-        let gateway_context = self.flavors.context_of(gateway);
-        match self.has_flavor_objects {
-            true => gateway_context,
-            false => GatewayContext { routes: GatewayContext::default().routes, ..gateway_context },
-        }
-    }
-
-    fn live_spec(&self, data_plane: &NamespacedName, uid: &str, hash: &SpecHash) -> Option<String> {
-        self.revisions.spec(data_plane, uid, hash)
-    }
-
-    fn dependents(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
-        self.flavors.dependents(source)
     }
 }

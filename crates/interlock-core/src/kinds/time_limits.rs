@@ -2,9 +2,9 @@
 
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::review::{Annotations, ReviewObject};
+use crate::admission::rule_ids::REQUEST_UNKNOWN;
 use crate::api::json::Raw;
 use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::package::time_limits;
 
 /// Unreadable annotations, of `what` for people and `object` for kubectl; those of the old object may stay.
@@ -25,7 +25,7 @@ pub(super) fn violations(
             error.to_string(),
         );
         let sentence = format!("{} has an annotation that cannot be read", what());
-        let denial = Denial::invalid(Rule::REQUEST_UNKNOWN, sentence, vec![field]);
+        let denial = Denial::invalid(REQUEST_UNKNOWN, sentence, vec![field]);
         Some(denial.next(format!(
             "write a time such as 10m, or leave {key} out (`kubectl annotate {} {key}-` takes it away)",
             object()

@@ -8,6 +8,7 @@ use std::time::Duration;
 use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
+use interlock_core::api::ownership::owner_uids;
 use interlock_core::config_digest::{ConfigDigest, ConfigKind};
 use interlock_core::effect::{ApiFailure, Effect, FileRead, PodFile};
 use interlock_core::engine::lookup::Observed;
@@ -202,7 +203,7 @@ impl<'a> ReadSet<'a> {
         match self.ctx.store.get_child(key) {
             Child::Kept(object) if watching.whole => {
                 let uid = self.ctx.store.uid_of(&self.instance)?;
-                let made = wake_ups::owner_uids(&object).any(|owner| owner == uid);
+                let made = owner_uids(&object).any(|owner| owner == uid);
                 made.then_some(object)
             }
             _ => None,

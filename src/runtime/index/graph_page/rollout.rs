@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use interlock_core::api::display::display;
 use interlock_core::api::object::{NamespacedName, meta_str};
-use interlock_core::api::watched::DATA_PLANE_DEPLOYMENTS;
+use interlock_core::api::remedy::Remedy;
+use interlock_core::kinds::data_plane::labelled::DATA_PLANE_DEPLOYMENTS;
+use interlock_core::kinds::data_plane::names::DATA_PLANE;
+use interlock_core::kinds::data_plane::remedy;
 use interlock_core::kinds::data_plane::rollout::gate_report::{self, GateState, PreviewPods};
 use interlock_core::kinds::data_plane::rollout::report::{ReportedPhase, ReportedRollout};
 use interlock_core::kinds::data_plane::rollout::side::SideState;
-use interlock_core::kinds::remedy::{self, Remedy};
-use interlock_core::kinds::{DATA_PLANE, fact, link};
+use interlock_core::kinds::{fact, link};
 use interlock_core::topology::schema::Side;
 use jiff::Timestamp;
 use serde::Serialize;

@@ -5,11 +5,13 @@ use std::cmp::Reverse;
 use interlock_core::api::display::display;
 use interlock_core::api::meta::condition;
 use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::api::remedy::Remedy;
 use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
 use interlock_core::kinds::data_plane::flavor::overview;
+use interlock_core::kinds::data_plane::remedy;
 use interlock_core::kinds::fact;
+use interlock_core::kinds::instance::remedy::of_instance;
 use interlock_core::kinds::instance::trouble::{self as troubles, Trouble, TroubleState};
-use interlock_core::kinds::remedy::{self, Remedy};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -81,7 +83,7 @@ fn instance(tables: &Tables, ranked: &Ranked) -> Option<(TroubleState, TroubleRo
         found.split_first().map_or((None, &[][..]), |(first, others)| (Some(first), others));
     let reason = first.map_or_else(|| row.word(fact::WAITS).unwrap_or_default(), |first| first.reason);
     let plan = object.as_deref().and_then(owed).unwrap_or_default();
-    let Remedy { next, command } = remedy::of_instance(reason, plan, &key);
+    let Remedy { next, command } = of_instance(reason, plan, &key);
     let also = others.iter().map(|Trouble { reason, message, .. }| Also {
         reason: display(reason, WORD_LIMIT),
         message: display(message, MESSAGE_LIMIT),

@@ -13,7 +13,8 @@ use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::engine::rendered_kinds;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use interlock_core::kinds::operator_version::PackageLister as _;
-use interlock_core::kinds::{INSTANCE, INTERLOCK, Kind, OPERATOR_VERSION};
+use interlock_core::kinds::operator_version::names::OPERATOR_VERSION;
+use interlock_core::kinds::{INSTANCE, INTERLOCK, Kind};
 use interlock_core::topology::{Epoch, NodeId};
 use serde_json::Value;
 

@@ -2,7 +2,9 @@
 
 use interlock_core::api::{kong, meta};
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayKind;
-use interlock_core::kinds::{ALL, DATA_PLANE, GUARDED_DEPLOYMENT, Kinds, capabilities, data_plane};
+use interlock_core::kinds::data_plane::names::DATA_PLANE;
+use interlock_core::kinds::data_plane::names::GUARDED_DEPLOYMENT;
+use interlock_core::kinds::{ALL, Kinds, capabilities, data_plane};
 use interlock_core::reconcile::{ObjectList, ReconcileStep, Reconciler};
 use rstest::rstest;
 use serde_json::json;

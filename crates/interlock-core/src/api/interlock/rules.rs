@@ -222,6 +222,31 @@ mod tests {
 
     use super::*;
 
+    crate::rules! {
+        /// The cleanup finalizer stays while a plan is scheduled or runs.
+        FINALIZER_KEPT = "finalizer-kept" in Lock, waits;
+        /// Immutable parameters keep their values.
+        PARAMETER_IMMUTABLE = "parameter-immutable" in Parameters, reads_others;
+        /// Emptying planExecution must not cancel a scheduled or running plan.
+        PLAN_CANCEL = "plan-cancel" in Lock, waits;
+        /// Writing planExecution must not replace or restart a scheduled or running plan.
+        PLAN_OVERRIDE = "plan-override" in Lock, waits;
+        /// The spec is frozen while a plan is scheduled or runs.
+        PLAN_RUNNING = "plan-running" in Freeze, waits;
+        /// Only the bookkeeping user writes `planExecution.status`.
+        PLAN_STATUS = "plan-status" in Lock;
+        /// planExecution carries the uid that mutation computed.
+        PLAN_UID = "plan-uid" in Lock;
+        /// Only Interlock writes the last-applied spec.
+        STAMP_MISMATCH = "stamp-mismatch" in Lock;
+        /// Only Interlock writes `status.planStatus` and its own conditions.
+        STATUS_OWNER = "status-owner" in Lock;
+        /// An upgrade keeps the operator, does not lower the version, and follows `upgradableFrom`.
+        UPGRADE_PATH = "upgrade-path" in Upgrades, reads_others;
+        /// The OperatorVersion that an Instance names is there.
+        VERSION_MISSING = "version-missing" in References, waits, reads_others;
+    }
+
     fn rules(value: Value) -> (Rules, Vec<SettingProblem>) {
         let settings: Vec<RuleSetting> = serde_json::from_value(value).unwrap();
         Rules::read(&settings)
@@ -253,22 +278,22 @@ mod tests {
         #[case] parameters: RuleAction,
     ) {
         let actions = layered().within(Some(&labels(tier)));
-        assert_eq!(actions.of(Rule::PLAN_RUNNING), freeze);
-        assert_eq!(actions.of(Rule::PARAMETER_IMMUTABLE), parameters);
-        assert_eq!(actions.of(Rule::UPGRADE_PATH), RuleAction::Deny);
+        assert_eq!(actions.of(PLAN_RUNNING), freeze);
+        assert_eq!(actions.of(PARAMETER_IMMUTABLE), parameters);
+        assert_eq!(actions.of(UPGRADE_PATH), RuleAction::Deny);
     }
 
     #[test]
     fn an_unknown_namespace_is_denied() {
         assert_eq!(layered().within(None), Actions::default());
-        assert_eq!(layered().within(None).of(Rule::PLAN_RUNNING), RuleAction::Deny);
-        assert_eq!(layered().within(Some(&Labels::new())).of(Rule::PLAN_RUNNING), RuleAction::Warn);
+        assert_eq!(layered().within(None).of(PLAN_RUNNING), RuleAction::Deny);
+        assert_eq!(layered().within(Some(&Labels::new())).of(PLAN_RUNNING), RuleAction::Warn);
     }
 
     #[test]
     fn a_reference_warns_where_nothing_denies_it() {
         let of = |rules: &Rules| {
-            let denies = |labels| rules.within(labels).of(Rule::VERSION_MISSING) == RuleAction::Deny;
+            let denies = |labels| rules.within(labels).of(VERSION_MISSING) == RuleAction::Deny;
             (denies(None), denies(Some(&labels("dev"))), denies(Some(&labels("prod"))))
         };
         assert_eq!(of(&Rules::default()), (false, false, false));
@@ -298,7 +323,7 @@ mod tests {
         assert_eq!(problems[0].field, field);
         assert!(problems[0].problem.contains(text), "{}", problems[0].problem);
         let actions = rules.within(Some(&Labels::new()));
-        assert_eq!(actions.of(Rule::UPGRADE_PATH), RuleAction::Off);
+        assert_eq!(actions.of(UPGRADE_PATH), RuleAction::Off);
         assert!(
             RuleGroup::ALL
                 .into_iter()
@@ -309,15 +334,9 @@ mod tests {
 
     #[test]
     fn what_keeps_the_books_always_denies() {
-        for rule in [
-            Rule::PLAN_STATUS,
-            Rule::STATUS_OWNER,
-            Rule::PLAN_UID,
-            Rule::FINALIZER_KEPT,
-            Rule::STAMP_MISMATCH,
-            Rule::PLAN_CANCEL,
-            Rule::PLAN_OVERRIDE,
-        ] {
+        for rule in
+            [PLAN_STATUS, STATUS_OWNER, PLAN_UID, FINALIZER_KEPT, STAMP_MISMATCH, PLAN_CANCEL, PLAN_OVERRIDE]
+        {
             assert!(!rule.group().can_be_set(), "{}", rule.id());
         }
     }
@@ -326,8 +345,8 @@ mod tests {
     fn the_strictest_of_two() {
         let prod = layered().within(Some(&labels("prod")));
         let dev = layered().within(Some(&labels("dev")));
-        assert_eq!(dev.strictest(prod).of(Rule::PLAN_RUNNING), RuleAction::Deny);
-        assert_eq!(prod.strictest(dev).of(Rule::PLAN_RUNNING), RuleAction::Deny);
+        assert_eq!(dev.strictest(prod).of(PLAN_RUNNING), RuleAction::Deny);
+        assert_eq!(prod.strictest(dev).of(PLAN_RUNNING), RuleAction::Deny);
         assert_eq!(dev.strictest(dev), dev);
     }
 }

@@ -210,16 +210,42 @@ fn scalar(first: u8) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
     use rstest::rstest;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::kudo::OperatorVersionSpec;
+
+    #[derive(Debug, Default, Deserialize)]
+    #[expect(dead_code, reason = "only read")]
+    #[serde(default)]
+    struct Versioned {
+        version: String,
+        tasks: Vec<String>,
+        parameters: Vec<Parameter>,
+        plans: BTreeMap<String, Plan>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only read")]
+    struct Parameter {
+        name: String,
+        default: Option<String>,
+        required: Option<bool>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only read")]
+    struct Plan {
+        #[serde(default)]
+        phases: Vec<Named>,
+    }
 
     fn found(spec: &Value) -> String {
         let text = spec.to_string();
-        let field = misfit::<OperatorVersionSpec>(&text).expect("a misfit").field("spec");
+        let field = misfit::<Versioned>(&text).expect("a misfit").field("spec");
         format!("{}: {}", field.path, field.detail)
     }
 

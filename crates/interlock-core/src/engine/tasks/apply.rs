@@ -16,14 +16,14 @@ use crate::engine::dependencies_hash::Unset;
 use crate::engine::enhance;
 use crate::engine::enhance::WantedObject;
 use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale, reason};
-use crate::engine::health;
-use crate::engine::health::{Health, pods};
 use crate::engine::lookup::{Observed, TaskProgress};
 use crate::engine::merge;
 use crate::engine::merge::MergeError;
 use crate::engine::ownership::TaskOwners;
 use crate::engine::removed_apis;
 use crate::engine::render::TaskContext;
+use crate::health;
+use crate::health::{Health, pods};
 use crate::reconcile::KindServed;
 use crate::rejection::Rejection;
 

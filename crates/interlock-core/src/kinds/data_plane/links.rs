@@ -15,9 +15,13 @@ use super::rollout::totals;
 use crate::api::kong::stamp::StatusSelectors;
 use crate::api::object::{annotation, meta_str};
 use crate::api::{kong, meta};
-use crate::kinds::{
-    CONTROL_PLANE, DATA_PLANE, FLAVOR_SOURCE, GUARDED_DEPLOYMENT, GUARDED_SERVICE, SECRET, link,
-};
+use crate::kinds::data_plane::names::CONTROL_PLANE;
+use crate::kinds::data_plane::names::DATA_PLANE;
+use crate::kinds::data_plane::names::FLAVOR_SOURCE;
+use crate::kinds::data_plane::names::GUARDED_DEPLOYMENT;
+use crate::kinds::data_plane::names::GUARDED_SERVICE;
+use crate::kinds::data_plane::names::SECRET;
+use crate::kinds::link;
 use crate::topology::fingerprint;
 use crate::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,

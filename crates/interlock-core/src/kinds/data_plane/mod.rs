@@ -1,10 +1,15 @@
 //! `DataPlane`, and Deployments that run Kong: router flavors, rollouts, the spec of the live pods.
 
 pub mod flavor;
+pub mod labelled;
 pub mod links;
+
+mod listed;
 mod lister;
 pub mod live_spec;
+pub mod names;
 pub mod policies;
+pub mod remedy;
 pub mod rollout;
 pub mod rules;
 pub mod validation;
@@ -19,7 +24,7 @@ use crate::admission::kind::{GuardedKind, allow};
 use crate::api::kong::{GROUP, VERSION};
 use crate::api::meta;
 use crate::api::resource::Resource;
-use crate::api::watched::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
+use crate::kinds::data_plane::labelled::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
 
 use self::policies::{OF_DATA_PLANES, OF_DEPLOYMENTS};
 
@@ -31,6 +36,7 @@ const SERVICES: Resource = Resource::built_in("", &["v1"], "Service", "services"
 
 /// Everything that is known of DataPlanes.
 pub static DATA_PLANE: Kind = Kind {
+    listed: Some(listed::ListedGateways::empty),
     watch: Some(Watch::optional(&FLAVORS).kept(&Kept::WHOLE)),
     schema: Some(&links::DATA_PLANE_KIND),
     admission: Some(&GuardedKind {

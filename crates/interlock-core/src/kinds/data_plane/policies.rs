@@ -2,7 +2,8 @@
 
 use crate::api::kong::{self, PROXY};
 use crate::api::meta;
-use crate::api::rule::Rule;
+use crate::kinds::data_plane::rules::ids::FLAVOR_ALLOWED;
+use crate::kinds::flavor_source::rule_ids::FLAVOR_SOURCE;
 use k8s_openapi::api::admissionregistration::v1::{AuditAnnotation, ValidatingAdmissionPolicy, Validation};
 
 use super::flavor::guarded_sources::MOST;
@@ -34,7 +35,7 @@ pub fn overrides(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let may = may_override();
     let resource =
         "request.resource.resource + (request.resource.group == '' ? '' : '.' + request.resource.group)";
-    let named = options.named_rule(Rule::FLAVOR_ALLOWED);
+    let named = options.named_rule(FLAVOR_ALLOWED);
     let validation = Validation {
         expression: may,
         message: Some(format!(
@@ -72,7 +73,7 @@ pub fn guarded_sources(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
         format!("({object} == null ? '' : {object}.?metadata.?annotations[?{key}].orValue(''))")
     };
     let (new, old) = (of("object"), of("oldObject"));
-    let named = options.named_rule(Rule::FLAVOR_SOURCE);
+    let named = options.named_rule(FLAVOR_SOURCE);
     let what = format!(
         "annotation {} lists objects of this namespace that the author may update, as configmaps/NAME or secrets/NAME, at \
          most {MOST}",

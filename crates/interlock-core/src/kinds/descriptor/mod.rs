@@ -13,6 +13,9 @@ pub(crate) use policy::{only_where, policy, policy_over};
 pub use right::{READ, Right, Role, WRITE};
 pub use webhook::{Calls, MatchCondition, MatchedObjects, OnFailure, WebhookEntry};
 
+use std::sync::Arc;
+
+use super::static_lister::ListedObjects;
 use crate::admission::kind::GuardedKind;
 pub use crate::api::capability::Capability;
 use crate::api::resource::Resource;
@@ -42,6 +45,8 @@ pub struct Kind {
     pub rules: &'static [Rule],
     /// Reconciles its objects, where that is a function of what was read.
     pub reconciler: Option<&'static Reconciler>,
+    /// What its rules read of a list of objects, for decisions without a cluster; one kind of a domain has it for all.
+    pub listed: Option<fn() -> Arc<dyn ListedObjects>>,
 }
 
 impl Kind {
@@ -57,6 +62,7 @@ impl Kind {
             rights: &[],
             rules: &[],
             reconciler: None,
+            listed: None,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::admission::Freeze;
 use crate::api::docs::DocsUrl;
 use crate::api::meta;
 use crate::api::rule::Rule;
+use crate::kinds::Kinds;
 
 /// A policy, with the options of the installation.
 pub type Policy = fn(&PolicyOptions) -> ValidatingAdmissionPolicy;
@@ -26,6 +27,8 @@ pub struct PolicyOptions {
     pub freeze: Freeze,
     /// Where the pages can be read that messages refer to.
     pub docs: Option<DocsUrl>,
+    /// The kinds, whose rules a policy may list.
+    pub kinds: Kinds,
 }
 
 impl PolicyOptions {

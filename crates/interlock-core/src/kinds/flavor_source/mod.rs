@@ -12,7 +12,7 @@ use super::descriptor::{
 use crate::admission::kind::{GuardedKind, allow};
 use crate::api::meta;
 use crate::api::resource::Resource;
-use crate::api::watched::FLAVOR_SOURCES;
+use crate::kinds::data_plane::labelled::FLAVOR_SOURCES;
 
 const CONFIG_MAPS: Resource = Resource::built_in("", &["v1"], "ConfigMap", "configmaps");
 const SECRETS: Resource = Resource::built_in("", &["v1"], "Secret", "secrets");

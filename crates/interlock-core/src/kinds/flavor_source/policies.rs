@@ -1,9 +1,9 @@
 //! The label of the sources of router flavors.
 
+use crate::kinds::flavor_source::rule_ids::FLAVOR_SOURCE;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::kinds::data_plane::policies::may_override;
 use crate::kinds::descriptor::{PolicyOptions, PolicyScope, cel, only_where, policy_over};
 
@@ -23,7 +23,7 @@ pub fn sources(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let label = |object: &str| format!("{object}.?metadata.?labels[?{key}].orValue('')");
     let labelled = |object: &str| format!("({key} in {object}.?metadata.?labels.orValue({{}}))");
     let (new, old) = (label("object"), label("oldObject"));
-    let named = options.named_rule(Rule::FLAVOR_SOURCE);
+    let named = options.named_rule(FLAVOR_SOURCE);
     let remedy = format!(
         "leave it; Interlock takes it away when no gateway refers to the object any more, and verb {} takes one away \
          that people wrote",

@@ -8,6 +8,7 @@
 //! as later changes would go unseen: the label stays as long as a gateway refers to the source.
 
 use crate::kinds::data_plane::gateways;
+use crate::kinds::flavor_source::rule_ids::FLAVOR_SOURCE;
 use crate::kinds::namespace::is_terminating;
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ use crate::api::canonical;
 use crate::api::interlock::RuleAction;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
-use crate::api::rule::{Rule, RuleGroup};
+use crate::api::rule::RuleGroup;
 use crate::kinds::data_plane::flavor::change::FlavorChange;
 use crate::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
 use crate::kinds::data_plane::flavor::finding::{Finding, Findings};
@@ -114,7 +115,7 @@ fn label_denial(source: &FlavorSource, fed: &[FlavorDependent]) -> Option<Denial
         "without it no later change would be judged",
     );
     let denial = Denial::invalid(
-        Rule::FLAVOR_SOURCE,
+        FLAVOR_SOURCE,
         format!(
             "label {} of {source} stays: the router flavor of {first}{others} may come from there",
             meta::FLAVOR_SOURCE
@@ -280,7 +281,7 @@ fn verdict(edit: &Edit, reached: Vec<Reached>, action: RuleAction) -> Decision {
         if verdict.refusal().is_none() {
             let (before, after) = (&before.effective, &after.effective);
             verdict.warn_in_full(
-                Rule::FLAVOR_SOURCE,
+                FLAVOR_SOURCE,
                 &format!("{what}: {before} -> {after} as each of its pods starts"),
             );
             findings.denied.iter().for_each(|finding| verdict.admit(finding.rule, &finding.text));
@@ -297,7 +298,7 @@ fn refusal(edit: &Edit, first: &Reached, refused: &[&Reached]) -> Denial {
     let why = denied.next().map(Finding::to_string).unwrap_or_default();
     let detail = format!("router flavor of {subject}: {before} -> {after}");
     let mut refusal = Denial::invalid(
-        Rule::FLAVOR_SOURCE,
+        FLAVOR_SOURCE,
         format!("{} is {} of {subject} (live: {live}); {why}", edit.keys(first), which.flavor()),
         vec![ViolationField::new("data", FieldReason::Forbidden, detail)],
     );

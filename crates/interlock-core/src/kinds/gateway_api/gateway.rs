@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::kinds::GATEWAY_CLASS as CLASS;
 use crate::kinds::age::CREATED;
 use crate::kinds::fact;
+use crate::kinds::gateway_api::names::GATEWAY_CLASS as CLASS;
 use crate::kinds::owned_child::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
 use crate::topology::fingerprint;
 use crate::topology::schema::{
@@ -13,7 +13,7 @@ use crate::topology::schema::{
 };
 
 pub(crate) static GATEWAY_CLASS: DeclaredKind = DeclaredKind {
-    name: crate::kinds::GATEWAY_CLASS,
+    name: crate::kinds::gateway_api::names::GATEWAY_CLASS,
     about: "who serves the Gateways of this class",
     facts: &[],
     links: &[MADE_BY],
@@ -26,7 +26,7 @@ pub(crate) static GATEWAY_CLASS: DeclaredKind = DeclaredKind {
 };
 
 pub(crate) static GATEWAY: DeclaredKind = DeclaredKind {
-    name: crate::kinds::GATEWAY,
+    name: crate::kinds::gateway_api::names::GATEWAY,
     about: "an entry of traffic; whatever hangs below it is its configuration",
     facts: &[CREATED, PROGRAMMED],
     links: &[
@@ -51,7 +51,7 @@ pub(crate) static GATEWAY: DeclaredKind = DeclaredKind {
     },
 };
 
-const GATEWAYS: LinkPath = LinkPath::Down(Family::Carries, crate::kinds::GATEWAY);
+const GATEWAYS: LinkPath = LinkPath::Down(Family::Carries, crate::kinds::gateway_api::names::GATEWAY);
 const SPEC: Fact = Fact { name: "spec", read: ReadDepth::Mark(fingerprint::spec) };
 
 const PROGRAMMED: Fact = Fact { name: fact::PROGRAMMED, read: ReadDepth::Mark(programmed) };

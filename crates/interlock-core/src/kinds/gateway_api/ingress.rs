@@ -1,6 +1,6 @@
 //! `Ingress`: an entry point of traffic.
 
-use crate::kinds::SERVICE;
+use crate::kinds::gateway_api::names::SERVICE;
 use crate::kinds::owned_child::{HEALTHY, MADE_BY, MAKER, TO_MAKER};
 use crate::topology::fingerprint;
 use crate::topology::schema::{
@@ -9,7 +9,7 @@ use crate::topology::schema::{
 };
 
 pub(crate) static INGRESS: DeclaredKind = DeclaredKind {
-    name: crate::kinds::INGRESS,
+    name: crate::kinds::gateway_api::names::INGRESS,
     about: "routes of an ingress controller",
     facts: &[HEALTHY],
     links: &[

@@ -2,12 +2,13 @@
 
 pub mod gateway;
 pub mod ingress;
+pub mod names;
 pub mod route;
 pub mod service;
 
+use self::names::GATEWAY_API;
 use super::capabilities::ROUTES;
 use super::descriptor::{Kind, Watch};
-use super::names::GATEWAY_API;
 use crate::api::resource::Resource;
 use crate::topology::schema::DeclaredKind;
 

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::kinds::names::GATEWAY_API;
+use crate::kinds::gateway_api::names::GATEWAY;
+use crate::kinds::gateway_api::names::GATEWAY_API;
+use crate::kinds::gateway_api::names::SERVICE;
 use crate::kinds::owned_child::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
-use crate::kinds::{GATEWAY, SERVICE};
 use crate::topology::KindName;
 use crate::topology::fingerprint;
 use crate::topology::schema::{
@@ -18,10 +19,13 @@ use crate::topology::schema::{
     Sections, Side, When,
 };
 
-pub(crate) static HTTP_ROUTE: DeclaredKind = route(crate::kinds::HTTP_ROUTE, "HTTP routes of Gateways");
-pub(crate) static GRPC_ROUTE: DeclaredKind = route(crate::kinds::GRPC_ROUTE, "gRPC routes of Gateways");
+pub(crate) static HTTP_ROUTE: DeclaredKind =
+    route(crate::kinds::gateway_api::names::HTTP_ROUTE, "HTTP routes of Gateways");
+pub(crate) static GRPC_ROUTE: DeclaredKind =
+    route(crate::kinds::gateway_api::names::GRPC_ROUTE, "gRPC routes of Gateways");
 
-pub(crate) static TLS_ROUTE: DeclaredKind = route(crate::kinds::TLS_ROUTE, "TLS routes of Gateways");
+pub(crate) static TLS_ROUTE: DeclaredKind =
+    route(crate::kinds::gateway_api::names::TLS_ROUTE, "TLS routes of Gateways");
 
 const fn route(name: KindName, about: &'static str) -> DeclaredKind {
     DeclaredKind {

@@ -1,14 +1,15 @@
 //! `Service`: the backend of traffic.
 
+use crate::kinds::gateway_api::names::GATEWAY;
+use crate::kinds::gateway_api::names::INGRESS;
 use crate::kinds::owned_child::{HEALTHY, MADE_BY, MAKER, TO_MAKER};
-use crate::kinds::{GATEWAY, INGRESS};
 use crate::topology::fingerprint;
 use crate::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, LinkPath, ReadDepth, When,
 };
 
 pub(crate) static SERVICE: DeclaredKind = DeclaredKind {
-    name: crate::kinds::SERVICE,
+    name: crate::kinds::gateway_api::names::SERVICE,
     about: "where routes lead to",
     facts: &[HEALTHY],
     links: &[MADE_BY],

@@ -14,8 +14,9 @@ use crate::api::stamp::Envelope;
 use crate::kinds::age::CREATED;
 use crate::kinds::fact;
 use crate::kinds::fact::YES;
+use crate::kinds::operator_version::names::OPERATOR_VERSION;
 use crate::kinds::owned_child::{HEALTH, MADE_BY, MAKER, TERMINATING};
-use crate::kinds::{NAMESPACE, OPERATOR_VERSION, link};
+use crate::kinds::{NAMESPACE, link};
 use crate::topology::fingerprint;
 use crate::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,

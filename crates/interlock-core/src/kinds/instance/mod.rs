@@ -1,9 +1,10 @@
 //! `Instance`: the object that the plans of its OperatorVersion run on.
 
 pub mod change;
-pub mod last_applied;
 pub mod links;
 pub mod policies;
+pub mod previous_spec;
+pub mod remedy;
 pub mod rules;
 pub mod run_summary;
 pub mod spec;

@@ -9,7 +9,7 @@ use crate::topology::schema::{
 };
 
 pub(crate) static OPERATOR_VERSION: DeclaredKind = DeclaredKind {
-    name: crate::kinds::OPERATOR_VERSION,
+    name: crate::kinds::operator_version::names::OPERATOR_VERSION,
     about: "a package; its Instances cannot run without it",
     facts: &[CREATED],
     links: &[
@@ -17,7 +17,7 @@ pub(crate) static OPERATOR_VERSION: DeclaredKind = DeclaredKind {
             name: "operator",
             family: Family::Needs,
             other: Side::Parent,
-            kind: Some(crate::kinds::OPERATOR),
+            kind: Some(crate::kinds::operator_version::names::OPERATOR),
             follows: false,
             read: operator,
         },
@@ -32,7 +32,7 @@ pub(crate) static OPERATOR_VERSION: DeclaredKind = DeclaredKind {
 };
 
 pub(crate) static OPERATOR: DeclaredKind = DeclaredKind {
-    name: crate::kinds::OPERATOR,
+    name: crate::kinds::operator_version::names::OPERATOR,
     about: "the name of a family of packages",
     facts: &[],
     links: &[MADE_BY],

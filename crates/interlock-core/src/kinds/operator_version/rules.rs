@@ -1,8 +1,12 @@
 //! OperatorVersions: frozen while an Instance that refers to them is locked, not deleted while an
 //! Instance refers to them, and valid in themselves.
 
+use crate::admission::rule_ids::REQUEST_UNKNOWN;
 use crate::kinds::namespace::is_terminating;
 use crate::kinds::operator_version::packages;
+use crate::kinds::operator_version::rule_ids::{
+    VERSION_DEPENDENCIES, VERSION_FROZEN, VERSION_IN_USE, VERSION_INVALID,
+};
 use std::collections::BTreeSet;
 
 use sha2::{Digest, Sha256};
@@ -19,7 +23,6 @@ use crate::api::interlock::Actions;
 use crate::api::json;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
-use crate::api::rule::Rule;
 use crate::engine::validate;
 use crate::engine::validate::{Collector, Findings, PackageProblem, Problems, Wrong};
 use crate::kinds::time_limits;
@@ -66,7 +69,7 @@ fn read(object: &ReviewObject<'_>) -> Result<OperatorVersionSpec, Box<Denial>> {
     serde_json::from_str(raw.get()).map_err(|error| {
         let field = json::of_error(raw.get(), &error).field("spec");
         let refusal = Denial::invalid(
-            Rule::REQUEST_UNKNOWN,
+            REQUEST_UNKNOWN,
             "the spec of the OperatorVersion cannot be read",
             vec![field],
         );
@@ -108,11 +111,11 @@ fn judge(
         return;
     }
     for problem in warnings.first.iter().take(WARNED) {
-        verdict.warn_in_full(Rule::VERSION_INVALID, &problem.to_string());
+        verdict.warn_in_full(VERSION_INVALID, &problem.to_string());
     }
     let more = warnings.more + warnings.first.len().saturating_sub(WARNED);
     if more > 0 {
-        verdict.warn_in_full(Rule::VERSION_INVALID, &format!("and {more} more problems"));
+        verdict.warn_in_full(VERSION_INVALID, &format!("and {more} more problems"));
     }
 }
 
@@ -130,7 +133,7 @@ fn dependencies(
 fn dependent(key: &NamespacedName, problem: &DependencyProblem) -> Denial {
     let field = ViolationField::new("spec.tasks", FieldReason::Invalid, problem.to_string());
     Denial::invalid(
-        Rule::VERSION_DEPENDENCIES,
+        VERSION_DEPENDENCIES,
         format!("the packages that OperatorVersion {key} installs cannot be carried out"),
         vec![field],
     )
@@ -183,7 +186,7 @@ fn invalid(key: &NamespacedName, problems: Problems) -> Denial {
         .map(|problem| ViolationField::new(problem.field, FieldReason::Invalid, problem.what))
         .collect();
     Denial::invalid(
-        Rule::VERSION_INVALID,
+        VERSION_INVALID,
         format!("OperatorVersion {key} refers to what it does not hold, or holds what cannot be read"),
         fields,
     )
@@ -217,13 +220,13 @@ fn update(
             violations.push_as(actions.of(denial.rule), denial);
         } else {
             verdict.warn(
-                Rule::VERSION_FROZEN,
+                VERSION_FROZEN,
                 format!("{} Instances of this OperatorVersion run a plan now", users.locked.len()),
             );
         }
     } else if users.total > 0 && context.endpoint != WebhookEndpoint::Mutate {
         verdict.warn(
-            Rule::VERSION_FROZEN,
+            VERSION_FROZEN,
             format!("{} Instances refer to this OperatorVersion; the change runs no plan", users.total),
         );
     }
@@ -237,7 +240,7 @@ fn update(
     }
     if known > 0 && context.endpoint != WebhookEndpoint::Mutate {
         verdict.warn(
-            Rule::VERSION_INVALID,
+            VERSION_INVALID,
             format!(
                 "{known} problems of before remain in this OperatorVersion; `interlock check` names them"
             ),
@@ -252,7 +255,7 @@ fn delete(key: &NamespacedName, context: &RuleContext<'_>, violations: &Violatio
         return;
     }
     let denial = Denial::forbidden(
-        Rule::VERSION_IN_USE,
+        VERSION_IN_USE,
         format!("OperatorVersion {key} is used by {} and cannot be deleted", instances(users.total)),
     )
     .why("their plans, also `cleanup`, are read from it")
@@ -285,7 +288,7 @@ fn frozen(key: &NamespacedName, users: &PackageUsers) -> Denial {
         why.push_str(&format!("{}{others} more", if named.is_empty() { "" } else { " and " }));
     }
     Denial::forbidden(
-        Rule::VERSION_FROZEN,
+        VERSION_FROZEN,
         format!("OperatorVersion {key} is frozen while a plan of {} runs", instances(users.locked.len())),
     )
     .why(format!("running: {why}"))

@@ -1,11 +1,11 @@
 //! Who may create an Override, and of which rules: by the API server's own authorizer.
 
+use crate::kinds::override_object::rule_ids::OVERRIDE_RIGHTS;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use crate::api::meta::INTERLOCK_GROUP;
-use crate::api::rule::Rule;
 use crate::kinds::descriptor::{PolicyOptions, PolicyScope, cel, policy_over};
-use crate::kinds::instance;
+use crate::kinds::rules;
 
 /// Overrides. The verb is a right beside that to create the object, so that a role which may write everything of
 /// a group gives it only where it says so.
@@ -15,26 +15,26 @@ pub const OVERRIDES: &str = "interlock-overrides";
 const VERB: &str = "override";
 
 pub(super) fn overrides(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
-    let all = instance::KIND.rules.iter().filter(|rule| rule.can_be_overridden());
-    let ids: Vec<&str> = all.map(|rule| rule.id()).collect();
+    let ids: Vec<&str> =
+        rules(options.kinds).filter(|rule| rule.can_be_overridden()).map(|rule| rule.id()).collect();
     let listed = ids.iter().map(|id| cel::string(id)).collect::<Vec<_>>().join(", ");
     let may = format!(
         "authorizer.group({}).resource('overrides').name(object.spec.rule).check('{VERB}').allowed()",
         cel::string(INTERLOCK_GROUP)
     );
-    let named = options.named_rule(Rule::OVERRIDE_RIGHTS);
+    let named = options.named_rule(OVERRIDE_RIGHTS);
     let guard = |expression: String, plain: String, text: String| Validation {
         expression,
         message: Some(format!("{plain}{named}")),
         message_expression: Some(format!("'Override ' + request.name + ': {text}{named}'")),
         reason: Some("Invalid".to_owned()),
     };
-    let rules = ids.join(", ");
+    let known = ids.join(", ");
     let validations = vec![
         guard(
             format!("object.spec.rule in [{listed}]"),
-            format!("no other rule can be overridden; name one of {rules}"),
-            format!("spec.rule is none that can be overridden; name one of {rules}"),
+            format!("no other rule can be overridden; name one of {known}"),
+            format!("spec.rule is none that can be overridden; name one of {known}"),
         ),
         guard(
             may,
@@ -57,34 +57,4 @@ pub(super) fn overrides(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
         }
     }
     policy
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::rule_ids;
-    use super::*;
-
-    /// Integrity of the lock, and what no user may request, cannot be overridden; nor the freeze, which the second
-    /// layer holds as well.
-    #[test]
-    fn what_can_be_overridden_is_about_packages() {
-        let can: Vec<&str> = instance::KIND
-            .rules
-            .iter()
-            .filter(|rule| rule.can_be_overridden())
-            .map(|rule| rule.id())
-            .collect();
-        assert_eq!(
-            can,
-            [
-                "plan-multiple",
-                "parameter-unknown",
-                "parameter-immutable",
-                "parameter-invalid",
-                "upgrade-path",
-                "upgrade-and-edit"
-            ]
-        );
-        assert!(rule_ids::RULES.iter().all(|rule| !rule.can_be_overridden()));
-    }
 }

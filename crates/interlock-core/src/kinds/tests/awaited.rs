@@ -15,7 +15,7 @@ const SAID: &str = "OperatorVersion team/kafka-1 is not there: nothing is carrie
 
 /// Without any OperatorVersion.
 fn bare() -> World {
-    World { view: StaticLister::default(), ..World::strict() }
+    World { view: StaticLister::of(crate::kinds::ALL), ..World::strict() }
 }
 
 fn set(action: &str, mut world: World) -> World {

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Said, World};
 use crate::admission::lister::CacheState;
 use crate::admission::{Config, Freeze, WebhookEndpoint};
 use crate::api::meta;
@@ -15,6 +14,7 @@ use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::gateway::sources_of;
 use crate::kinds::data_plane::rollout::side::Colour;
 use crate::kinds::static_lister::StaticLister;
+use crate::testing::{self, Cached, Said};
 
 pub(super) const T: &str = "traditional";
 pub(super) const TC: &str = "traditional_compatible";
@@ -36,7 +36,7 @@ pub(super) fn plane(flavor: &str, staged: bool) -> Value {
 }
 
 pub(super) fn ask(door: WebhookEndpoint, object: &Value, old: &Value) -> Said {
-    ask_with(StaticLister::default(), door, object, old)
+    ask_with(StaticLister::of(crate::kinds::ALL), door, object, old)
 }
 
 pub(super) fn ask_with(view: StaticLister, door: WebhookEndpoint, object: &Value, old: &Value) -> Said {
@@ -49,7 +49,7 @@ pub(super) fn ask_with(view: StaticLister, door: WebhookEndpoint, object: &Value
         },
     });
     let config = Config { controller_user: String::new(), freeze: Freeze::Strict, docs: None };
-    World { view, cache: CacheState::Synced, config }.ask(door, &review)
+    testing::ask(crate::kinds::ALL, &Cached(&view, CacheState::Synced), &config, door, &review)
 }
 
 /// The stored object after a write, as the API server carries it out; or the denial.
@@ -190,7 +190,7 @@ fn next_hop(staged: &Value, objects: &[Value]) -> Said {
     let mut object = staged.clone();
     set_flavor(&mut object, EX);
     let view = || {
-        let mut view = StaticLister::default();
+        let mut view = StaticLister::of(crate::kinds::ALL);
         objects.iter().for_each(|object| view.add(object, "kong").unwrap());
         view
     };
@@ -261,7 +261,7 @@ fn the_flavor_of_a_source_stays_what_is_live(#[case] staged: bool, #[case] flavo
     (recorded["selector"], recorded["flavor"]) = (json!(selector), json!(T));
     recorded["uid"] = json!("uid-1");
     stored["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(recorded.to_string());
-    let mut view = StaticLister::default();
+    let mut view = StaticLister::of(crate::kinds::ALL);
     let metadata = json!({"name": "live", "namespace": "kong"});
     view.add(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"f": EX}}), "")
         .unwrap();

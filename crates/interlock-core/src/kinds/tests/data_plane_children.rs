@@ -3,10 +3,10 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::Said;
 use super::data_plane::{EX, ask, ask_with, edit, plane};
 use crate::admission::WebhookEndpoint;
 use crate::kinds::static_lister::StaticLister;
+use crate::testing::Said;
 
 fn patched(patch: &Value) -> Value {
     let mut object = plane(EX, false);
@@ -194,7 +194,7 @@ const IN: &str = "spec.deployment.podTemplateSpec.spec";
 fn what_can_never_be_made(#[case] patch: Value, #[case] expected: &[&str]) {
     let mut object = patched(&patch);
     set_nulls(&mut object);
-    let found = said(&StaticLister::default(), &object, &Value::Null);
+    let found = said(&StaticLister::of(crate::kinds::ALL), &object, &Value::Null);
     let found: Vec<String> = lines(&found).iter().map(|line| line.replace(IN, "IN")).collect();
     assert_eq!(found, expected);
 }
@@ -217,7 +217,7 @@ fn set_nulls(value: &mut Value) {
 #[case::unknown(with_sidecar(json!({"imagePolicy": "x"})), "dataplane-template")]
 #[case::not_carried_out(json!({"pluginsToInstall": [{"name": "p"}]}), "dataplane-not-carried-out")]
 fn what_is_stored_stays_editable(#[case] patch: Value, #[case] rule: &str) {
-    let view = StaticLister::default();
+    let view = StaticLister::of(crate::kinds::ALL);
     let fresh = said(&view, &patched(&patch), &Value::Null);
     assert!(fresh.record.rules.contains(&rule), "{fresh:?}");
     let mut old = patched(&patch);
@@ -241,7 +241,7 @@ fn a_second_fault_is_new() {
     let mut object = stored.clone();
     object["spec"]["deployment"]["podTemplateSpec"]["spec"]["containers"][0]["livenessProbe"] =
         json!({"periodSeconds": 1});
-    let found = said(&StaticLister::default(), &object, &stored);
+    let found = said(&StaticLister::of(crate::kinds::ALL), &object, &stored);
     assert_eq!(
         lines(&found),
         [format!("[dataplane-template] {IN}.containers[name=logs].livenessProbe: has no handler")]
@@ -267,7 +267,7 @@ fn one_fault_is_mended() {
         mend(&mut object["spec"]);
         let containers = &mut object["spec"]["deployment"]["podTemplateSpec"]["spec"]["containers"];
         containers.as_array_mut().unwrap().push(json!({"name": "more", "image": "x"}));
-        let found = said(&StaticLister::default(), &object, &old);
+        let found = said(&StaticLister::of(crate::kinds::ALL), &object, &old);
         assert_eq!(lines(&found), Vec::<String>::new());
     }
 }
@@ -281,7 +281,7 @@ fn many_faults_are_told_in_part() {
         (0..5_000).map(|i| (format!("f{i}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
     let mut sidecar = unknown;
     sidecar["volumeMounts"] = json!(mounts);
-    let found = said(&StaticLister::default(), &patched(&with_sidecar(sidecar)), &Value::Null);
+    let found = said(&StaticLister::of(crate::kinds::ALL), &patched(&with_sidecar(sidecar)), &Value::Null);
     assert_eq!(found.response["status"]["details"]["causes"].as_array().map(Vec::len), Some(16));
     assert_eq!(found.warnings().len(), 16);
 }
@@ -291,8 +291,10 @@ fn many_faults_are_told_in_part() {
 #[case::of_the_cluster(false, json!({}))]
 #[case::of_this_one(true, json!({"conditions": [{"type": "Managed", "status": "False", "reason": "AnotherOperator"}]}))]
 fn what_another_operator_carries_out_is_its_own(#[case] is_on: bool, #[case] status: Value) {
-    let mut view = StaticLister::default();
-    view.carries_out_data_planes(is_on);
+    let mut view = StaticLister::of(crate::kinds::ALL);
+    if !is_on {
+        view.switch_off("dataplanes", "another operator carries them out");
+    }
     let mut old = patched(&json!({}));
     old["metadata"]["uid"] = json!("uid-1");
     old["status"] = status;

@@ -11,6 +11,7 @@ use crate::api::meta;
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::rollout::side::Colour;
 use crate::kinds::static_lister::StaticLister;
+use crate::testing::assert_shape;
 
 fn gateway(name: &str, image: &str, from: &Value) -> Value {
     json!({
@@ -51,7 +52,7 @@ impl World {
     }
 
     fn ask(&self, door: WebhookEndpoint, object: &Value, old: &Value) -> Value {
-        let mut view = StaticLister::default();
+        let mut view = StaticLister::of(crate::kinds::ALL);
         let ends = if self.terminating { json!("2026-01-01T00:00:00Z") } else { Value::Null };
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kong", "deletionTimestamp": ends}});
         for object in self.objects.iter().chain([&namespace, old]) {
@@ -84,7 +85,7 @@ impl World {
             AdmissionAnswer::Done(reply) => {
                 let response = serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take();
                 if response["allowed"] == json!(false) {
-                    super::assert_shape(&response);
+                    assert_shape(&response);
                 }
                 response
             }

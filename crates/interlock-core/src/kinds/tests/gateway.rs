@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::Cached;
 use crate::admission::lister::{CacheState, Lister};
 use crate::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use crate::api::interlock::{RuleSetting, Rules};
 use crate::kinds::static_lister::StaticLister;
+use crate::testing::{Cached, assert_shape};
 
 fn gateway(flavor: &str) -> Value {
     json!({
@@ -26,7 +26,7 @@ fn gateway(flavor: &str) -> Value {
 }
 
 fn ask(door: WebhookEndpoint, objects: &[Value], action: Option<&str>, object: &Value, old: &Value) -> Value {
-    let mut view = StaticLister::default();
+    let mut view = StaticLister::of(crate::kinds::ALL);
     for object in objects {
         view.add(object, "kong").unwrap();
     }
@@ -66,7 +66,7 @@ fn through(door: WebhookEndpoint, view: &dyn Lister, object: &Value, old: &Value
         AdmissionAnswer::Done(reply) => {
             let response = serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take();
             if response["allowed"] == json!(false) {
-                super::assert_shape(&response);
+                assert_shape(&response);
             }
             response
         }
@@ -158,7 +158,7 @@ fn what_cannot_be_read_is_named() {
 /// A cluster without KUDO's kinds, where Instances are admitted without validation.
 #[test]
 fn gateways_are_judged_without_the_kinds_of_kudo() {
-    let snapshot = StaticLister::default();
+    let snapshot = StaticLister::of(crate::kinds::ALL);
     let missing = "the definition of Instances is missing".to_owned();
     let view = Cached(&snapshot, CacheState::Unavailable(missing));
     let said = through(WebhookEndpoint::Validate, &view, &gateway("traditional"), &gateway("expressions"));

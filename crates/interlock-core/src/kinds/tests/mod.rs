@@ -10,6 +10,7 @@ mod flavor_source;
 mod gateway;
 mod goldens;
 mod history;
+mod kong_goldens;
 mod limits;
 mod locked;
 mod overrides;
@@ -27,111 +28,22 @@ mod upgrade;
 mod verbs;
 mod versions;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
-use json_patch::Patch;
 use serde_json::{Value, json};
 
 use super::instance::change::baseline::{Baseline, PendingPlan};
 use super::instance::change::uid::{ScheduledOn, plan_uid};
-use crate::admission::lister::{CacheState, KindListers, Lister};
-use crate::admission::{AdmissionAnswer, CacheWait, Config, DecisionRecord, Freeze, WebhookEndpoint, answer};
-use crate::api::interlock::Actions;
+use crate::admission::lister::CacheState;
+use crate::admission::{Config, Freeze, WebhookEndpoint};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 use crate::kinds::static_lister::StaticLister;
+use crate::testing;
+pub use crate::testing::{Cached, Said, assert_shape, now};
 
 pub const NAMESPACE: &str = "team";
 pub const ALICE: &str = "alice";
 pub const RESOURCE_VERSION: &str = "41";
-
-/// When requests are decided on: a little after the last change of [`running`].
-pub fn now() -> Timestamp {
-    "2026-01-02T04:02:10Z".parse().unwrap()
-}
-
-/// What every denial is like, whatever the rule.
-pub fn assert_shape(response: &Value) {
-    let status = &response["status"];
-    let text = status["message"].as_str().unwrap();
-    assert!(text.len() <= 1024, "{} bytes:\n{text}", text.len());
-    assert!(text.lines().count() <= 6, "{text}");
-    let first = text.lines().next().unwrap();
-    let rule = first.rsplit_once(" [").and_then(|(_, rule)| rule.strip_suffix(']')).expect(text);
-    let last = text.lines().last().unwrap();
-    assert_eq!(last, format!("See `interlock explain {rule}`"), "{text}");
-    let next =
-        text.lines().find(|line| line.starts_with("Next: ")).unwrap_or_else(|| panic!("no remedy:\n{text}"));
-    let kubectl = next.find("`kubectl ").unwrap_or_else(|| panic!("no command of kubectl:\n{text}"));
-    assert!(next.find("`interlock ").is_none_or(|ours| kubectl < ours), "{text}");
-    assert_eq!(next.matches('`').count() % 2, 0, "a command is cut:\n{text}");
-    let whole = response.to_string();
-    for raw in
-        ["strconv", "invalid type", " expected ", "at line ", "' -> '***", "'***' to '***'", "Some(", "None"]
-    {
-        assert!(!whole.contains(raw), "{raw:?} in {whole}");
-    }
-    if status["code"] == 422 {
-        // kubectl prints the field of a cause, and then its message.
-        let causes = status["details"]["causes"].as_array().unwrap();
-        let (field, message) = (causes[0]["field"].as_str().unwrap(), causes[0]["message"].as_str().unwrap());
-        assert_eq!(text.replacen(&format!("\n  {field}\n"), "\n", 1), message);
-        assert!(causes.iter().all(|cause| cause["message"].as_str().is_some_and(|text| !text.is_empty())));
-    }
-}
-
-/// The outcome of a request.
-#[derive(Clone, Debug)]
-pub struct Said {
-    pub response: Value,
-    pub record: DecisionRecord<'static>,
-    /// The object with the patch applied.
-    pub object: Value,
-    pub patch: Value,
-}
-
-impl Said {
-    pub fn allowed(&self) -> bool {
-        self.response["allowed"] == json!(true)
-    }
-
-    pub fn message(&self) -> &str {
-        self.response["status"]["message"].as_str().unwrap_or_default()
-    }
-
-    pub fn code(&self) -> u64 {
-        self.response["status"]["code"].as_u64().unwrap_or_default()
-    }
-
-    pub fn warnings(&self) -> Vec<&str> {
-        self.response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
-    }
-
-    pub fn rule(&self) -> &'static str {
-        self.record.rules.first().copied().unwrap_or_default()
-    }
-
-    pub fn execution(&self) -> &Value {
-        &self.object["spec"]["planExecution"]
-    }
-
-    pub fn stamp(&self) -> Value {
-        let text = self.object["metadata"]["annotations"][meta::LAST_APPLIED_SPEC].as_str();
-        text.map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
-    }
-
-    pub fn assert_refused(&self, rule: &str, sentence: &str) {
-        assert!(!self.allowed(), "allowed: {:#}", self.response);
-        assert_eq!(self.rule(), rule, "{}", self.message());
-        assert!(self.message().contains(sentence), "want {sentence:?} in:\n{}", self.message());
-    }
-
-    pub fn assert_allowed(&self) {
-        assert!(self.allowed(), "refused: {}", self.message());
-    }
-}
 
 /// The inputs beside the request.
 pub struct World {
@@ -140,29 +52,9 @@ pub struct World {
     pub config: Config,
 }
 
-/// A static lister, and its reported cache state.
-pub struct Cached<'a>(pub &'a StaticLister, pub CacheState);
-
-impl Lister for Cached<'_> {
-    fn actions(&self, namespace: &str) -> Actions {
-        self.0.actions(namespace)
-    }
-
-    fn kinds(&self) -> &KindListers {
-        self.0.kinds()
-    }
-
-    fn cache(&self, capability: &str) -> CacheState {
-        match &self.1 {
-            CacheState::Synced => self.0.cache(capability),
-            state => state.clone(),
-        }
-    }
-}
-
 impl World {
     pub fn new(freeze: Freeze) -> Self {
-        let mut view = StaticLister::default();
+        let mut view = StaticLister::of(crate::kinds::ALL);
         view.add(&kafka("kafka-1", "1.0.0"), NAMESPACE).unwrap();
         let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze, docs: None };
         Self { view, cache: CacheState::Synced, config }
@@ -189,38 +81,8 @@ impl World {
     }
 
     pub fn ask(&self, door: WebhookEndpoint, review: &Value) -> Said {
-        let body = serde_json::to_vec(review).unwrap();
         let view = Cached(&self.view, self.cache.clone());
-        match answer(
-            &crate::kinds::guarded(crate::kinds::ALL),
-            door,
-            &body,
-            &view,
-            &self.config,
-            CacheWait::Exhausted,
-            Some(now()),
-        )
-        .unwrap()
-        {
-            AdmissionAnswer::Done(reply) => {
-                let answer: Value = serde_json::from_slice(&reply.body).unwrap();
-                let response = answer["response"].clone();
-                assert_eq!(response["uid"], review["request"]["uid"]);
-                let patch: Value = response["patch"].as_str().map_or(Value::Null, |text| {
-                    serde_json::from_slice(&STANDARD.decode(text).unwrap()).unwrap()
-                });
-                if response["allowed"] != json!(true) {
-                    assert_shape(&response);
-                }
-                let mut object = review["request"]["object"].clone();
-                if !patch.is_null() {
-                    let patch: Patch = serde_json::from_value(patch.clone()).unwrap();
-                    json_patch::patch(&mut object, &patch.0).unwrap();
-                }
-                Said { response, record: reply.record.into_owned(), object, patch }
-            }
-            AdmissionAnswer::Wait(key) => panic!("waits for {key} though patience is exhausted"),
-        }
+        testing::ask(crate::kinds::ALL, &view, &self.config, door, review)
     }
 
     /// Through both endpoints, as the API server calls them: validation must allow what mutation allows

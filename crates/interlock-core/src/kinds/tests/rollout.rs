@@ -3,13 +3,13 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::Said;
 use super::data_plane::{T, TC, ask, edit, plane, refused, set_flavor, stamp, write};
 use crate::admission::WebhookEndpoint;
 use crate::api::meta;
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::live_spec;
 use crate::kinds::data_plane::rollout::staged_hash;
+use crate::testing::Said;
 
 const OVERRIDE: &str = meta::SERVICE_SELECTOR_OVERRIDE;
 const PROMOTE: &str = meta::PROMOTE_WHEN_READY;

@@ -19,7 +19,7 @@ const WHY: &str = "Interlock checks this without other objects: this process may
 /// A world whose cache may lack objects other than these.
 fn partial(objects: impl IntoIterator<Item = Value>) -> World {
     let mut world = World::strict();
-    world.view = StaticLister::default();
+    world.view = StaticLister::of(crate::kinds::ALL);
     world.cache = CacheState::Partial(WHY.to_owned());
     objects.into_iter().fold(world, World::with)
 }

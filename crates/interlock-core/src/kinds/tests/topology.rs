@@ -4,7 +4,11 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::kinds;
-use crate::kinds::{GATEWAY, HTTP_ROUTE, INSTANCE, NAMESPACE, OPERATOR_VERSION, SERVICE};
+use crate::kinds::gateway_api::names::GATEWAY;
+use crate::kinds::gateway_api::names::HTTP_ROUTE;
+use crate::kinds::gateway_api::names::SERVICE;
+use crate::kinds::operator_version::names::OPERATOR_VERSION;
+use crate::kinds::{INSTANCE, NAMESPACE};
 use crate::topology::{AffectedNodes, Epoch, Graph, GraphChange, KindName, NodeId, NodeLookup};
 
 const EPOCH: Epoch = Epoch(1);

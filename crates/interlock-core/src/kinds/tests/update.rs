@@ -1,6 +1,7 @@
 //! UPDATE of an unlocked Instance: kudo.md section 5, "UPDATE", rows 0, 2, 4 and 5, with the
 //! holes closed.
 
+use crate::kinds::static_lister::StaticLister;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ fn base() -> Value {
 fn row_0_metadata_passes_without_looking_anything_up(#[case] patch: Value) {
     // This world has no OperatorVersion.
     let mut world = World::strict();
-    world.view = Default::default();
+    world.view = StaticLister::of(crate::kinds::ALL);
     let said = world.merge(&base(), patch);
     said.assert_allowed();
     assert_eq!(said.patch, Value::Null);
@@ -296,7 +297,7 @@ fn a_manifest_that_carries_an_old_execution_along_schedules_nothing() {
 #[test]
 fn a_version_that_is_gone_is_named() {
     let mut world = World::strict();
-    world.view = Default::default();
+    world.view = StaticLister::of(crate::kinds::ALL);
     let said = world.merge(&base(), json!({"spec": {"parameters": {"NODES": "5"}}}));
     said.assert_allowed();
     assert_eq!(

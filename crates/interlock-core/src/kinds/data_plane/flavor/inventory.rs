@@ -24,7 +24,7 @@ use super::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources}
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::api::stamp::SpecHash;
-use crate::api::watched::LABELLED;
+use crate::kinds::data_plane::labelled::LABELLED;
 
 /// Kind and name.
 type Key = (String, NamespacedName);
@@ -91,6 +91,11 @@ pub struct GatewayInventory {
 }
 
 impl GatewayInventory {
+    /// Whether flavors could depend on an object.
+    pub fn reads(object: &Value) -> bool {
+        Role::of(object).is_some()
+    }
+
     /// Adds an object; ignores kinds that no flavor rule reads. `namespace` is the default for an
     /// absent one.
     pub fn take(&mut self, object: &Value, namespace: &str) {

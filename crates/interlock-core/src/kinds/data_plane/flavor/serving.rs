@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::group::{Producers, name_of, namespace_of};
 use super::producer_settings::{DEFAULT_CLASS, ProducerSettings, Setting};
 use crate::api::object::{NamespacedName, annotation, meta_str};
-use crate::kinds::names::GATEWAY_API;
 
 /// Domain of the names of Kong's controllers in GatewayClasses.
 const KONG: &str = "konghq.com/";
@@ -24,6 +23,8 @@ pub enum Attachment {
     /// The Gateways of a route.
     Gateways(Vec<NamespacedName>),
 }
+
+const GATEWAY_API: &str = "gateway.networking.k8s.io";
 
 impl Attachment {
     /// The classes of an Ingress.

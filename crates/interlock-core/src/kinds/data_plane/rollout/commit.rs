@@ -16,7 +16,7 @@ use crate::effect::Effect;
 use crate::kinds::data_plane::flavor::gateway::Gateway;
 use crate::kinds::data_plane::flavor::projection::excerpt;
 use crate::kinds::data_plane::flavor::sources::Nothing;
-use crate::kinds::instance::last_applied::{LastAppliedDraft, WholeSpec, write};
+use crate::last_applied::{LastAppliedDraft, WholeSpec, write};
 
 /// Records a live side. A promotion also removes the annotation that asked for it.
 pub fn commit(of: &DataPlaneView<'_>, side: &LiveSide, promotes: bool) -> Effect {

@@ -1,11 +1,11 @@
 //! The policy that keeps people from deleting the live side of a DataPlane, which would be made again, but not
 //! with the pods and the address that it had. Installations opt in.
 
+use crate::kinds::data_plane::rules::ids::DATA_PLANE_LIVE_CHILD;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use crate::api::kong::{GROUP, labels};
 use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::kinds::descriptor::cel;
 use crate::kinds::descriptor::{PolicyOptions, PolicyScope, only_where, policy_over};
 
@@ -30,7 +30,7 @@ const OF_KUBERNETES: [&str; 3] = [
 
 /// What is live is neither deleted nor stripped of its marks, except by the process and Kubernetes.
 pub fn protect_live(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
-    let named = options.named_rule(Rule::DATA_PLANE_LIVE_CHILD);
+    let named = options.named_rule(DATA_PLANE_LIVE_CHILD);
     let (owner, hash) = (is_owner(), meta::APPLIED_HASH);
     let what = format!("nobody deletes it, or takes its labels, its owner or annotation {hash} off");
     let remedy = "change the DataPlane, or delete that";

@@ -19,9 +19,7 @@ use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::flavor::environment::Unknown;
 use crate::kinds::data_plane::flavor::gateway::sources_of;
 use crate::kinds::data_plane::flavor::reading::{Effective, VARIABLE};
-use crate::kinds::data_plane::flavor::sources::{
-    FlavorSource, GivenSources, KeyLookup, Nothing, SourceKind, Sources,
-};
+use crate::kinds::data_plane::flavor::sources::{FlavorSource, GivenSources, KeyLookup, Nothing, Sources};
 use crate::reconcile::{Lookup, Needs, View};
 
 /// What gives the specs of a DataPlane their flavors, as it was read.

@@ -8,13 +8,14 @@ use super::object_side;
 use crate::api::kong::GROUP;
 use crate::api::object::meta_str;
 use crate::api::resource::Resource;
-use crate::api::watched::{
-    DATA_PLANE_AUTOSCALERS, DATA_PLANE_DEPLOYMENTS, DATA_PLANE_DISRUPTION_BUDGETS, DATA_PLANE_SERVICES,
-    Labelled,
-};
+use crate::api::watched::Labelled;
 use crate::kinds::capabilities::DATA_PLANES;
+use crate::kinds::data_plane::labelled::{
+    DATA_PLANE_AUTOSCALERS, DATA_PLANE_DEPLOYMENTS, DATA_PLANE_DISRUPTION_BUDGETS, DATA_PLANE_SERVICES,
+};
+use crate::kinds::data_plane::names::DATA_PLANE;
 use crate::kinds::descriptor::{Kept, Kind, Right, Role, Watch};
-use crate::kinds::{DATA_PLANE, link};
+use crate::kinds::link;
 use crate::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
     Side, When,

@@ -6,10 +6,12 @@ use serde_json::Value;
 use crate::api::kong::labels;
 use crate::api::object::meta_str;
 use crate::api::resource::Resource;
-use crate::api::watched::{DATA_PLANE_ENDPOINTS, DATA_PLANE_PODS, Labelled};
+use crate::api::watched::Labelled;
 use crate::kinds::capabilities::DATA_PLANES;
+use crate::kinds::data_plane::labelled::{DATA_PLANE_ENDPOINTS, DATA_PLANE_PODS};
+use crate::kinds::data_plane::names::DATA_PLANE;
 use crate::kinds::descriptor::{Kept, Kind, Watch};
-use crate::kinds::{DATA_PLANE, link};
+use crate::kinds::link;
 use crate::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
     Side, When,

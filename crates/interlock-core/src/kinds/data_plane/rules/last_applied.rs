@@ -3,6 +3,7 @@
 //! It is a function of `object` and `oldObject` alone, so a repeated call gets the same result and
 //! restores the annotation after a user's change.
 
+use crate::admission::rule_ids::STAMP_MISMATCH;
 use std::borrow::Cow;
 
 use serde_json::Value;
@@ -16,7 +17,6 @@ use crate::admission::size_budget::{SPEC_LIMIT, SizeBudget};
 use crate::api::canonical;
 use crate::api::kong::stamp::{FLAVOR, FLAVOR_SPEC, LiveStamp, SELECTOR, StatusSelectors};
 use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::api::stamp::{SpecHash, SpecReference};
 use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::flavor::gateway::{is_live, literal_flavor, referenced};
@@ -25,8 +25,8 @@ use crate::kinds::data_plane::flavor::projection::excerpt;
 use crate::kinds::data_plane::flavor::reading::FlavorReading;
 use crate::kinds::data_plane::live_spec;
 use crate::kinds::data_plane::rollout::changes::StagedChanges;
-use crate::kinds::instance::last_applied;
-use crate::kinds::instance::last_applied::{LastAppliedDraft, WholeSpec};
+use crate::last_applied;
+use crate::last_applied::{LastAppliedDraft, WholeSpec};
 
 /// The live state before a write, from the stored object.
 pub struct Live<'a> {
@@ -308,7 +308,7 @@ impl<'a> WantedStamp<'a> {
         let mut verdict = Decision::of(Outcome::Allow { patch: operations.finish() });
         if undone {
             verdict.warn(
-                Rule::STAMP_MISMATCH,
+                STAMP_MISMATCH,
                 "annotation interlock.dev/last-applied-spec is Interlock's own; the change of it was undone",
             );
         }
@@ -338,7 +338,7 @@ impl<'a> WantedStamp<'a> {
         (!same).then(|| {
             let detail = format!("{} is not the stamp of what is live", meta::LAST_APPLIED_SPEC);
             Denial::invalid(
-                Rule::STAMP_MISMATCH,
+                STAMP_MISMATCH,
                 format!("{subject} is not as Interlock's mutating webhook makes it"),
                 vec![ViolationField::new("metadata.annotations", FieldReason::Invalid, detail)],
             )

@@ -31,16 +31,21 @@ use crate::admission::endpoint::WebhookEndpoint;
 use crate::admission::lister::CacheState;
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::ReviewObject;
+use crate::admission::rule_ids::REQUEST_UNKNOWN;
 use crate::api::canonical;
 use crate::api::interlock::RuleAction;
 use crate::api::json;
 use crate::api::kong::{DataPlaneSpec, PROXY};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
-use crate::api::rule::{Rule, RuleGroup};
+use crate::api::rule::RuleGroup;
 use crate::api::stamp::SpecHash;
 use crate::kinds::capabilities::DATA_PLANES;
 use crate::kinds::data_plane::gateways;
+use crate::kinds::data_plane::rules::ids::{
+    DATA_PLANE_DATABASE, DATA_PLANE_PORTS, DATA_PLANE_STAGED, FLAVOR_REGEX, FLAVOR_ROUTES, FLAVOR_STAGED,
+    FLAVOR_UNKNOWN, FLAVOR_UNSTAGED, FLAVOR_VERSION,
+};
 
 /// Decides on a DataPlane.
 pub fn decide_data_plane(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
@@ -164,7 +169,7 @@ impl Evaluation {
             && stored.spec.reading.effective != new.spec.reading.effective
         {
             findings.warned.push(Finding::new(
-                Rule::FLAVOR_UNKNOWN,
+                FLAVOR_UNKNOWN,
                 format!(
                     "cannot determine what the pods of {} run with, so judged by what is stored: a rollout is under way, and \
                      {why}",
@@ -177,7 +182,7 @@ impl Evaluation {
             && stored.spec.reading.effective != new.spec.reading.effective
         {
             findings.warned.push(Finding::new(
-                Rule::FLAVOR_UNKNOWN,
+                FLAVOR_UNKNOWN,
                 format!(
                     "cannot determine what the pods of {} run with: {why}; ask them (`interlock flavor diagnose`)",
                     self.subject
@@ -217,7 +222,7 @@ impl Evaluation {
     fn unreadable(&self, spec: &str, error: &serde_json::Error) -> Box<Denial> {
         let field = json::of_error(spec, error).field("spec");
         let sentence = format!("{} cannot be read", self.subject);
-        let refusal = Denial::invalid(Rule::REQUEST_UNKNOWN, sentence, vec![field]);
+        let refusal = Denial::invalid(REQUEST_UNKNOWN, sentence, vec![field]);
         Box::new(refusal.next(format!("write it as its schema says ({})", self.explain())))
     }
 
@@ -254,7 +259,7 @@ impl Evaluation {
         let template = self.subject.kind.template();
         let container = format!("container \"{PROXY}\"");
         let (path, detail, next) = match first.rule {
-            Rule::DATA_PLANE_PORTS => (
+            DATA_PLANE_PORTS => (
                 INGRESS_PORTS,
                 format!("{container} of {template} does not listen there"),
                 match first.text.ends_with(validation::BY_DEFAULT) {
@@ -266,7 +271,7 @@ impl Evaluation {
                     }
                 },
             ),
-            Rule::DATA_PLANE_DATABASE => {
+            DATA_PLANE_DATABASE => {
                 (template, container, "set KONG_DATABASE of this container to \"off\", or leave it out")
             }
             _ => (template, container, "name the image of this container, such as kong:3.9"),
@@ -290,7 +295,7 @@ impl Evaluation {
     ) -> Option<Denial> {
         let first = (!findings.denied.is_empty()).then(|| findings.denied.remove(0))?;
         let (path, detail, next) = match first.rule {
-            Rule::DATA_PLANE_STAGED => {
+            DATA_PLANE_STAGED => {
                 ("spec.deployment.rollout", "something is staged".to_owned(), rollout::settle(&self.subject))
             }
             _ => (
@@ -299,7 +304,7 @@ impl Evaluation {
                 rollout::without_override(&self.subject),
             ),
         };
-        let staged = live.zip(old).filter(|_| first.rule == Rule::DATA_PLANE_STAGED);
+        let staged = live.zip(old).filter(|_| first.rule == DATA_PLANE_STAGED);
         let staged = staged.and_then(|(live, old)| rollout::staged_fields(live, old));
         let refusal = Denial::invalid(
             first.rule,
@@ -385,12 +390,12 @@ impl Evaluation {
             if !others.is_empty() {
                 refusal = refusal.why(others.join("; "));
             }
-            let is_staged = [Rule::FLAVOR_STAGED, Rule::FLAVOR_UNSTAGED].contains(&refusal.rule);
-            let is_of_routes = [Rule::FLAVOR_ROUTES, Rule::FLAVOR_REGEX].contains(&refusal.rule);
+            let is_staged = [FLAVOR_STAGED, FLAVOR_UNSTAGED].contains(&refusal.rule);
+            let is_of_routes = [FLAVOR_ROUTES, FLAVOR_REGEX].contains(&refusal.rule);
             let next = match () {
                 () if is_staged => self.settle_flavor(),
                 () if is_of_routes => self.mend_routes(runs),
-                () if refusal.rule == Rule::FLAVOR_VERSION => self.newer_kong(),
+                () if refusal.rule == FLAVOR_VERSION => self.newer_kong(),
                 () => self.remedy(to),
             };
             verdict = refusal.next(next).into();

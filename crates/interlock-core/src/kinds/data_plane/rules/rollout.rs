@@ -3,6 +3,10 @@
 //!
 //! What stands already is not said again, so that an object stays editable in its other fields.
 
+use crate::kinds::data_plane::rules::ids::{
+    DATA_PLANE_HISTORY_LIMIT, DATA_PLANE_PROMOTION, DATA_PLANE_SELECTOR, DATA_PLANE_SERVICE_NAME,
+    DATA_PLANE_STAGED,
+};
 use std::borrow::Cow;
 
 use serde_json::Value;
@@ -10,7 +14,6 @@ use serde_json::Value;
 use super::last_applied::{Live, Staging, text_of};
 use crate::admission::review::ReviewObject;
 use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::kinds::data_plane::flavor::finding::Findings;
 use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::kinds::data_plane::live_spec;
@@ -116,7 +119,7 @@ impl<'c, 'a> RolloutChange<'c, 'a> {
         match said {
             PromotionWarning::Any if !(stands && edited) => {}
             said if same && !matches!(said, PromotionWarning::Any) => {}
-            said => findings.warn(Rule::DATA_PLANE_PROMOTION, said.text(self.subject)),
+            said => findings.warn(DATA_PLANE_PROMOTION, said.text(self.subject)),
         }
     }
 
@@ -192,14 +195,14 @@ fn selector(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut F
     if !stands && service_selector::parse(value).is_none() {
         let shown: String = value.chars().take(REPEATED).collect();
         findings.deny(
-            Rule::DATA_PLANE_SELECTOR,
+            DATA_PLANE_SELECTOR,
             format!("annotation {key} is \"{shown}\", and takes labels as k=v,k2=v2"),
         );
     }
     let stood = old.is_some_and(|old| old.selector.is_some() && old.stages());
     if !stood && new.stages() {
         findings.deny(
-            Rule::DATA_PLANE_SELECTOR,
+            DATA_PLANE_SELECTOR,
             format!(
                 "annotation {key} gives live and preview Services one selector, so that no promotion could end beside \
                  spec.deployment.rollout.strategy.blueGreen"
@@ -213,7 +216,7 @@ fn automatic(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut 
     let asked = |parts: &PlaneParts<'_>| promotion::is_automatic(&parts.spec);
     if asked(new) && !old.is_some_and(asked) {
         findings.warn(
-            Rule::DATA_PLANE_PROMOTION,
+            DATA_PLANE_PROMOTION,
             "spec.deployment.rollout.strategy.blueGreen.promotion.strategy is AutomaticPromotion: each change is \
              promoted as soon as its pods are ready; Kong's own definition of DataPlanes refuses this value"
                 .to_owned(),
@@ -230,7 +233,7 @@ fn service_name(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &m
     let found = name(new);
     if found.is_some() && found != old.and_then(name) {
         findings.warn(
-            Rule::DATA_PLANE_SERVICE_NAME,
+            DATA_PLANE_SERVICE_NAME,
             "spec.network.services.ingress.name beside blueGreen: Kong's operator gives the preview's Service the same \
              name, and its rollouts fail; leave the name out",
         );
@@ -247,7 +250,7 @@ fn history_limit(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &
     let shown: String = value.chars().take(REPEATED).collect();
     let (key, most, default) = (meta::REVISION_HISTORY_LIMIT, limit::MOST, limit::DEFAULT);
     findings.warn(
-        Rule::DATA_PLANE_HISTORY_LIMIT,
+        DATA_PLANE_HISTORY_LIMIT,
         format!("annotation {key} is \"{shown}\": write a number from 0 to {most}; {default} revisions are kept until then"),
     );
 }
@@ -262,7 +265,7 @@ fn grace_period(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &m
     let shown: String = value.chars().take(REPEATED).collect();
     let key = meta::PROMOTION_GRACE_PERIOD;
     findings.warn(
-        Rule::DATA_PLANE_PROMOTION,
+        DATA_PLANE_PROMOTION,
         format!("annotation {key} is \"{shown}\": write a time such as 10m; the former side is kept for 30 s until then"),
     );
 }
@@ -277,11 +280,11 @@ fn staged(new: &PlaneParts<'_>, old: &PlaneParts<'_>, live: &Live<'_>, findings:
     match (before, after) {
         (Staging::Nothing, _) | (_, Staging::Nothing) => {}
         (Staging::Something, Staging::Something) => findings.deny(
-            Rule::DATA_PLANE_STAGED,
+            DATA_PLANE_STAGED,
             format!("{what} would apply what is staged to the live pods at once"),
         ),
         (Staging::Unknown, _) | (_, Staging::Unknown) => findings.warn(
-            Rule::DATA_PLANE_STAGED,
+            DATA_PLANE_STAGED,
             format!("{what} applies the spec to the live pods at once; whether that changes them is not known here, as the live \
                  spec is kept in a ControllerRevision"),
         ),

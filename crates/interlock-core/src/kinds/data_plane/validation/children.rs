@@ -2,6 +2,10 @@
 //!
 //! Only what is certain is refused here. Whatever else the API server refuses is in the conditions of the DataPlane.
 
+use crate::kinds::data_plane::rules::ids::{
+    DATA_PLANE_NAME, DATA_PLANE_NOT_CARRIED_OUT, DATA_PLANE_PORTS, DATA_PLANE_SCALING,
+    DATA_PLANE_SERVICE_NAME, DATA_PLANE_TEMPLATE,
+};
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -10,7 +14,6 @@ use super::child_problem::{ChildProblem, nobody, shown};
 use super::pod_fields::{self, FieldProblems};
 use super::pod_template;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
-use crate::api::rule::Rule;
 use crate::kinds::data_plane::flavor::finding::Finding;
 use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::kinds::data_plane::rollout::children::{InvalidTemplate, ingress_service};
@@ -108,7 +111,7 @@ impl SpecChange<'_> {
             };
             for (_, field, instead) in NOT_CARRIED_OUT.into_iter().filter(|(path, ..)| is_set(path)) {
                 let text = format!("{field} is kept, and not carried out by Interlock: {instead}");
-                found.warned.push(Finding::new(Rule::DATA_PLANE_NOT_CARRIED_OUT, text));
+                found.warned.push(Finding::new(DATA_PLANE_NOT_CARRIED_OUT, text));
             }
         }
         found
@@ -127,7 +130,7 @@ impl SpecChange<'_> {
                     "{PORTS}: {number}/{} is listed twice, and only the first one is taken",
                     shown(protocol)
                 );
-                found.warned.extend(self.is_ours.then(|| Finding::new(Rule::DATA_PLANE_PORTS, text)));
+                found.warned.extend(self.is_ours.then(|| Finding::new(DATA_PLANE_PORTS, text)));
                 continue;
             }
             let name = port["name"].as_str().filter(|name| !name.is_empty());
@@ -147,8 +150,8 @@ impl SpecChange<'_> {
         if let Some(InvalidTemplate { field, problem }) = made.err().filter(|_| self.is_ours) {
             let name = spec.pointer(INGRESS).and_then(|ingress| ingress["name"].as_str());
             let (rule, detail) = match name.filter(|_| field.ends_with("ingress.name")) {
-                Some(name) => (Rule::DATA_PLANE_SERVICE_NAME, format!("\"{}\" {problem}", shown(name))),
-                None => (Rule::DATA_PLANE_PORTS, problem.to_string()),
+                Some(name) => (DATA_PLANE_SERVICE_NAME, format!("\"{}\" {problem}", shown(name))),
+                None => (DATA_PLANE_PORTS, problem.to_string()),
             };
             found.denied.push(ChildProblem {
                 rule,
@@ -161,7 +164,7 @@ impl SpecChange<'_> {
 }
 
 fn port_problem(detail: String, next: &'static str) -> ChildProblem {
-    ChildProblem { rule: Rule::DATA_PLANE_PORTS, field: PORTS.to_owned(), detail, next }
+    ChildProblem { rule: DATA_PLANE_PORTS, field: PORTS.to_owned(), detail, next }
 }
 
 /// The HorizontalPodAutoscaler.
@@ -170,7 +173,7 @@ fn scaling(spec: &Value, found: &mut ChildProblems) {
     let (least, most) = (number("minReplicas").unwrap_or(1), number("maxReplicas"));
     if let Some(most) = most.filter(|most| *most < least.max(1)) {
         found.denied.push(ChildProblem {
-            rule: Rule::DATA_PLANE_SCALING,
+            rule: DATA_PLANE_SCALING,
             field: "spec.deployment.scaling.horizontal.maxReplicas".to_owned(),
             detail: format!("{most} is less than minReplicas, which is {least}"),
             next: "set maxReplicas to at least minReplicas",
@@ -184,7 +187,7 @@ pub fn name_refusal(subject: &GatewayRef) -> Option<Denial> {
     (length > LONGEST_NAME).then(|| {
         let detail = format!("has {length} characters, and at most {LONGEST_NAME} fit");
         Denial::invalid(
-            Rule::DATA_PLANE_NAME,
+            DATA_PLANE_NAME,
             "the name of a DataPlane is a label of everything that is made of it, and this one is too long for a label",
             vec![ViolationField::new("metadata.name", FieldReason::Invalid, detail)],
         )
@@ -202,8 +205,8 @@ pub fn refusal(subject: &GatewayRef, problems: Vec<ChildProblem>) -> Option<Deni
 
 fn denial(subject: &GatewayRef, problem: ChildProblem) -> Denial {
     let (child, fields) = match problem.rule {
-        Rule::DATA_PLANE_TEMPLATE => ("Deployment", "pod.spec"),
-        Rule::DATA_PLANE_SCALING => ("HorizontalPodAutoscaler", "horizontalpodautoscaler.spec"),
+        DATA_PLANE_TEMPLATE => ("Deployment", "pod.spec"),
+        DATA_PLANE_SCALING => ("HorizontalPodAutoscaler", "horizontalpodautoscaler.spec"),
         _ => ("Service", "service.spec"),
     };
     let sentence = format!("no {child} can be made of {subject}: the API server refuses one like this");

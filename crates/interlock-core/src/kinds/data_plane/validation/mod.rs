@@ -18,7 +18,7 @@ use super::flavor::environment::{EnvVariable, Surroundings, variables};
 use super::flavor::finding::Findings;
 use super::flavor::sources::Sources;
 use crate::api::kong::{DataPlaneSpec, PROXY};
-use crate::api::rule::Rule;
+use crate::kinds::data_plane::rules::ids::{DATA_PLANE_DATABASE, DATA_PLANE_IMAGE};
 
 const DATABASE: &str = "KONG_DATABASE";
 
@@ -29,18 +29,16 @@ pub fn problems(spec: &DataPlaneSpec, namespace: &str, sources: &dyn Sources) ->
     let surroundings = Surroundings { namespace, template: &template.metadata, sources };
     let proxies = || template.spec.containers.iter().filter(|container| container.name == PROXY);
     if !proxies().any(|proxy| proxy.image.as_deref().is_some_and(|image| !image.is_empty())) {
-        findings.deny(
-            Rule::DATA_PLANE_IMAGE,
-            "DataPlane requires an image to be set on proxy container".to_owned(),
-        );
+        findings
+            .deny(DATA_PLANE_IMAGE, "DataPlane requires an image to be set on proxy container".to_owned());
     }
     for proxy in proxies() {
         match variables(proxy, surroundings, &[DATABASE]).remove(DATABASE) {
             Some(EnvVariable::Set { value, .. }) if !value.is_empty() && value != "off" => {
-                findings.deny(Rule::DATA_PLANE_DATABASE, "DataPlane supports only db mode 'off'".to_owned());
+                findings.deny(DATA_PLANE_DATABASE, "DataPlane supports only db mode 'off'".to_owned());
             }
             Some(EnvVariable::Unknown(why)) => findings.warn(
-                Rule::DATA_PLANE_DATABASE,
+                DATA_PLANE_DATABASE,
                 format!("cannot determine {DATABASE}: {why}; DataPlane supports only db mode 'off'"),
             ),
             _ => {}

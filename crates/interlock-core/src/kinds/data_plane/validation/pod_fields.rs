@@ -4,13 +4,13 @@
 //! A newer API server may know more fields, so one that is not listed is a reason to warn. The type of a field never
 //! changes, so a value of another type is refused everywhere.
 
+use crate::kinds::data_plane::rules::ids::DATA_PLANE_TEMPLATE;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
 use super::child_problem::ChildProblem;
-use crate::api::rule::Rule;
 use crate::kinds::data_plane::flavor::finding::Findings;
 
 /// As it is written: the version, then a line for each type with its fields, `field:type`.
@@ -118,7 +118,7 @@ impl Walk {
             Value::Object(_) => "an object",
         };
         self.found.wrong.push(ChildProblem {
-            rule: Rule::DATA_PLANE_TEMPLATE,
+            rule: DATA_PLANE_TEMPLATE,
             field: self.path.clone(),
             detail: format!("must be {wanted}, and is {found}"),
             next: "write a value of the type that the field has",
@@ -132,7 +132,7 @@ impl Walk {
         let near =
             nearest(shown(name), fields).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         self.found.unknown.warn(
-            Rule::DATA_PLANE_TEMPLATE,
+            DATA_PLANE_TEMPLATE,
             format!(
                 "{}.{} is no field of Kubernetes {}, and the API server refuses the Deployment where it does not know it{near}",
                 self.path,

@@ -1,11 +1,11 @@
 //! The pod template of the Deployment, as Interlock merges it.
 
+use crate::kinds::data_plane::rules::ids::DATA_PLANE_TEMPLATE;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::child_problem::{ChildProblem, nobody, shown};
-use crate::api::rule::Rule;
 use crate::kinds::data_plane::rollout::children::{brings_certificate, deployment};
 use crate::kinds::data_plane::rollout::side::{DeploymentIdentity, SideState};
 
@@ -37,7 +37,7 @@ pub(super) fn problems(spec: &Value, most: usize, found: &mut Vec<ChildProblem>)
 }
 
 fn problem(field: String, detail: String, next: &'static str) -> ChildProblem {
-    ChildProblem { rule: Rule::DATA_PLANE_TEMPLATE, field, detail, next }
+    ChildProblem { rule: DATA_PLANE_TEMPLATE, field, detail, next }
 }
 
 struct Pod<'p> {

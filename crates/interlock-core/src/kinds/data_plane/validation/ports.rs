@@ -4,13 +4,13 @@
 //! `ports.dataplane.gateway-operator.konghq.com` of Kong's operator, which reads only literal values
 //! and denies every port that has a name.
 
+use crate::kinds::data_plane::rules::ids::DATA_PLANE_PORTS;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::api::kong::{IngressPort, PROXY_PORTS};
 use crate::api::pod::Container;
-use crate::api::rule::Rule;
 use crate::kinds::data_plane::flavor::environment::{EnvVariable, Surroundings, Unknown, variables};
 use crate::kinds::data_plane::flavor::finding::Findings;
 
@@ -88,7 +88,7 @@ fn told(port: &IngressPort) -> String {
 
 fn deny(findings: &mut Findings, variable: &str, port: &str) {
     findings.deny(
-        Rule::DATA_PLANE_PORTS,
+        DATA_PLANE_PORTS,
         format!(
             "Each port from spec.network.services.ingress.ports has to have an accompanying port in {variable} env: \
              {port}"
@@ -98,7 +98,7 @@ fn deny(findings: &mut Findings, variable: &str, port: &str) {
 
 fn unknown_port(findings: &mut Findings, (variable, why): (&str, &Unknown)) {
     findings.warn(
-        Rule::DATA_PLANE_PORTS,
+        DATA_PLANE_PORTS,
         format!(
             "cannot determine {variable}: {why}; each port from spec.network.services.ingress.ports has to have an \
              accompanying port in it"

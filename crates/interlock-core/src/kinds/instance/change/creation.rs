@@ -7,6 +7,7 @@ use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
 use crate::api::values::Values;
 use crate::api::violation::{FieldReason, SpecViolation, ViolationField};
+use crate::kinds::instance::rules::ids::{PARAMETER_UNKNOWN, PLAN_UNKNOWN};
 use crate::package::Package;
 
 /// The plan that a new Instance runs.
@@ -57,7 +58,7 @@ pub fn violations(package: &Package, given: &Values<'_>, complete: &Values<'_>) 
 
 fn no_deploy(package: &Package) -> SpecViolation {
     SpecViolation::new(
-        Rule::PLAN_UNKNOWN,
+        PLAN_UNKNOWN,
         "couldn't find 'deploy' plan in the operatorVersion",
         vec![ViolationField::new(
             "spec.operatorVersion.name",
@@ -123,6 +124,6 @@ mod tests {
         let given = spec(&[("SICE", "5")]);
         let found = violations(&package, &given.parameters, &given.parameters);
         let rules: Vec<Rule> = found.iter().map(|violation| violation.rule).collect();
-        assert_eq!(rules, [Rule::PLAN_UNKNOWN, Rule::PARAMETER_UNKNOWN]);
+        assert_eq!(rules, [PLAN_UNKNOWN, PARAMETER_UNKNOWN]);
     }
 }

@@ -3,29 +3,14 @@
 use serde_json::Value;
 
 use crate::api::meta;
-use crate::api::object::{Gvk, annotation, meta_str};
+use crate::api::object::{Gvk, meta_str};
+use crate::api::ownership::owner_uids;
 use crate::engine::adoption;
-use crate::engine::health;
-use crate::engine::health::Health;
 use crate::engine::lookup::Observed;
 use crate::engine::run::InstanceId;
+use crate::health;
+use crate::health::Health;
 use crate::reconcile::Lookup;
-
-/// Uids of the Instances that made or apply an object, as its metadata lists them: owners and
-/// adopter, or for a cluster-scoped object, which can have no owner, maker and sharers.
-pub fn owner_uids(object: &Value) -> impl Iterator<Item = &str> {
-    let metadata = &object["metadata"];
-    let cluster_scoped = meta_str(object, "namespace").unwrap_or_default().is_empty();
-    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-    let label = metadata["labels"][meta::INSTANCE_UID].as_str().filter(|_| cluster_scoped);
-    let shared = annotation(object, meta::SHARED_BY).filter(|_| cluster_scoped);
-    owners
-        .filter_map(|owner| owner["uid"].as_str())
-        .chain(label)
-        .chain(annotation(object, meta::ADOPTED_BY))
-        .chain(shared.into_iter().flat_map(|list| list.split(',')))
-        .filter(|uid| !uid.is_empty())
-}
 
 /// Whether watches wake an Instance for every object that its run may wait for. Watches select our
 /// label, and wake the Instances that made or apply the object.

@@ -1,9 +1,9 @@
 //! Plan requests.
 
 use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::kinds::instance::change::plan_request;
 use crate::kinds::instance::change::plan_request::PlanVerb;
+use crate::kinds::instance::rules::ids::{VERB_REQUEST, VERB_RIGHTS};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use super::locked::LOCKED;
@@ -34,7 +34,7 @@ fn has_verb(verb: &str) -> String {
 /// A limit of a running plan can end it, as an abort does, and takes the same right.
 fn limits_kept(options: &PolicyOptions) -> Validation {
     options.guard(
-        Rule::VERB_RIGHTS,
+        VERB_RIGHTS,
         &format!(
             "variables.limits.size() == 0 || !(variables.locked || variables.deleting) || {}",
             has_verb("'abort'")
@@ -117,21 +117,21 @@ pub fn verbs(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let (created, created_text) =
         says(&format!("a new Instance has no run yet; leave annotation {request} out"));
     let validations = vec![
-        options.guard(Rule::VERB_REQUEST, "!variables.asks || oldObject != null", &created, &created_text),
+        options.guard(VERB_REQUEST, "!variables.asks || oldObject != null", &created, &created_text),
         options.guard(
-            Rule::VERB_REQUEST,
+            VERB_REQUEST,
             &format!("!variables.asks || variables.request.matches('{shape}')"),
             &malformed,
             &malformed_text,
         ),
         options.guard(
-            Rule::VERB_REQUEST,
+            VERB_REQUEST,
             &format!("!variables.asks || variables.reason.matches('{reason}')"),
             &unreasoned,
             &unreasoned_text,
         ),
         options.guard(
-            Rule::VERB_REQUEST,
+            VERB_REQUEST,
             "!variables.asks || variables.by in ['', request.userInfo.username]",
             &format!("who asks is recorded by Interlock, and is nobody else; {unnamed}"),
             &format!(
@@ -139,13 +139,13 @@ pub fn verbs(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
             ),
         ),
         options.guard(
-            Rule::VERB_REQUEST,
+            VERB_REQUEST,
             "!variables.stays || (variables.reason == variables.oldReason && variables.by == variables.oldBy)",
             &changed,
             &changed_text,
         ),
         options.guard(
-            Rule::VERB_RIGHTS,
+            VERB_RIGHTS,
             &format!("!variables.asks || oldObject == null || {}", has_verb("variables.verb")),
             "this needs the verb of the request on instances.kudo.dev; ask for a role that gives it",
             "user ' + request.userInfo.username + ' has no verb ' + variables.verb + ' on instances.kudo.dev here; \

@@ -1,7 +1,7 @@
 //! The status of an Instance.
 
 use crate::api::meta;
-use crate::api::rule::Rule;
+use crate::kinds::instance::rules::ids::STATUS_OWNER;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use crate::kinds::descriptor::cel;
@@ -24,19 +24,19 @@ pub fn status(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
         .join(" && ");
     let validations = vec![
         options.guard(
-            Rule::STATUS_OWNER,
+            STATUS_OWNER,
             &kept,
             &format!("{records} are {alone}; {leave}"),
             &format!("{records} are {alone}, and not by ' + request.userInfo.username + '; {leave}"),
         ),
         options.guard(
-            Rule::STATUS_OWNER,
+            STATUS_OWNER,
             "object.?status.?planStatus.orValue({}) == oldObject.?status.?planStatus.orValue({})",
             &format!("status.planStatus is {alone}; {leave}"),
             &format!("status.planStatus is {alone}, and not by ' + request.userInfo.username + '; {leave}"),
         ),
         options.guard(
-            Rule::STATUS_OWNER,
+            STATUS_OWNER,
             &format!("[{ours}].all(t, {} == {})", of_type("object"), of_type("oldObject")),
             &format!("{conditions} are {alone}; {leave}"),
             &format!("{conditions} are {alone}, and not by ' + request.userInfo.username + '; {leave}"),

@@ -1,7 +1,7 @@
 //! References to OperatorVersions of other namespaces.
 
 use crate::api::meta;
-use crate::api::rule::Rule;
+use crate::kinds::instance::rules::ids::VERSION_NAMESPACE;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use crate::kinds::descriptor::cel;
@@ -34,7 +34,7 @@ pub fn versions(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
         cel::string(meta::KUDO_GROUP)
     );
     let validations = vec![options.guard(
-        Rule::VERSION_NAMESPACE,
+        VERSION_NAMESPACE,
         &may_read,
         "an OperatorVersion of another namespace is used only by who may get it there; use one of the Instance's own",
         "user ' + request.userInfo.username + ' may not get OperatorVersion ' + variables.newNamespace + '/' + \

@@ -1,8 +1,12 @@
 //! Writes of an Instance: its spec, its `planExecution`, its finalizer and its stamp.
 
 use crate::admission::Freeze;
+use crate::admission::rule_ids::STAMP_MISMATCH;
 use crate::api::meta;
-use crate::api::rule::Rule;
+use crate::kinds::instance::rules::ids::{
+    FINALIZER_KEPT, HISTORY_OWNER, INSTANCE_DELETING, PLAN_CLEANUP, PLAN_OVERRIDE, PLAN_RUNNING, PLAN_STATUS,
+    PLAN_UID,
+};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::locked::LOCKED;
@@ -113,7 +117,7 @@ pub fn freeze(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     };
     let execution = execution_kept(options.freeze);
     let validations = vec![options.guard(
-        Rule::PLAN_RUNNING,
+        PLAN_RUNNING,
         &format!(
             "!variables.locked || variables.deleting || !({execution}) || (variables.sameVersion && ({parameters}))"
         ),
@@ -136,19 +140,19 @@ pub fn lock(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     );
     let validations = vec![
         options.guard(
-            Rule::PLAN_OVERRIDE,
+            PLAN_OVERRIDE,
             &format!("!variables.locked || {execution}"),
             "spec.planExecution is frozen while a plan is scheduled or runs; wait until it has ended",
             &format!("spec.planExecution is frozen {WHILE_IT_RUNS}"),
         ),
         options.guard(
-            Rule::FINALIZER_KEPT,
+            FINALIZER_KEPT,
             &format!("!variables.locked || {kept}"),
             "our finalizer stays while a plan is scheduled or runs; wait until it has ended",
             &format!("finalizer {} stays {WHILE_IT_RUNS}", meta::FINALIZER),
         ),
         options.guard(
-            Rule::INSTANCE_DELETING,
+            INSTANCE_DELETING,
             "!variables.deleting || (variables.sameVersion && variables.sameParameters)",
             "the spec does not change while the Instance is being deleted; let the deletion end",
             "the spec does not change while the Instance is being deleted; let the deletion end",
@@ -171,7 +175,7 @@ pub fn plan_execution(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     };
     let validations = vec![
         options.guard(
-            Rule::PLAN_STATUS,
+            PLAN_STATUS,
             &format!(
                 "variables.frozen || variables.sameExecution \
                  || (variables.newPlan == '' && (variables.newUid == '' || variables.newUid == variables.oldUid) && (variables.newStatus == '' || variables.newStatus == variables.oldStatus)) \
@@ -181,25 +185,25 @@ pub fn plan_execution(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
             "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN; leave its status to Interlock",
         ),
         options.guard(
-            Rule::PLAN_UID,
+            PLAN_UID,
             "variables.frozen || variables.sameExecution || variables.newPlan == '' || !variables.usedUp",
             "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
             "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
         ),
         options.guard(
-            Rule::PLAN_CLEANUP,
+            PLAN_CLEANUP,
             &format!("variables.frozen || variables.sameExecution || {cleanup}"),
             "only Interlock schedules plan cleanup, when the Instance is deleted; delete the Instance to have it run",
             "only Interlock schedules plan cleanup, when the Instance is deleted; delete the Instance to have it run",
         ),
         options.guard(
-            Rule::INSTANCE_DELETING,
+            INSTANCE_DELETING,
             "variables.frozen || variables.sameExecution || !variables.deleting || variables.newPlan == '' || variables.newPlan == 'cleanup'",
             "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
             "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
         ),
         options.guard(
-            Rule::STAMP_MISMATCH,
+            STAMP_MISMATCH,
             // Matches only the head: the cost of a regular expression grows with the text.
             "variables.newStamp == variables.oldStamp || variables.newStamp == '' \
              || (variables.newStamp.size() > 96 && variables.newStamp.endsWith('}') && variables.newStamp.substring(0, 96)\
@@ -208,7 +212,7 @@ pub fn plan_execution(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
             "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
         ),
         options.guard(
-            Rule::HISTORY_OWNER,
+            HISTORY_OWNER,
             "variables.newHistory == variables.oldHistory || variables.newHistory == ''",
             "annotation plan.interlock.dev/history is written by Interlock; leave it as it is, or drop it",
             "annotation plan.interlock.dev/history is written by Interlock; leave it as it is, or drop it",

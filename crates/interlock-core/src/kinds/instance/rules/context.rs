@@ -1,5 +1,6 @@
 //! The rule context of a request about an Instance, and the rejections that end a decision early.
 
+use crate::kinds::instance::rules::ids::VERSION_MISSING;
 use crate::kinds::operator_version::packages;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -17,7 +18,6 @@ use crate::api::interlock::RuleAction;
 use crate::api::json;
 use crate::api::kudo::{InstanceSpec, InstanceStatus};
 use crate::api::object::NamespacedName;
-use crate::api::rule::Rule;
 use crate::api::violation::SpecViolation;
 use crate::kinds::instance::change::uid::ScheduledOn;
 use crate::kinds::instance::spec::SpecView;
@@ -169,7 +169,7 @@ impl<'a> Evaluation<'a> {
 
     fn missing(&self, key: &NamespacedName, instance: &str) {
         let names = self.names_beside(key);
-        let action = self.context.lister.actions(self.request.namespace).of(Rule::VERSION_MISSING);
+        let action = self.context.lister.actions(self.request.namespace).of(VERSION_MISSING);
         // That its user may read it is proven by the last-applied spec, which an update keeps until it is there.
         let unproven =
             self.refers_to_other_namespace.get() && matches!(self.request.operation, Operation::Update(_));

@@ -1,5 +1,7 @@
 //! CREATE: finalizer, `deploy`, defaults of immutable parameters, last-applied annotation.
 
+use crate::admission::rule_ids::STAMP_MISMATCH;
+use crate::kinds::instance::rules::ids::{HISTORY_OWNER, INSTANCE_NAME, PARAMETER_INVALID, PLAN_UID};
 use std::borrow::Cow;
 
 use super::context::{Evaluation, Rejection};
@@ -12,9 +14,9 @@ use crate::api::rule::Rule;
 use crate::api::violation::{MessagePrefix, SpecViolation};
 use crate::kinds::instance::change::creation::{Creation, PLAN, violations};
 use crate::kinds::instance::change::uid::plan_uid;
-use crate::kinds::instance::last_applied;
-use crate::kinds::instance::last_applied::LastAppliedDraft;
 use crate::kinds::instance::spec::SpecView;
+use crate::last_applied;
+use crate::last_applied::LastAppliedDraft;
 
 impl<'a> Evaluation<'a> {
     /// Decides on a CREATE.
@@ -111,20 +113,20 @@ impl<'a> Evaluation<'a> {
         }
         if !given.execution.plan.is_empty() && uid.is_none_or(|uid| given.execution.uid != uid) {
             warnings.push((
-                Rule::PLAN_UID,
+                PLAN_UID,
                 "spec.planExecution is replaced: a new Instance runs plan 'deploy'".to_owned(),
             ));
         }
         let written = object.metadata.annotations.stamp_text();
         if written.is_some() && written.as_deref() != stamp {
             warnings.push((
-                Rule::STAMP_MISMATCH,
+                STAMP_MISMATCH,
                 "annotation interlock.dev/last-applied-spec is Interlock's own and is replaced".to_owned(),
             ));
         }
         if object.metadata.annotations.own(meta::HISTORY).is_some() {
             warnings.push((
-                Rule::HISTORY_OWNER,
+                HISTORY_OWNER,
                 "annotation plan.interlock.dev/history is Interlock's own and is taken away".to_owned(),
             ));
         }
@@ -148,7 +150,7 @@ fn name_violation(name: &str, namespace: &str) -> Option<SpecViolation> {
         let limit = format!("the label {} of its objects takes at most {MAX_LABEL_VALUE}", meta::INSTANCE);
         let field = ViolationField::new("metadata.name", FieldReason::Invalid, limit.as_str());
         SpecViolation::new(
-            Rule::INSTANCE_NAME,
+            INSTANCE_NAME,
             format!("its name has {length} characters, and {limit}"),
             vec![field],
         )
@@ -161,7 +163,7 @@ fn name_violation(name: &str, namespace: &str) -> Option<SpecViolation> {
 
 /// An objection in KUDO's words for a creation.
 fn at_creation(mut objection: SpecViolation) -> SpecViolation {
-    if objection.rule == Rule::PARAMETER_INVALID {
+    if objection.rule == PARAMETER_INVALID {
         objection.sentence = format!("parameters are not valid: {}", objection.sentence);
     }
     objection.prelude(MessagePrefix::Create)

@@ -1,5 +1,7 @@
 //! Denials of requests about Instances, for people: the change, the reason, the remedy.
 
+use crate::admission::rule_ids::REQUEST_UNKNOWN;
+use crate::kinds::instance::rules::ids::{VERSION_LEFT_OUT, VERSION_MISSING, VERSION_REQUIRED};
 use jiff::Timestamp;
 
 use super::commands;
@@ -34,13 +36,13 @@ pub fn unreadable(part: &str, misfit: Option<Misfit>) -> Denial {
         Some(misfit) => misfit.field(part),
         None => ViolationField::new(part, FieldReason::Invalid, "does not fit its schema"),
     };
-    Denial::invalid(Rule::REQUEST_UNKNOWN, format!("the {part} of the Instance cannot be read"), vec![field])
+    Denial::invalid(REQUEST_UNKNOWN, format!("the {part} of the Instance cannot be read"), vec![field])
         .next(format!("write it as its schema says (`kubectl explain instances.kudo.dev.{part}`)"))
 }
 
 /// Fields of the spec do not match the schema.
 pub fn mistyped(fields: Vec<ViolationField>) -> Denial {
-    Denial::invalid(Rule::REQUEST_UNKNOWN, "the spec of the Instance cannot be read", fields).next(
+    Denial::invalid(REQUEST_UNKNOWN, "the spec of the Instance cannot be read", fields).next(
         "write it so and send it again; `kubectl explain instances.kudo.dev.spec` tells what each field takes",
     )
 }
@@ -48,7 +50,7 @@ pub fn mistyped(fields: Vec<ViolationField>) -> Denial {
 /// The spec names no OperatorVersion.
 pub fn version_required(instance: &str) -> Denial {
     Denial::invalid(
-        Rule::VERSION_REQUIRED,
+        VERSION_REQUIRED,
         format!("Instance {instance} names no OperatorVersion"),
         vec![ViolationField::new("spec.operatorVersion.name", FieldReason::Required, "a name is required")],
     )
@@ -67,7 +69,7 @@ pub fn version_missing(instance: &str, key: &NamespacedName, known: &[String]) -
     let correct = suggest::did_you_mean(&key.name, &known)
         .map_or("or correct the name".to_owned(), |found| ["or correct the name: ", &found].concat());
     Denial::invalid(
-        Rule::VERSION_MISSING,
+        VERSION_MISSING,
         format!("OperatorVersion {key} of Instance {instance} is not found"),
         vec![ViolationField::new(
             "spec.operatorVersion.name",
@@ -91,7 +93,7 @@ pub fn awaited(key: &NamespacedName, known: &[String]) -> String {
 /// The OperatorVersion exists, but exceeds the size budget of the cache.
 pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Denial {
     Denial::invalid(
-        Rule::VERSION_LEFT_OUT,
+        VERSION_LEFT_OUT,
         format!("OperatorVersion {key} of Instance {instance} cannot be used now"),
         vec![ViolationField::new(
             "spec.operatorVersion.name",

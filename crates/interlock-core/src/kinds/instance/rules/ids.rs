@@ -47,8 +47,6 @@ rules! {
     INSTANCE_DELETING = "instance-deleting" in Lock, waits;
     /// The cleanup finalizer stays while a plan is scheduled or runs.
     FINALIZER_KEPT = "finalizer-kept" in Lock, waits;
-    /// Only Interlock writes the last-applied spec.
-    STAMP_MISMATCH = "stamp-mismatch" in Lock;
     /// Only Interlock writes the history of runs.
     HISTORY_OWNER = "history-owner" in Lock;
     /// The object must carry the result of mutation.
@@ -61,4 +59,29 @@ rules! {
     VERB_REQUEST = "verb-request" in Lock;
     /// A user who makes a plan request needs the right to its verb.
     VERB_RIGHTS = "verb-rights" in Lock;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Integrity of the lock, and what no user may request, cannot be overridden; nor the freeze, which the second
+    /// layer holds as well.
+    #[test]
+    fn what_can_be_overridden_is_about_packages() {
+        let can: Vec<&str> =
+            RULES.iter().filter(|rule| rule.can_be_overridden()).map(|rule| rule.id()).collect();
+        assert_eq!(
+            can,
+            [
+                "plan-multiple",
+                "parameter-unknown",
+                "parameter-immutable",
+                "parameter-invalid",
+                "upgrade-path",
+                "upgrade-and-edit"
+            ]
+        );
+        assert!(crate::kinds::override_object::rule_ids::RULES.iter().all(|rule| !rule.can_be_overridden()));
+    }
 }

@@ -7,12 +7,12 @@ use super::update::{ChangeEffect, InstanceUpdate};
 use crate::admission::denial::Denial;
 use crate::admission::endpoint::Freeze;
 use crate::api::meta::plan::CLEANUP;
-use crate::api::rule::Rule;
 use crate::api::violation::InstanceCommand;
 use crate::kinds::instance::change::lock::Lock;
 use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::kinds::instance::change::validate;
 use crate::kinds::instance::change::validate::{ChangedPackages, Triggered};
+use crate::kinds::instance::rules::ids::{INSTANCE_DELETING, PLAN_CANCEL, PLAN_OVERRIDE, PLAN_RUNNING};
 use crate::kinds::operator_version::packages;
 
 /// Locked: nothing that a plan carries out changes, except as the freeze mode permits.
@@ -30,7 +30,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         let cancels = match asked {
             PlanIntent::Clear => {
                 violated(
-                    Rule::PLAN_CANCEL,
+                    PLAN_CANCEL,
                     format!(
                         "cancelling currently scheduled (or running) plan '{}' is not supported",
                         lock.plan
@@ -41,7 +41,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             }
             PlanIntent::Trigger(plan) if plan != lock.plan => {
                 violated(
-                    Rule::PLAN_OVERRIDE,
+                    PLAN_OVERRIDE,
                     format!(
                         "overriding currently scheduled (or running) plan '{}' with '{plan}' is not supported",
                         lock.plan
@@ -60,7 +60,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         }
         match asked {
             PlanIntent::Trigger(plan) if !cancels => violated(
-                Rule::PLAN_OVERRIDE,
+                PLAN_OVERRIDE,
                 format!("restarting currently scheduled (or running) plan '{plan}' is not supported"),
                 vec![denials::execution_field("uid", &before.uid, &self.new.execution.uid)],
             ),
@@ -102,7 +102,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             _ => format!("the spec is frozen while plan '{}' is scheduled (or running)", lock.plan),
         };
         let fields = self.delta_fields(package.as_deref());
-        let refusal = self.failed(Rule::PLAN_RUNNING, &sentence, fields);
+        let refusal = self.failed(PLAN_RUNNING, &sentence, fields);
         self.because_of(lock, refusal)
     }
 
@@ -155,7 +155,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         if self.changed {
             let package = packages(self.evaluation.context).operator_version(&self.new.version());
             violated(
-                Rule::INSTANCE_DELETING,
+                INSTANCE_DELETING,
                 "parameter update and/or upgrade is not allowed when an instance is being deleted",
                 self.delta_fields(package.as_deref()),
             );
@@ -163,12 +163,12 @@ impl<'a> InstanceUpdate<'a, '_> {
         let cleaning = lock.is_some_and(|lock| lock.plan == CLEANUP);
         match asked {
             PlanIntent::Trigger(plan) if plan != CLEANUP && cleaning => violated(
-                Rule::INSTANCE_DELETING,
+                INSTANCE_DELETING,
                 "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
                 vec![denials::execution_field("planName", &before.plan, plan)],
             ),
             PlanIntent::Clear if cleaning => violated(
-                Rule::INSTANCE_DELETING,
+                INSTANCE_DELETING,
                 "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
                 vec![denials::execution_field("planName", &before.plan, "")],
             ),
@@ -188,7 +188,7 @@ impl<'a> InstanceUpdate<'a, '_> {
                     .command(InstanceCommand::AwaitDeletion)]);
             }
             PlanIntent::Trigger(plan) => violated(
-                Rule::INSTANCE_DELETING,
+                INSTANCE_DELETING,
                 "only 'cleanup' plan can be scheduled when an instance is being deleted",
                 vec![denials::execution_field("planName", &before.plan, plan)],
             ),

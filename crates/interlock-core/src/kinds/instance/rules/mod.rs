@@ -24,7 +24,7 @@ use crate::admission::RuleContext;
 use crate::admission::decision::{Decision, Outcome};
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::Annotations;
-use crate::api::rule::Rule;
+use crate::kinds::instance::rules::ids::VERSION_MISSING;
 use crate::kinds::time_limits;
 
 /// Decides on an Instance: all rules collect violations, the object is completed, and then the decision
@@ -52,7 +52,7 @@ pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     match completed {
         Ok(mut completed) => {
             let awaited = evaluation.awaited.get().filter(|text| !asks_blindly && !text.is_empty());
-            awaited.into_iter().for_each(|text| completed.warn(Rule::VERSION_MISSING, text));
+            awaited.into_iter().for_each(|text| completed.warn(VERSION_MISSING, text));
             evaluation.violations.decide(completed)
         }
         Err(Rejection::Unreadable(denial)) => Decision::of(Outcome::Refuse(denial)),

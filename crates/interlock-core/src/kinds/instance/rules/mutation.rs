@@ -1,5 +1,7 @@
 //! The desired object: a mutating endpoint patches the differences, a validating one denies them.
 
+use crate::admission::rule_ids::STAMP_MISMATCH;
+use crate::kinds::instance::rules::ids::{FINALIZER_KEPT, HISTORY_OWNER, MUTATION_MISSING, PLAN_UID};
 use std::borrow::Cow;
 
 use super::context::Evaluation;
@@ -10,9 +12,9 @@ use crate::admission::review::{Annotations, ReviewObject};
 use crate::admission::size_budget;
 use crate::api::meta;
 use crate::api::rule::Rule;
-use crate::kinds::instance::last_applied;
-use crate::kinds::instance::last_applied::LastAppliedDraft;
 use crate::kinds::instance::spec::SpecView;
+use crate::last_applied;
+use crate::last_applied::LastAppliedDraft;
 
 /// The last-applied annotation that an object must carry.
 pub enum WantedInstanceStamp<'a> {
@@ -148,7 +150,7 @@ impl<'a> Mutation<'a> {
                 && written.status == execution.status;
             if !same {
                 operations.execution(&execution.plan, &execution.uid, &execution.status);
-                differences.found(Rule::PLAN_UID, "spec.planExecution", || {
+                differences.found(PLAN_UID, "spec.planExecution", || {
                     format!("must be plan '{}' with uid '{}'", execution.plan, execution.uid)
                 });
             }
@@ -157,20 +159,19 @@ impl<'a> Mutation<'a> {
             operations.finalizer(&object.metadata);
         }
         if self.finalizer == Finalizer::Required && !has_finalizer(object) {
-            differences.found(Rule::FINALIZER_KEPT, "metadata.finalizers", || {
-                format!("must hold {:?}", meta::FINALIZER)
-            });
+            differences
+                .found(FINALIZER_KEPT, "metadata.finalizers", || format!("must hold {:?}", meta::FINALIZER));
         }
         let history = self.history;
         let (stamp, same) = self.stamp(object, operations);
         if !same {
-            differences.found(Rule::STAMP_MISMATCH, "metadata.annotations", || {
+            differences.found(STAMP_MISMATCH, "metadata.annotations", || {
                 format!("{} is not the stamp of this spec", meta::LAST_APPLIED_SPEC)
             });
         }
         let annotations = &object.metadata.annotations;
         if !restore_history(history, annotations, stamp, operations) {
-            differences.found(Rule::HISTORY_OWNER, "metadata.annotations", || {
+            differences.found(HISTORY_OWNER, "metadata.annotations", || {
                 format!("{} is not the history of this Instance", meta::HISTORY)
             });
         }
@@ -183,7 +184,7 @@ impl<'a> Mutation<'a> {
         if self.defaults.is_empty() && self.dropped.is_empty() {
             return;
         }
-        differences.found(Rule::MUTATION_MISSING, "spec.parameters", || {
+        differences.found(MUTATION_MISSING, "spec.parameters", || {
             let defaults = self.defaults.iter().map(|(name, _)| name.as_str());
             let names: Vec<&str> = defaults.chain(self.dropped.iter().map(String::as_str)).collect();
             format!("{} must be filled in or taken out", names.join(", "))

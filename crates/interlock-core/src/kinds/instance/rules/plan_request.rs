@@ -2,6 +2,7 @@
 //! permits them, and alone. A policy decides whether the user may, as it can use the API server's
 //! authorizer.
 
+use crate::kinds::instance::rules::ids::VERB_REQUEST;
 use std::borrow::Cow;
 
 use super::context::{Evaluation, Rejection};
@@ -12,7 +13,6 @@ use crate::admission::patch::Operations;
 use crate::admission::request::{ObjectChange, Operation};
 use crate::admission::review::{Annotations, ReviewObject};
 use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::api::stamp::Envelope;
 use crate::api::violation::InstanceCommand;
 use crate::kinds::instance::change::history;
@@ -123,7 +123,7 @@ impl<'a> Evaluation<'a> {
                 _ => (REQUEST, FieldReason::Invalid),
             };
             Denial::invalid(
-                Rule::VERB_REQUEST,
+                VERB_REQUEST,
                 format!("Instance {instance}: the request cannot be read"),
                 vec![ViolationField::new(field, shown, error.to_string())],
             )
@@ -139,7 +139,7 @@ impl<'a> Evaluation<'a> {
             && (!spec.execution.said || spec.execution.same(&before.execution));
         if !alone {
             let denial = Denial::invalid(
-                Rule::VERB_REQUEST,
+                VERB_REQUEST,
                 format!("Instance {instance}: a request is made alone"),
                 vec![ViolationField::new(
                     REQUEST,
@@ -179,7 +179,7 @@ impl<'a> Evaluation<'a> {
         };
         if let Err(objection) = plan_request::validate(request, runs, ground) {
             let denial = Denial::invalid(
-                Rule::VERB_REQUEST,
+                VERB_REQUEST,
                 format!("Instance {instance}: {} is not possible", request.verb.word()),
                 vec![ViolationField::new(REQUEST, FieldReason::Invalid, objection.to_string())],
             );
@@ -201,7 +201,7 @@ impl<'a> Evaluation<'a> {
         if !self.context.endpoint.patches() {
             let (field, detail) = wrong();
             let instance = format!("{}/{}", self.request.namespace, self.request.name);
-            self.violations.push(denials::not_mutated(Rule::VERB_REQUEST, &instance, field, &detail));
+            self.violations.push(denials::not_mutated(VERB_REQUEST, &instance, field, &detail));
             return verdict;
         }
         if let Outcome::Allow { patch } = &mut verdict.outcome {

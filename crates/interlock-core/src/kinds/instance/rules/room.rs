@@ -4,7 +4,7 @@ use super::context::{Evaluation, name_of};
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::request::Operation;
 use crate::admission::review::ReviewObject;
-use crate::api::rule::Rule;
+use crate::kinds::instance::rules::ids::INSTANCE_SIZE;
 use crate::kinds::instance::spec::SpecView;
 use crate::kinds::operator_version::packages;
 
@@ -56,7 +56,7 @@ fn too_large(instance: &str, size: usize, record: usize, most: usize) -> Denial 
     let kib = |bytes: usize| format!("{} KiB", bytes.div_ceil(1024));
     let namespace = instance.split_once('/').unwrap_or_default().0;
     Denial::invalid(
-        Rule::INSTANCE_SIZE,
+        INSTANCE_SIZE,
         format!("Instance {instance} leaves no room for the record of its plans"),
         vec![ViolationField::new(
             "spec.parameters",

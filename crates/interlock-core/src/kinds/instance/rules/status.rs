@@ -1,6 +1,7 @@
 //! `instances/status`: a forged COMPLETE would unlock, so only the bookkeeping user changes
 //! `planStatus`, the records of Interlock beside it, or our conditions.
 
+use crate::kinds::instance::rules::ids::STATUS_OWNER;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -14,7 +15,6 @@ use crate::admission::review::ReviewObject;
 use crate::api::json;
 use crate::api::json::Raw;
 use crate::api::meta::condition;
-use crate::api::rule::Rule;
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -66,7 +66,7 @@ pub fn decide(request: &Request<'_>, _: &RuleContext<'_>) -> Decision {
                 || ViolationField::new("status", FieldReason::Invalid, "does not fit its schema"),
                 |misfit| misfit.field("status"),
             );
-            Denial::invalid(Rule::STATUS_OWNER, "the status cannot be read", vec![field])
+            Denial::invalid(STATUS_OWNER, "the status cannot be read", vec![field])
                 .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.status`)")
                 .into()
         }
@@ -117,7 +117,7 @@ fn differences(new: &Owned, old: &Owned) -> Vec<ViolationField> {
 
 fn refusal(fields: Vec<ViolationField>) -> Denial {
     Denial::invalid(
-        Rule::STATUS_OWNER,
+        STATUS_OWNER,
         "status.planStatus, its records and Interlock's conditions are written by Interlock only",
         fields,
     )

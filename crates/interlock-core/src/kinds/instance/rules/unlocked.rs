@@ -1,5 +1,6 @@
 //! UPDATE of an unlocked Instance.
 
+use crate::kinds::instance::rules::ids::{PLAN_AND_EDIT, PLAN_MULTIPLE, PLAN_UID, PLAN_UNKNOWN, SPEC_DRIFT};
 use crate::kinds::operator_version::packages;
 use std::sync::Arc;
 
@@ -11,7 +12,6 @@ use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::api::kudo::ExecutionStatus;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::object::NamespacedName;
-use crate::api::rule::Rule;
 use crate::api::suggest;
 use crate::api::violation::{InstanceCommand, SpecViolation};
 use crate::kinds::instance::change::creation::{self, Creation};
@@ -55,7 +55,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             self.violated(creation::violations(&package, given, &spec.parameters));
         }
         let warning = matches!(asked, PlanIntent::Trigger(_)).then(|| {
-            (Rule::PLAN_UID, "spec.planExecution is replaced: a new Instance runs plan 'deploy'".to_owned())
+            (PLAN_UID, "spec.planExecution is replaced: a new Instance runs plan 'deploy'".to_owned())
         });
         // That of a reference into another namespace proves that its user may read it.
         let elsewhere = self.new.applied.operator_version.namespace != self.evaluation.request.namespace;
@@ -96,7 +96,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         let Some(package) = package.filter(|package| package.plan(plan).is_none()) else { return };
         let names: Vec<&str> = package.plan_names().filter(|name| *name != CLEANUP).collect();
         let objection = SpecViolation::new(
-            Rule::PLAN_UNKNOWN,
+            PLAN_UNKNOWN,
             format!("plan {plan} does not exist"),
             vec![ViolationField::new(
                 "spec.planExecution.planName",
@@ -147,7 +147,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         if self.envelope().is_none() {
             let refusal = self
                 .failed(
-                    Rule::SPEC_DRIFT,
+                    SPEC_DRIFT,
                     "an edit that was never admitted has to be judged before another plan runs",
                     field(),
                 )
@@ -181,13 +181,13 @@ impl<'a> InstanceUpdate<'a, '_> {
         };
         let mut fields = vec![denials::execution_field("planName", &self.old.execution.plan, plan)];
         fields.extend(self.delta_fields(package.as_deref()));
-        self.failed(Rule::PLAN_AND_EDIT, &sentence, fields)
-            .why("a change of the spec runs its own plan")
-            .next(denials::next(
+        self.failed(PLAN_AND_EDIT, &sentence, fields).why("a change of the spec runs its own plan").next(
+            denials::next(
                 "change the spec first, and trigger the plan when that run has ended; or the other way round",
                 InstanceCommand::Await,
                 &self.instance,
-            ))
+            ),
+        )
     }
 
     /// The spec changes. The plan for it is unknown if its OperatorVersion is, or if several plans
@@ -220,7 +220,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             dropped,
             spec,
             as_written: false,
-            warning: owed.map(|owed| (Rule::PLAN_MULTIPLE, owed)),
+            warning: owed.map(|owed| (PLAN_MULTIPLE, owed)),
         })
     }
 

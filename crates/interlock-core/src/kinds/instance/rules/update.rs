@@ -1,5 +1,9 @@
 //! UPDATE: the permitted changes, the plan that they run, and the restored fields.
 
+use crate::admission::rule_ids::STAMP_MISMATCH;
+use crate::kinds::instance::rules::ids::{
+    FINALIZER_KEPT, HISTORY_OWNER, PARAMETER_UNKNOWN, PLAN_OVERRIDE, PLAN_STATUS,
+};
 use crate::kinds::operator_version::packages;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,10 +24,11 @@ use crate::api::violation::{InstanceCommand, SpecViolation};
 use crate::kinds::instance::change::lock::Lock;
 use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::kinds::instance::change::uid::plan_uid;
-use crate::kinds::instance::last_applied;
-use crate::kinds::instance::last_applied::LastAppliedDraft;
+use crate::kinds::instance::previous_spec;
 use crate::kinds::instance::spec::SpecView;
 use crate::kinds::instance::status::{BaselineHead, StatusView};
+use crate::last_applied;
+use crate::last_applied::LastAppliedDraft;
 use crate::package::Package;
 
 /// An UPDATE with its specs and its old status read.
@@ -111,7 +116,7 @@ fn warn_restored_annotation(verdict: &mut Decision, written: &Annotations<'_>, b
     let undone = written.stamp_json().is_some() && written.stamp_json() != before.stamp_json();
     if undone && verdict.kind() == DecisionKind::Patched {
         verdict.warn(
-            Rule::STAMP_MISMATCH,
+            STAMP_MISMATCH,
             "annotation interlock.dev/last-applied-spec is Interlock's own; the change of it was undone",
         );
     }
@@ -122,7 +127,7 @@ fn warn_history(verdict: &mut Decision, written: &Annotations<'_>, before: &Anno
         written.own(meta::HISTORY).is_some() && written.own(meta::HISTORY) != before.own(meta::HISTORY);
     if undone && verdict.kind() == DecisionKind::Patched {
         verdict.warn(
-            Rule::HISTORY_OWNER,
+            HISTORY_OWNER,
             "annotation plan.interlock.dev/history is Interlock's own; the change of it was undone",
         );
     }
@@ -205,13 +210,13 @@ impl<'a> InstanceUpdate<'a, '_> {
         warn_history(&mut verdict, written, old);
         if lost {
             verdict.warn(
-                Rule::FINALIZER_KEPT,
+                FINALIZER_KEPT,
                 "finalizer kudo.dev.instance.cleanup is kept while a plan is scheduled or runs",
             );
         }
         if !effect.dropped.is_empty() {
             verdict.warn(
-                Rule::PARAMETER_UNKNOWN,
+                PARAMETER_UNKNOWN,
                 format!(
                     "dropped, as the new OperatorVersion does not define them: {}",
                     effect.dropped.join(", ")
@@ -247,7 +252,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         }
         // A change that runs no plan keeps the last spec that was carried out in full.
         let basis = if effect.plan.is_some() { self.basis()? } else { None };
-        let previous = last_applied::replaced(annotations, &self.old, basis, spec);
+        let previous = previous_spec::replaced(annotations, &self.old, basis, spec);
         let uid = metadata.uid.as_deref();
         let draft =
             LastAppliedDraft { hash, spec: Some(spec.canonical()), previous, uid, more: &[], excerpt: None };
@@ -307,7 +312,7 @@ impl<'a> InstanceUpdate<'a, '_> {
     fn status_written(&self, lock: Option<&Lock<'_>>) -> Denial {
         let (before, after) = (&self.old.execution.status, &self.new.execution.status);
         let refusal = self.failed(
-            Rule::PLAN_STATUS,
+            PLAN_STATUS,
             "planExecution.status is written by Interlock only",
             vec![denials::execution_field("status", before, after)],
         );
@@ -323,7 +328,7 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     fn stray(&self) -> Denial {
         self.failed(
-            Rule::PLAN_OVERRIDE,
+            PLAN_OVERRIDE,
             "planExecution.planName is missing",
             vec![ViolationField::new(
                 "spec.planExecution.planName",

@@ -225,7 +225,7 @@ fn what_is_not_labelled_is_read(#[case] from: &str, #[case] to: &str, #[case] to
         deployment("edge", with_env(json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}])), 1)
     };
     let literal = |flavor: &str| deployment("edge", proxy("kong:3.9", Some(flavor)), 1);
-    let given = |(name, flavor): (&str, &str)| (config_map(name, json!({"flavor": flavor})));
+    let given = |(name, flavor): (&str, &str)| config_map(name, json!({"flavor": flavor}));
     let both = [("before", from), ("after", to)].map(given);
     for (before, after) in [
         (sourced("before"), sourced("after")),

@@ -15,6 +15,11 @@ use super::reading::{Effective, FILE_VARIABLE, FlavorReading, VARIABLE};
 use super::sources::SourceKind;
 use crate::api::meta;
 use crate::api::rule::Rule;
+use crate::kinds::data_plane::rules::ids::{
+    FLAVOR_ALLOWED, FLAVOR_DEPRECATED, FLAVOR_DIALECTS, FLAVOR_EXCLUSIVE, FLAVOR_IN_PLACE, FLAVOR_INVALID,
+    FLAVOR_NO_EFFECT, FLAVOR_PREVIEW, FLAVOR_PRODUCER, FLAVOR_SKIP, FLAVOR_STAGED, FLAVOR_TWICE,
+    FLAVOR_UNKNOWN, FLAVOR_UNSTAGED,
+};
 
 mod served;
 mod versions;
@@ -45,15 +50,12 @@ fn slips(change: &FlavorChange<'_>, findings: &mut Findings) {
     let new = &change.new.reading;
     for container in &new.elsewhere {
         if !stored(change).is_some_and(|stored| stored.elsewhere.contains(container)) {
-            findings.warn(
-                Rule::FLAVOR_NO_EFFECT,
-                format!("{VARIABLE} on container \"{container}\" has no effect"),
-            );
+            findings.warn(FLAVOR_NO_EFFECT, format!("{VARIABLE} on container \"{container}\" has no effect"));
         }
     }
     if new.duplicated && !stored(change).is_some_and(|stored| stored.duplicated) {
         findings.warn(
-            Rule::FLAVOR_TWICE,
+            FLAVOR_TWICE,
             format!("{VARIABLE} is set more than once, to different values; the last entry counts"),
         );
     }
@@ -69,7 +71,7 @@ fn broken(change: &FlavorChange<'_>, findings: &mut Findings) {
         Effective::Invalid(value) => {
             let names = Flavor::ALL.map(Flavor::as_str).join(", ");
             findings.deny(
-                Rule::FLAVOR_INVALID,
+                FLAVOR_INVALID,
                 format!(
                     "{}: container \"{}\": {VARIABLE}={value} is not a Kong router flavor ({names}); Kong \
                      would not start",
@@ -80,7 +82,7 @@ fn broken(change: &FlavorChange<'_>, findings: &mut Findings) {
         }
         Effective::Exclusive | Effective::Known(_) | Effective::Legacy | Effective::Unknown(_) => findings
             .deny(
-                Rule::FLAVOR_EXCLUSIVE,
+                FLAVOR_EXCLUSIVE,
                 format!("{VARIABLE} and {FILE_VARIABLE} are exclusive; the Kong image exits"),
             ),
     }
@@ -97,8 +99,8 @@ fn unknown_flavor(change: &FlavorChange<'_>, findings: &mut Findings) {
     let was_known = change.live.is_some_and(|live| live.effective.known().is_some());
     if why.blocks_pod_start() {
         match was_known {
-            true => findings.deny(Rule::FLAVOR_UNKNOWN, text),
-            false => findings.warn(Rule::FLAVOR_UNKNOWN, format!("{text}; the pods wait for it")),
+            true => findings.deny(FLAVOR_UNKNOWN, text),
+            false => findings.warn(FLAVOR_UNKNOWN, format!("{text}; the pods wait for it")),
         }
         return;
     }
@@ -113,7 +115,7 @@ fn unknown_flavor(change: &FlavorChange<'_>, findings: &mut Findings) {
         }
         _ => String::new(),
     };
-    findings.warn(Rule::FLAVOR_UNKNOWN, format!("{text}; {known}{verify}"));
+    findings.warn(FLAVOR_UNKNOWN, format!("{text}; {known}{verify}"));
 }
 
 fn known(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
@@ -142,7 +144,7 @@ fn between(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut F
     if before == Some(to) {
         if was_staged && !change.new.staged {
             findings.deny(
-                Rule::FLAVOR_UNSTAGED,
+                FLAVOR_UNSTAGED,
                 format!(
                     "removing spec.deployment.rollout now would apply the staged router flavor ({to}) directly to \
                      live pods running {from}; promote or revert first"
@@ -153,7 +155,7 @@ fn between(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut F
     }
     if let Some(staged) = before.filter(|before| *before != from && was_staged) {
         findings.deny(
-            Rule::FLAVOR_STAGED,
+            FLAVOR_STAGED,
             format!(
                 "a router flavor change {from} -> {staged} is staged and not promoted yet; promote it or restore \
                  the live spec before changing the flavor again"
@@ -194,7 +196,7 @@ fn step(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Find
     if skips {
         let roll_out = if change.new.staged { "promote it" } else { "roll it out" };
         findings.deny(
-            Rule::FLAVOR_SKIP,
+            FLAVOR_SKIP,
             format!(
                 "router flavor change {from} -> {to} skips a step; change to traditional_compatible first, {roll_out}, \
                  then change to {to} (this isolates regex-engine failures from route-format failures)"
@@ -213,7 +215,7 @@ fn step(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Find
 fn deprecated(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     if to == Flavor::Traditional && change.new.reading.effective != Effective::Legacy {
         findings.warn(
-            Rule::FLAVOR_DEPRECATED,
+            FLAVOR_DEPRECATED,
             "router flavor traditional is deprecated and will be removed in the next major release of Kong",
         );
     }
@@ -224,7 +226,7 @@ fn by_the_table(change: &FlavorChange<'_>, row: &MatrixRow, findings: &mut Findi
     // RF04 and RF03 report it if staging does not help either.
     if !change.new.staged && row.in_place == InPlace::Deny {
         findings.deny(
-            Rule::FLAVOR_IN_PLACE,
+            FLAVOR_IN_PLACE,
             format!(
                 "router flavor change {from} -> {to} cannot be applied in place on {}: {}; {}",
                 change.kong(),
@@ -234,7 +236,7 @@ fn by_the_table(change: &FlavorChange<'_>, row: &MatrixRow, findings: &mut Findi
         );
     } else if change.new.staged && row.staged == Staged::Producer {
         findings.warn(
-            Rule::FLAVOR_PREVIEW,
+            FLAVOR_PREVIEW,
             format!(
                 "staged: promote to {to} only when every preview pod reports router_flavor={to} and has received a \
                  configuration; run a separate ingress controller against the preview's admin Service"
@@ -242,7 +244,7 @@ fn by_the_table(change: &FlavorChange<'_>, row: &MatrixRow, findings: &mut Findi
         );
     } else if to == Flavor::Expressions && row.loads == Loads::Yes {
         findings.warn(
-            Rule::FLAVOR_PRODUCER,
+            FLAVOR_PRODUCER,
             "after all pods run expressions, restart the ingress controller so that it starts producing \
              expression routes",
         );
@@ -294,7 +296,7 @@ fn mixed(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     }
     if let Some(namespace) = &group.unconfirmed_in {
         findings.warn(
-            Rule::FLAVOR_DIALECTS,
+            FLAVOR_DIALECTS,
             format!(
                 "{} names {} as its configuration producer, which does not name it: the gateways in {namespace} do \
                  not wait for it",
@@ -309,10 +311,10 @@ fn mixed(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
         change.subject, group.producer
     );
     if change.new.staged {
-        findings.warn(Rule::FLAVOR_DIALECTS, format!("{text}: promote all of its gateways together"));
+        findings.warn(FLAVOR_DIALECTS, format!("{text}: promote all of its gateways together"));
     } else {
         findings.deny(
-            Rule::FLAVOR_DIALECTS,
+            FLAVOR_DIALECTS,
             format!(
                 "{text}: stage the change in all of its gateways, or give this one a producer of its own"
             ),
@@ -330,12 +332,12 @@ fn let_through(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &m
     }
     match change.allowance.map(|allowance| allowance.permits(from, to)) {
         None => {}
-        Some(Err(why)) => findings.warn(Rule::FLAVOR_ALLOWED, why),
+        Some(Err(why)) => findings.warn(FLAVOR_ALLOWED, why),
         Some(Ok(())) => {
             let rules = ids(&findings.denied);
             findings.warned.append(&mut findings.denied);
             findings.warn(
-                Rule::FLAVOR_ALLOWED,
+                FLAVOR_ALLOWED,
                 format!(
                     "{from} -> {to} ({rules}) is allowed by annotation {}; expect downtime",
                     meta::ALLOW_FLAVOR
@@ -352,13 +354,13 @@ fn ids(findings: &[Finding]) -> String {
 
 /// Without pods there is no deadlock; lost routes are lost all the same.
 fn without_pods(from: Flavor, to: Flavor, findings: &mut Findings) {
-    let of_pods = |rule: Rule| matches!(rule, Rule::FLAVOR_IN_PLACE | Rule::FLAVOR_SKIP);
+    let of_pods = |rule: Rule| matches!(rule, FLAVOR_IN_PLACE | FLAVOR_SKIP);
     let (passed, kept): (Vec<_>, Vec<_>) =
         findings.denied.drain(..).partition(|finding| of_pods(finding.rule));
     findings.denied = kept;
     if !passed.is_empty() {
         findings.warn(
-            Rule::FLAVOR_ALLOWED,
+            FLAVOR_ALLOWED,
             format!(
                 "{from} -> {to} ({}) is allowed as no pod runs; start the configuration producer again only when \
                  all pods run {to}",

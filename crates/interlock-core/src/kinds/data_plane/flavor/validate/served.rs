@@ -1,11 +1,11 @@
 //! RF05, RF09: requirements of the existing routes on a router.
 
-use crate::api::rule::Rule;
 use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::flavor::change::FlavorChange;
 use crate::kinds::data_plane::flavor::finding::Findings;
 use crate::kinds::data_plane::flavor::routes::{Listed, Trait};
 use crate::kinds::data_plane::flavor::version::KongVersion;
+use crate::kinds::data_plane::rules::ids::{FLAVOR_REGEX, FLAVOR_ROUTES};
 
 /// The effects of both ends of a change on the routes.
 pub(super) fn routes(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
@@ -22,7 +22,7 @@ pub(super) fn routes(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findin
     }
     if !change.routes.unlisted().is_empty() {
         findings.warn(
-            Rule::FLAVOR_ROUTES,
+            FLAVOR_ROUTES,
             format!(
                 "{change_of}: not judged by what is not seen here: {}",
                 change.routes.unlisted().join(", ")
@@ -40,7 +40,7 @@ fn leaving_expressions(change: &FlavorChange<'_>, change_of: &str, findings: &mu
     if let Some(lost) = list(change, "queryParams", &Trait::QueryParameters) {
         let routes = if lost.count == 1 { "route that needs" } else { "routes that need" };
         findings.deny(
-            Rule::FLAVOR_ROUTES,
+            FLAVOR_ROUTES,
             format!("{change_of} would drop {} {routes} expressions: {}", lost.count, lost.text),
         );
     }
@@ -53,13 +53,13 @@ fn entering_expressions(change: &FlavorChange<'_>, change_of: &str, findings: &m
     });
     if let Some(ignored) = ignored {
         findings.warn(
-            Rule::FLAVOR_ROUTES,
+            FLAVOR_ROUTES,
             format!("{change_of}: annotations that are ignored under expressions: {}", ignored.text),
         );
     }
     if let Some(wildcards) = list(change, "wildcard host", &Trait::WildcardSni) {
         findings.warn(
-            Rule::FLAVOR_ROUTES,
+            FLAVOR_ROUTES,
             format!("{change_of}: Kong may reject (Kong/kong#14252): {}", wildcards.text),
         );
     }
@@ -71,8 +71,8 @@ fn wildcard_snis(change: &FlavorChange<'_>, change_of: &str, findings: &mut Find
     if let Some(lost) = wildcards.filter(|_| change.version() >= KongVersion::new(3, 7, 0)) {
         let text = format!("{change_of}: traditional does not take wildcard SNIs: {}", lost.text);
         match change.new.staged {
-            true => findings.warn(Rule::FLAVOR_ROUTES, text),
-            false => findings.deny(Rule::FLAVOR_ROUTES, text),
+            true => findings.warn(FLAVOR_ROUTES, text),
+            false => findings.deny(FLAVOR_ROUTES, text),
         }
     }
 }
@@ -87,7 +87,7 @@ fn regex_engine(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findi
         false => "check the first new pod",
     };
     findings.warn(
-        Rule::FLAVOR_REGEX,
+        FLAVOR_REGEX,
         format!(
             "traditional_compatible uses Rust regular expressions: look-around and backreferences are not supported and \
              path_handling v1 is ignored; {check}"
@@ -101,7 +101,7 @@ pub(super) fn rejected_patterns(change: &FlavorChange<'_>, change_of: &str, find
     if let Some(rejected) = &rejected {
         let (these, they) = if rejected.count == 1 { ("path", "does") } else { ("paths", "do") };
         findings.deny(
-            Rule::FLAVOR_REGEX,
+            FLAVOR_REGEX,
             format!(
                 "{change_of}: {} {these} {they} not compile as a Rust regular expression: {}",
                 rejected.count, rejected.text
@@ -111,7 +111,7 @@ pub(super) fn rejected_patterns(change: &FlavorChange<'_>, change_of: &str, find
     if let Some(left_out) = not_tried {
         let these = if left_out.count == 1 { "expression of routes is" } else { "expressions of routes are" };
         findings.warn(
-            Rule::FLAVOR_REGEX,
+            FLAVOR_REGEX,
             format!(
                 "{} regular {these} too large or too many to be compiled here: {}",
                 left_out.count, left_out.text

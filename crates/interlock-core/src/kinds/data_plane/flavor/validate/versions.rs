@@ -1,12 +1,12 @@
 //! RF04, RF08, RF12: effects of Kong versions on a flavor.
 
-use crate::api::rule::Rule;
 use crate::kinds::data_plane::flavor::Flavor;
 use crate::kinds::data_plane::flavor::change::FlavorChange;
 use crate::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
 use crate::kinds::data_plane::flavor::finding::Findings;
 use crate::kinds::data_plane::flavor::reading::{Effective, VARIABLE};
 use crate::kinds::data_plane::flavor::version::KongVersion;
+use crate::kinds::data_plane::rules::ids::{FLAVOR_FIELDS, FLAVOR_IMAGE, FLAVOR_VERSION};
 
 /// RF04.
 pub(super) fn too_low(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
@@ -16,7 +16,7 @@ pub(super) fn too_low(change: &FlavorChange<'_>, to: Flavor, findings: &mut Find
         && to == Flavor::Expressions
     {
         findings.deny(
-            Rule::FLAVOR_VERSION,
+            FLAVOR_VERSION,
             format!(
                 "router flavor expressions on Kong {version} cannot route TCP, UDP, TLS or gRPC and has no HTTPS \
                  redirect; use Kong >= 3.4"
@@ -29,7 +29,7 @@ pub(super) fn too_low(change: &FlavorChange<'_>, to: Flavor, findings: &mut Find
 fn untold(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     if to == Flavor::Expressions && change.new.reading.version.is_none() {
         findings.warn(
-            Rule::FLAVOR_VERSION,
+            FLAVOR_VERSION,
             "router flavor expressions needs Kong >= 3.4, and the image does not tell its version; name it in the tag, \
              such as kong:3.9",
         );
@@ -44,7 +44,7 @@ pub(super) fn ignored(change: &FlavorChange<'_>, findings: &mut Findings) {
         return;
     }
     findings.deny(
-        Rule::FLAVOR_VERSION,
+        FLAVOR_VERSION,
         format!(
             "router flavor expressions on Kong {version} has no effect, as Kong before 3.0 has no router flavors; use \
              Kong >= 3.4"
@@ -61,7 +61,7 @@ pub(super) fn crossings(change: &FlavorChange<'_>, to: Flavor, findings: &mut Fi
     }
     if live.effective == Effective::Legacy && new.effective != Effective::Legacy && !new.said {
         findings.warn(
-            Rule::FLAVOR_IMAGE,
+            FLAVOR_IMAGE,
             format!(
                 "moving to Kong 3.x changes the router from the pre-3.0 engine to traditional_compatible; set \
                  {VARIABLE}=traditional to keep it"
@@ -84,17 +84,17 @@ pub(super) fn crossings(change: &FlavorChange<'_>, to: Flavor, findings: &mut Fi
                  {before} may be rejected"
             );
             match change.configuration {
-                ProducerConfiguration::FieldsOnly => findings.deny(Rule::FLAVOR_FIELDS, text),
-                ProducerConfiguration::Usual => findings.warn(Rule::FLAVOR_FIELDS, text),
+                ProducerConfiguration::FieldsOnly => findings.deny(FLAVOR_FIELDS, text),
+                ProducerConfiguration::Usual => findings.warn(FLAVOR_FIELDS, text),
             }
         }
         Flavor::Expressions if across(KongVersion::new(3, 6, 0)) => findings.warn(
-            Rule::FLAVOR_IMAGE,
+            FLAVOR_IMAGE,
             "from Kong 3.6 on, expressions compare header values case-sensitively; check the routes that match \
              headers",
         ),
         Flavor::TraditionalCompatible if across(KongVersion::new(3, 3, 0)) => findings.warn(
-            Rule::FLAVOR_IMAGE,
+            FLAVOR_IMAGE,
             "from Kong 3.3 on, each path of a route has its own priority under traditional_compatible; check \
              routes with several paths",
         ),

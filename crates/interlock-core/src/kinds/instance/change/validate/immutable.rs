@@ -2,12 +2,12 @@
 
 use super::upgrade::ChangedPackages;
 use crate::api::kudo::Parameter;
-use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
 use crate::api::violation::{
     FieldReason, InstanceCommand, MessagePrefix, SpecViolation, ViolationField, first_of,
 };
 use crate::kinds::instance::change::spec_change::{PreviousValue, SpecChange, arrow};
+use crate::kinds::instance::rules::ids::PARAMETER_IMMUTABLE;
 use crate::package::params;
 use crate::package::params::MASK;
 
@@ -33,7 +33,7 @@ pub(super) fn immutable(
     let violation = |sentence: String, name: &str, was: &PreviousValue<'_>, value: Option<&str>| {
         let parameter = packages.new.parameter(name);
         let field = ViolationField::parameter(name, FieldReason::Forbidden, arrow(parameter, was, value));
-        SpecViolation::new(Rule::PARAMETER_IMMUTABLE, sentence, vec![field])
+        SpecViolation::new(PARAMETER_IMMUTABLE, sentence, vec![field])
             .named()
             .prelude(MessagePrefix::Immutable)
             .next(keep(name, was, parameter))
@@ -99,7 +99,7 @@ fn made_immutable(new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<SpecV
             FieldReason::Required,
             "is immutable from now on, so a value is required",
         );
-        SpecViolation::new(Rule::PARAMETER_IMMUTABLE, sentence, vec![field])
+        SpecViolation::new(PARAMETER_IMMUTABLE, sentence, vec![field])
             .prelude(MessagePrefix::Immutable)
             .named()
             .next(format!(

@@ -8,9 +8,9 @@
 
 use super::baseline::Baseline;
 use super::spec_change::SpecChange;
-use crate::api::rule::Rule;
 use crate::api::stamp::{Applied, VersionRef};
 use crate::api::violation::SpecViolation;
+use crate::kinds::instance::rules::ids::PLAN_MULTIPLE;
 
 mod immutable;
 mod triggered;
@@ -61,6 +61,6 @@ pub fn edit_past_admission(
     }
     violations.extend(invalid_parameters(&change, spec, packages));
     triggered(&change, packages, &mut violations);
-    violations.retain(|violation| violation.rule != Rule::PLAN_MULTIPLE);
+    violations.retain(|violation| violation.rule != PLAN_MULTIPLE);
     violations
 }

@@ -2,9 +2,9 @@
 
 use super::upgrade::ChangedPackages;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
-use crate::api::rule::Rule;
 use crate::api::violation::{FieldReason, InstanceCommand, SpecViolation, ViolationField};
 use crate::kinds::instance::change::spec_change::SpecChange;
+use crate::kinds::instance::rules::ids::{PLAN_CLEANUP, PLAN_MULTIPLE, PLAN_UNKNOWN, UPGRADE_AND_EDIT};
 use crate::package::Package;
 use crate::package::trigger;
 use crate::package::trigger::TriggerError;
@@ -45,7 +45,7 @@ pub fn triggered_plan(
     }
     violations.push(
         SpecViolation::new(
-            Rule::PLAN_UNKNOWN,
+            PLAN_UNKNOWN,
             "couldn't find any suitable plan that would be triggered by an OperatorVersion upgrade",
             vec![ViolationField::new(
                 "spec.operatorVersion.name",
@@ -64,7 +64,7 @@ pub fn triggered_plan(
 
 fn upgrade_and_edit(plan: &str, change: &SpecChange<'_>, packages: ChangedPackages<'_>) -> SpecViolation {
     SpecViolation::new(
-        Rule::UPGRADE_AND_EDIT,
+        UPGRADE_AND_EDIT,
         format!(
             "upgrade to new OperatorVersion {} together with a parameter update triggering '{plan}' is not \
              allowed",
@@ -108,7 +108,7 @@ pub fn triggered(
     if plans.len() > 1 {
         let names: Vec<&str> = plans.iter().map(String::as_str).collect();
         let violation = SpecViolation::new(
-            Rule::PLAN_MULTIPLE,
+            PLAN_MULTIPLE,
             format!("triggering multiple plans: [[{}]] at once is not allowed", names.join(" ")),
             changed_fields(change),
         );
@@ -122,7 +122,7 @@ pub fn triggered(
 /// Only the controller runs `cleanup`, when the Instance is deleted.
 pub fn cleanup_triggered(fields: Vec<ViolationField>) -> SpecViolation {
     SpecViolation::new(
-        Rule::PLAN_CLEANUP,
+        PLAN_CLEANUP,
         "only the controller schedules the 'cleanup' plan when the instance is deleted",
         fields,
     )
@@ -131,7 +131,7 @@ pub fn cleanup_triggered(fields: Vec<ViolationField>) -> SpecViolation {
 }
 
 fn undefined_trigger(error: &TriggerError, change: &SpecChange<'_>, package: &Package) -> SpecViolation {
-    SpecViolation::new(Rule::PLAN_UNKNOWN, error.to_string(), changed_fields(change)).next(format!(
+    SpecViolation::new(PLAN_UNKNOWN, error.to_string(), changed_fields(change)).next(format!(
         "correct the OperatorVersion: a trigger must name one of its plans (`kubectl get operatorversion {} -n {} -o \
          yaml`)",
         package.key.name, package.key.namespace

@@ -1,10 +1,10 @@
 //! Upgrades from one OperatorVersion to another: permitted paths, and dropped parameters.
 
+use crate::kinds::instance::rules::ids::UPGRADE_PATH;
 use std::collections::BTreeSet;
 
 use semver::Version;
 
-use crate::api::rule::Rule;
 use crate::api::stamp::{Applied, Envelope, VersionRef};
 use crate::api::values::Values;
 use crate::api::violation::{FieldReason, SpecViolation, ViolationField};
@@ -52,7 +52,7 @@ pub fn upgrade_path(from: &VersionRef<'_>, packages: ChangedPackages<'_>) -> Vec
     let mut violated = |sentence: String, next: String| {
         let arrow = format!("{:?} -> {:?}", from.name, new.key.name);
         let field = ViolationField::new("spec.operatorVersion.name", FieldReason::Forbidden, arrow);
-        violations.push(SpecViolation::new(Rule::UPGRADE_PATH, sentence, vec![field]).next(next));
+        violations.push(SpecViolation::new(UPGRADE_PATH, sentence, vec![field]).next(next));
     };
     let list = format!("`kubectl get operatorversions -n {}` lists what there is", new.key.namespace);
     if let Some(old) = packages.old {

@@ -2,12 +2,12 @@
 
 use super::immutable::immutable;
 use super::upgrade::ChangedPackages;
-use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
 use crate::api::suggest;
 use crate::api::values::Values;
 use crate::api::violation::{FieldReason, MessagePrefix, SpecViolation, ViolationField, first_of};
 use crate::kinds::instance::change::spec_change::SpecChange;
+use crate::kinds::instance::rules::ids::{PARAMETER_INVALID, PARAMETER_UNKNOWN};
 use crate::package::Package;
 use crate::package::params;
 
@@ -33,7 +33,7 @@ pub fn invalid_values(package: &Package, values: &Values<'_>) -> Vec<SpecViolati
     let problems = params::check_all(package, values).into_iter();
     let violation = |problem: params::ParameterProblem| {
         let field = problem.field();
-        SpecViolation::new(Rule::PARAMETER_INVALID, problem.sentence, vec![field])
+        SpecViolation::new(PARAMETER_INVALID, problem.sentence, vec![field])
             .named()
             .prelude(MessagePrefix::Validate)
             .next(format!(
@@ -71,7 +71,7 @@ fn unknown_among<'n>(names: impl Iterator<Item = &'n str>, package: &Package) ->
         };
         let detail = format!("OperatorVersion {} defines no such parameter{hint}", package.key.name);
         SpecViolation::new(
-            Rule::PARAMETER_UNKNOWN,
+            PARAMETER_UNKNOWN,
             format!("failed to find parameter {name:?} in the OperatorVersion"),
             vec![ViolationField::parameter(name, FieldReason::NotFound, detail)],
         )

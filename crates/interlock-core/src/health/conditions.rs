@@ -60,7 +60,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::health::{of, tests::told};
+    use crate::health::{of, tests::told};
 
     fn status(conditions: Value) -> Value {
         json!({"observedGeneration": 2, "conditions": conditions})

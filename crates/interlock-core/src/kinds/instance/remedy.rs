@@ -1,20 +1,10 @@
-//! What to do about the reason of a condition: a sentence, and a command to copy. Pure.
+//! What to do about the reason of a condition on an Instance. Pure.
 
-use super::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
-use super::data_plane::rollout::report::ReportedPhase;
-use super::list;
 use crate::api::meta::{condition as types, event};
 use crate::api::object::NamespacedName;
+use crate::api::remedy::Remedy;
 use crate::api::rule::Rule;
-
-/// What to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remedy {
-    /// In the imperative, one sentence.
-    pub next: String,
-    /// A command for a shell; it names nothing that a shell would take for more than a word.
-    pub command: String,
-}
+use crate::kinds::rules;
 
 /// The reasons of conditions on Instances that have a remedy of their own; a rule is a further one.
 pub const REASONS: [&str; 23] = [
@@ -145,54 +135,9 @@ fn of_denial(reason: &str, instance: &NamespacedName) -> (&'static str, String) 
     }
 }
 
-/// The remedy for any condition on a gateway that reports a problem.
-pub fn of_gateway(gateway: &GatewayRef) -> Remedy {
-    let kind = match gateway.kind {
-        GatewayKind::DataPlane => "dataplane",
-        GatewayKind::Deployment => "deployment",
-    };
-    let NamespacedName { namespace, name } = &gateway.name;
-    Remedy {
-        next: "Find what holds its pods up.".to_owned(),
-        command: format!("interlock flavor diagnose {kind}/{name} -n {namespace}"),
-    }
-}
-
-/// The remedy for a DataPlane that only a person can help; its condition says why.
-pub fn of_stalled(data_plane: &NamespacedName) -> Remedy {
-    let NamespacedName { namespace, name } = data_plane;
-    Remedy {
-        next: "Do what the message says.".to_owned(),
-        command: format!("interlock why dataplane/{namespace}/{name}"),
-    }
-}
-
-/// The remedy for a rollout that is on its way, or cannot go on; `None` where nothing is staged.
-pub fn of_rollout(phase: ReportedPhase, data_plane: &NamespacedName) -> Option<Remedy> {
-    let NamespacedName { namespace, name } = data_plane;
-    let rollout = |verb: &str, rest: &str| format!("interlock rollout {verb} {name} -n {namespace}{rest}");
-    let why = || format!("interlock why dataplane/{namespace}/{name}");
-    let (next, command) = match phase {
-        ReportedPhase::InPlace | ReportedPhase::Idle => return None,
-        ReportedPhase::Unreported => (
-            "Switch the capability dataplanes on in the Interlock object, unless Kong's operator carries DataPlanes out here.",
-            rollout("status", ""),
-        ),
-        ReportedPhase::Starting => ("Find out why its pods do not become ready.", why()),
-        ReportedPhase::Staging | ReportedPhase::Promoting => {
-            ("Wait; Interlock goes on by itself.", rollout("status", " --watch"))
-        }
-        ReportedPhase::AwaitingPromotion => ("Try the preview, then promote it.", rollout("promote", "")),
-        ReportedPhase::PromotionFailed | ReportedPhase::Failed | ReportedPhase::Unknown => {
-            ("Correct the cause, or take the change back with `interlock rollout abort`.", why())
-        }
-    };
-    Some(Remedy { next: next.to_owned(), command })
-}
-
 /// The rule that a reason is made of: `parameter-immutable` is `ParameterImmutable`.
 fn rule_of(reason: &str) -> Option<Rule> {
-    list::rules(list::ALL).find(|rule| rule.id().replace('-', "").eq_ignore_ascii_case(reason))
+    rules(crate::kinds::ALL).find(|rule| rule.id().replace('-', "").eq_ignore_ascii_case(reason))
 }
 
 /// Whether a shell takes a text for one word, and a command line not for a flag. Names of plans are free texts.
@@ -209,25 +154,6 @@ mod tests {
 
     fn demo() -> NamespacedName {
         NamespacedName::new("team", "demo")
-    }
-
-    #[rstest]
-    #[case::awaiting(ReportedPhase::AwaitingPromotion, "interlock rollout promote demo -n team")]
-    #[case::staging(ReportedPhase::Staging, "interlock rollout status demo -n team --watch")]
-    #[case::failed(ReportedPhase::Failed, "interlock why dataplane/team/demo")]
-    #[case::starting(ReportedPhase::Starting, "interlock why dataplane/team/demo")]
-    #[case::unreported(ReportedPhase::Unreported, "interlock rollout status demo -n team")]
-    fn a_rollout_has_a_command(#[case] phase: ReportedPhase, #[case] command: &str) {
-        let remedy = of_rollout(phase, &demo()).expect("a remedy");
-        assert_eq!(remedy.command, command);
-        assert!(remedy.next.ends_with('.'), "{}", remedy.next);
-    }
-
-    #[test]
-    fn each_phase_but_those_at_rest_has_a_remedy() {
-        for phase in ReportedPhase::ALL {
-            assert_eq!(of_rollout(phase, &demo()).is_none(), phase.is_at_rest(), "{phase}");
-        }
     }
 
     #[rstest]
@@ -275,18 +201,12 @@ mod tests {
     /// `interlock explain REASON` prints these rows.
     #[test]
     fn the_page_about_conditions_says_the_same() {
-        let page = include_str!("../../../../docs/conditions.md");
+        let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conditions.md"));
         let (_, table) = page.split_once("## What to do").unwrap();
         for reason in REASONS {
             let remedy = of_instance(reason, "PLAN", &NamespacedName::new("NAMESPACE", "NAME"));
             let row = format!("| `{reason}` | {} | `{}` |", remedy.next, remedy.command.replace('|', "\\|"));
             assert!(table.lines().any(|line| line == row), "docs/conditions.md lacks\n{row}");
         }
-    }
-
-    #[test]
-    fn a_gateway_is_diagnosed() {
-        let gateway = GatewayRef { kind: GatewayKind::DataPlane, name: NamespacedName::new("kong", "edge") };
-        assert_eq!(of_gateway(&gateway).command, "interlock flavor diagnose dataplane/edge -n kong");
     }
 }
