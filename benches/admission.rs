@@ -18,11 +18,12 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
+use interlock_core::api::meta;
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
-use interlock_core::api::{kong, meta};
 use interlock_core::kinds;
-use interlock_core::kinds::instance::change::baseline::Baseline;
 use interlock_core::kinds::static_lister::StaticLister;
+use interlock_kong::api as kong;
+use interlock_kudo::instance::change::baseline::Baseline;
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
@@ -270,10 +271,10 @@ fn stamped(review: &[u8]) -> Value {
     let config =
         Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict, docs: None };
     let Ok(AdmissionAnswer::Done(reply)) = answer(
-        &kinds::guarded(kinds::ALL),
+        &kinds::guarded(interlock::kinds::all()),
         WebhookEndpoint::Mutate,
         review,
-        &StaticLister::of(interlock_core::kinds::ALL),
+        &StaticLister::of(interlock::kinds::all()),
         &config,
         CacheWait::Exhausted,
         Some(Timestamp::UNIX_EPOCH),
@@ -366,7 +367,7 @@ fn row(case: &Case, ours: f64, other: f64, of: &str, goal: f64) -> Row {
 
 fn run(case: &Case, view: &StaticLister, config: &Config) -> Vec<Row> {
     let ours = || match answer(
-        &kinds::guarded(kinds::ALL),
+        &kinds::guarded(interlock::kinds::all()),
         case.door,
         &case.body,
         view,
@@ -378,7 +379,7 @@ fn run(case: &Case, view: &StaticLister, config: &Config) -> Vec<Row> {
         _ => panic!("{}: no answer", case.name),
     };
     let told = match answer(
-        &kinds::guarded(kinds::ALL),
+        &kinds::guarded(interlock::kinds::all()),
         case.door,
         &case.body,
         view,
@@ -421,14 +422,14 @@ fn main() {
     let mut rows = Vec::new();
     for (label, target) in [("2 KB", 2_000), (JUDGED, 9_000), ("114 KB", 114_000)] {
         let parameters = sized(target);
-        let mut view = StaticLister::of(interlock_core::kinds::ALL);
+        let mut view = StaticLister::of(interlock::kinds::all());
         view.add(&version(&parameters), "team").expect("a well-formed OperatorVersion");
         for case in cases(label, &parameters).into_iter().filter(|case| case.name.contains(&only)) {
             println!("{}: {} bytes", case.name, case.body.len());
             rows.extend(run(&case, &view, &config));
         }
     }
-    let view = StaticLister::of(interlock_core::kinds::ALL);
+    let view = StaticLister::of(interlock::kinds::all());
     for case in gateway_cases().into_iter().filter(|case| case.name.contains(&only)) {
         println!("{}: {} bytes", case.name, case.body.len());
         rows.extend(run(&case, &view, &config));

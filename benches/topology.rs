@@ -106,7 +106,7 @@ const EVENTS: [&Event; 4] = [
 
 impl World {
     fn of(nodes: usize) -> Self {
-        let mut graph = kinds::graph(kinds::ALL);
+        let mut graph = kinds::graph(interlock::kinds::all());
         let names = [
             ("kudo.dev", "OperatorVersion"),
             ("kudo.dev", "Instance"),

@@ -2,7 +2,7 @@
 //!
 //! Code with effects: the webhook's port ([`server`]), the watches and the writes ([`cluster`],
 //! [`controllers`]), the installed objects and the commands ([`install`], [`cli`]). The decisions are in
-//! `interlock-core`.
+//! the crates of the domains.
 //!
 //! `docs/architecture.md` describes the modules; imports point downwards only.
 
@@ -10,6 +10,7 @@ pub mod cli;
 pub mod cluster;
 pub mod controllers;
 pub mod install;
+pub mod kinds;
 pub mod run;
 pub mod runtime;
 pub mod server;

@@ -6,5 +6,5 @@ fn main() -> ExitCode {
     // One provider for the webhook's TLS and the client's; a second call would be an error, but
     // nothing has run before this line.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    interlock::cli::main(interlock_core::kinds::ALL)
+    interlock::cli::main(interlock::kinds::all())
 }

@@ -26,7 +26,7 @@ fn rules(bytes: usize) -> Admission {
     // No supervisor: the view is whole.
     let capabilities = watch::channel(Arc::default()).1;
     Admission {
-        kinds: interlock_core::kinds::guarded(interlock_core::kinds::ALL),
+        kinds: interlock_core::kinds::guarded(interlock::kinds::all()),
         lister: view,
         config: Arc::new(OnceLock::from(config)),
         capabilities,

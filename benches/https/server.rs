@@ -70,7 +70,7 @@ fn port(reviewer: Arc<dyn Reviewer>, folder: &Path) -> Port {
     let readiness = Readiness::new();
     let callers = Arc::new(Callers::default());
     let app = webhook_routes::router(WebhookRoutes {
-        kinds: interlock_core::kinds::ALL,
+        kinds: interlock::kinds::all(),
         reviewer,
         callers: callers.clone(),
         arrivals: Arc::default(),

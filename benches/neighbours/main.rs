@@ -18,13 +18,12 @@ mod support;
 
 use std::time::Duration;
 
-use interlock_core::api::meta;
-use serde_json::Value;
-
 use bare::Bare;
 use busy::Busy;
+use interlock_core::api::meta;
 use limited::Limited;
 use results::{Goal, Row};
+use serde_json::Value;
 use support::neighbour::{Found, Neighbour, quantile};
 use support::process::peak;
 use support::tenant::{Ingredient, Measure, Tenant};

@@ -39,10 +39,9 @@ use interlock::install::{self, Part};
 use interlock_core::api::meta;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use serde_json::{Value, json};
-
 use requests::{lead, send};
 use results::{Goal, Row, median};
+use serde_json::{Value, json};
 use support::interlock::{apply, await_definitions};
 use support::testbed::Testbed;
 use support::{Client, Cluster, Interlock, announce, block_on, service_path, wait_until};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::{StreamExt as _, stream};
 use http::Method;
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
-use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_kudo::instance::change::baseline::Baseline;
 use serde_json::{Value, json};
 
 use crate::requests::send;

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use interlock_core::api::meta;
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
 use interlock_core::api::values::Values;
-use interlock_core::kinds::instance::change::baseline::Baseline;
 use interlock_core::kinds::static_lister::StaticLister;
+use interlock_kudo::instance::change::baseline::Baseline;
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "team";
@@ -25,7 +25,7 @@ pub struct Update {
 pub fn update(bytes: usize) -> Update {
     let size = |parameters: usize| body(parameters).len();
     let parameters = (1..).find(|&n| size(n + 1) > bytes).expect("sizes grow");
-    let mut view = StaticLister::of(interlock_core::kinds::ALL);
+    let mut view = StaticLister::of(interlock::kinds::all());
     view.add(&operator_version(parameters), NAMESPACE).expect("an OperatorVersion");
     Update { body: body(parameters), view }
 }

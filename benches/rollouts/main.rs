@@ -14,7 +14,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use interlock::install::{self, InstallOptions, Part};
-use interlock_core::api::kong;
+use interlock_kong::api as kong;
 use results::{Goal, Row, median};
 use serde_json::{Value, json};
 use support::audit::{Audit, tally};

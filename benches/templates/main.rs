@@ -20,8 +20,7 @@ mod shared;
 use std::time::Instant;
 
 use go_template::{Generator, Never, Root, Template, Value};
-use interlock_core::package::functions;
-
+use interlock_kudo::package::functions;
 use package::Package;
 use peer::Peer;
 use results::{Goal, Row, median};

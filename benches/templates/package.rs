@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use go_template::yaml;
-use interlock_core::engine::tasks;
-use interlock_core::package::bundle::{PackageBundle, PackageFiles};
+use interlock_kudo::engine::tasks;
+use interlock_kudo::package::bundle::{PackageBundle, PackageFiles};
 use serde_json::{Map, Value, json};
 
 use crate::shared;

@@ -26,10 +26,9 @@ mod support;
 
 use std::path::Path;
 
-use interlock_core::api::meta;
-
 use constant::Constant;
 use instances::{Stamp, operator_version, parameters};
+use interlock_core::api::meta;
 use requests::lead;
 use results::{Goal, Row};
 use rounds::{P50, P99, PROCESSOR, Rounds, World};

@@ -8,12 +8,10 @@
 
 use std::process::ExitCode;
 
-use interlock_core::kinds::ALL;
-
 mod backup;
 
 fn main() -> ExitCode {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let kinds = ALL.iter().copied().chain([&backup::KIND]).collect();
+    let kinds = interlock::kinds::all().iter().copied().chain([&backup::KIND]).collect();
     interlock::cli::main(Vec::leak(kinds))
 }

@@ -1,14 +1,13 @@
 //! The kinds that the API server serves, and their names.
 
+use interlock_core::api::suggest;
+use interlock_core::kinds;
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::discovery::v2::APIResourceDiscovery;
 
-use interlock_core::kinds;
-
 use super::error::{CliError, api};
 use super::progress::ProgressLine;
-use interlock_core::api::suggest;
 
 /// A kind in the version that the API server prefers.
 #[derive(Clone, Debug)]
@@ -122,7 +121,7 @@ impl ServedKinds {
 /// Whether the topology declares a kind.
 fn is_declared(resource: &ServedResource) -> bool {
     let name = (resource.api.group.as_str(), resource.api.kind.as_str());
-    kinds::schemas(kinds::ALL).iter().any(|kind| (kind.name.group, kind.name.kind) == name)
+    kinds::schemas(crate::kinds::all()).iter().any(|kind| (kind.name.group, kind.name.kind) == name)
 }
 
 impl ServedResource {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
+use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
 
 /// Whether a plan is over.
 #[derive(Clone, Debug, PartialEq, Eq)]

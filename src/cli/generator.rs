@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aws_lc_rs::{digest, rand};
 use clap::Args;
-use interlock_core::engine::seed::SeedKey;
+use interlock_kudo::engine::seed::SeedKey;
 use jiff::Timestamp;
 
 use super::error::CliError;

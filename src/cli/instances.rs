@@ -1,11 +1,11 @@
 //! Instances by name.
 
-use interlock_core::api::kudo::Instance;
+use interlock_core::api::suggest;
+use interlock_kudo::api::Instance;
 use kube::api::{Api, ListParams};
 use kube::{Error, ResourceExt as _};
 
 use super::error::CliError;
-use interlock_core::api::suggest;
 
 /// Most Instances whose names are compared with one that does not exist.
 const COMPARED: u32 = 500;

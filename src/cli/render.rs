@@ -252,7 +252,7 @@ mod tests {
     fn read(line: &[&str]) -> Result<InstallOptions, String> {
         let words = ["render", "all"].iter().chain(line);
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
-        options(line.arguments, interlock_core::kinds::ALL).map_err(|error| format!("{error:#}"))
+        options(line.arguments, crate::kinds::all()).map_err(|error| format!("{error:#}"))
     }
 
     #[rstest]

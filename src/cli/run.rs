@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::engine::run::{PIPE_IMAGE, PipeHelper};
 use interlock_core::kinds::Kinds;
+use interlock_kudo::engine::run::{PIPE_IMAGE, PipeHelper};
 use serde_json::Value;
 
 use super::error::{CliError, of_client};
@@ -325,9 +325,10 @@ fn options(arguments: RunArguments, kinds: Kinds) -> Result<RunOptions, String> 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use clap::Parser as _;
     use rstest::rstest;
+
+    use super::*;
 
     #[derive(Debug, clap::Parser)]
     struct Line {
@@ -338,7 +339,7 @@ mod tests {
     fn read(line: &str) -> Result<RunOptions, String> {
         let words = std::iter::once("run").chain(line.split_whitespace());
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
-        options(line.arguments, interlock_core::kinds::ALL)
+        options(line.arguments, crate::kinds::all())
     }
 
     #[rstest]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use go_template::{Generator, Interrupt as _, ParseError, RenderError, Root, Value, yaml};
-use interlock_core::package::functions;
+use interlock_kudo::package::functions;
 use serde_json::{Map, Value as Json};
 
 use super::error::CliError;

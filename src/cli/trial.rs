@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::engine::seed::{Seed, SeedKey};
-use interlock_core::engine::trial::{self, TrialFindings, TrialLimits};
-use interlock_core::package::Package;
+use interlock_kudo::engine::seed::{Seed, SeedKey};
+use interlock_kudo::engine::trial;
+use interlock_kudo::engine::trial::{TrialFindings, TrialLimits};
+use interlock_kudo::package::Package;
 use jiff::Timestamp;
 
 use crate::runtime::pool::Deadline;

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::watch;
-
 use interlock_core::api::object::NamespacedName;
+use tokio::sync::watch;
 
 /// Awaited objects of one kind, by key.
 #[derive(Debug, Default)]

@@ -1,15 +1,14 @@
 //! Asks the API server's authorizer: may the holder of a token read a path of ours (TokenReview, then
 //! SubjectAccessReview), and may a service account get an OperatorVersion.
 
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::api::{Api, PostParams};
 use kube::{Client, Error};
-
-use interlock_core::api::meta;
-use interlock_core::api::object::NamespacedName;
 
 /// Asks the API server.
 #[derive(Clone)]

@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize};
-
 use interlock_core::api::object::Gvk;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A CustomResourceDefinition as this process decodes it: fields not named here, schemas above all, are
 /// skipped while the bytes are parsed. No field is required, so that no definition can make a list

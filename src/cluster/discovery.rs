@@ -8,7 +8,6 @@ use std::time::Duration;
 use interlock_core::api::object::Gvk;
 use interlock_core::api::path::is_kind;
 use interlock_core::api::resource::Resource;
-use interlock_core::kinds;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use tokio::time::Instant;
@@ -90,7 +89,8 @@ impl KindDiscovery {
     /// With the table of the supervisor.
     pub fn new(definitions: Definitions) -> Self {
         // What every API server has, and a 404 takes back.
-        let built_in = kinds::ALL.iter().map(|kind| &kind.resource).filter(|resource| resource.built_in);
+        let built_in =
+            crate::kinds::all().iter().map(|kind| &kind.resource).filter(|resource| resource.built_in);
         let built_in = built_in.chain([&CONTROLLER_REVISIONS]);
         let served = |resource: &Resource| ServedKind {
             plural: resource.plural.to_owned(),

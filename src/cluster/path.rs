@@ -2,10 +2,9 @@
 
 use std::iter::once;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-
 use interlock_core::api::path::{NotASegment, segment};
 use interlock_core::effect::ApiFailure;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// Escaped characters of a segment: all except RFC 3986's unreserved ones, and the colon of RBAC names and
 /// of the port of a proxied pod.

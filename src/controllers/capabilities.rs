@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use interlock_core::kinds::descriptor::{Capability, Watch};
-use interlock_core::kinds::{self, Kind, Kinds, capabilities};
+use interlock_core::kinds::{Kind, Kinds, capabilities};
 
 use crate::cluster::supervisor::{CapabilityKind, CapabilityKinds};
 
@@ -22,7 +22,7 @@ pub const SETTINGS: &str = capabilities::SETTINGS.name;
 pub const ESSENTIAL: &[&str] = &[INSTANCES];
 
 /// The capabilities of Interlock's own kinds.
-pub static CAPABILITIES: LazyLock<Vec<CapabilityKinds>> = LazyLock::new(|| of(kinds::ALL));
+pub static CAPABILITIES: LazyLock<Vec<CapabilityKinds>> = LazyLock::new(|| of(crate::kinds::all()));
 
 /// The capabilities of these kinds, in the order in which the kinds name them.
 ///
@@ -75,6 +75,8 @@ mod tests {
     use interlock_core::topology::KindName;
     use rstest::rstest;
 
+    use interlock_core::kinds;
+
     use super::*;
 
     /// `CAPABILITY:required` or `CAPABILITY:optional` of each watch.
@@ -109,7 +111,7 @@ mod tests {
         for kind in CAPABILITIES.iter().flat_map(CapabilityKinds::all) {
             let name = KindName::new(kind.group, kind.labelled.map_or(kind.kind, |objects| objects.name));
             assert!(
-                kinds::schemas(kinds::ALL).iter().any(|declared| declared.name == name),
+                kinds::schemas(crate::kinds::all()).iter().any(|declared| declared.name == name),
                 "{name} is not declared"
             );
         }

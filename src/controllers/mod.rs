@@ -2,13 +2,11 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::runtime::index::{Observer, Store};
-use crate::runtime::pool::Pool;
 use consistency::Consistency;
 use instance::{InstanceContext, InstanceGate};
 use interlock_core::api::object::NamespacedName;
-use interlock_core::engine::run::PipeHelper;
-use interlock_core::engine::seed::SeedKey;
+use interlock_kudo::engine::run::PipeHelper;
+use interlock_kudo::engine::seed::SeedKey;
 use kube::Client;
 use live_specs::Archive;
 use tokio::sync::watch;
@@ -25,6 +23,8 @@ use crate::runtime::certificates::CertificateSigner;
 use crate::runtime::driver;
 use crate::runtime::executor::Executor;
 use crate::runtime::gate::{self, LeaderGate};
+use crate::runtime::index::{Observer, Store};
+use crate::runtime::pool::Pool;
 use crate::runtime::queue::Queue;
 use crate::runtime::reconciler::DescribedKind;
 use crate::telemetry::metrics::Metrics;

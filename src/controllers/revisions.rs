@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::api::revision::{self, RevisionOwner};
+use interlock_core::api::revision;
+use interlock_core::api::revision::RevisionOwner;
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::ApiFailure;
 

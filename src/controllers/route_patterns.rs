@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use interlock_core::kinds::data_plane::flavor::pattern;
+use interlock_kong::data_plane::flavor::pattern;
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::index::Store;
@@ -30,11 +30,10 @@ pub async fn run(store: Arc<Store>, stop: CancellationToken) {
 #[cfg(test)]
 mod tests {
     use interlock_core::api::object::{Gvk, NamespacedName};
-    use interlock_core::kinds::ALL;
-    use interlock_core::kinds::data_plane::GatewayLister;
-    use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
-    use interlock_core::kinds::data_plane::flavor::routes::{Inventory, Trait};
     use interlock_core::topology::Epoch;
+    use interlock_kong::data_plane::GatewayLister;
+    use interlock_kong::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+    use interlock_kong::data_plane::flavor::routes::{Inventory, Trait};
     use serde_json::json;
 
     use super::*;
@@ -50,7 +49,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_route_is_compiled_when_it_arrives() {
-        let store = Store::new(ALL, true);
+        let store = Store::new(crate::kinds::all(), true);
         let stop = CancellationToken::new();
         let running = tokio::spawn(run(store.clone(), stop.clone()));
         let gvk = Gvk { group: "networking.k8s.io".into(), version: "v1".into(), kind: "Ingress".into() };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_lc_rs::rand;
 use interlock_core::api::meta::install::TEMPLATE_KEY_SECRET;
-use interlock_core::engine::seed::SeedKey;
+use interlock_kudo::engine::seed::SeedKey;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ObjectMeta, PostParams};

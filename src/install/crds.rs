@@ -4,15 +4,14 @@
 //! default and restrict no field that KUDO's leave alone. Clients of KUDO send `null` in a few places;
 //! exactly those are nullable.
 
+use interlock_core::api::interlock::Interlock;
+use interlock_core::api::override_object::Override;
+use interlock_kong::api::definition::DataPlane;
+use interlock_kudo::api::{Instance, Operator, OperatorVersion};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
-
-use interlock_core::api::interlock::Interlock;
-use interlock_core::api::kong::definition::DataPlane;
-use interlock_core::api::kudo::{Instance, Operator, OperatorVersion};
-use interlock_core::api::override_object::Override;
 
 /// Where KUDO v0.19 allows `null` (`config/crds/*.yaml`): paths of properties, `*` for the
 /// values of a map or the items of a list.

@@ -230,8 +230,8 @@ mod tests {
         metrics.queue_depth("instance", 0);
         metrics.leads("interlock", true);
         metrics.rest_call("GET", 200);
-        metrics.instances(&interlock_core::kinds::instance::summary::Totals::default(), 0);
-        metrics.rollouts(&interlock_core::kinds::data_plane::rollout::totals::RolloutTotals::default(), 0);
+        metrics.instances(&interlock_kudo::instance::summary::Totals::default(), 0);
+        metrics.rollouts(&interlock_kong::data_plane::rollout::totals::RolloutTotals::default(), 0);
         metrics.healed("Deployment", interlock_core::effect::HealCause::Deleted);
         metrics.decided(&DecisionLabels {
             door: "mutate",

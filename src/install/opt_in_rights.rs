@@ -1,9 +1,9 @@
 //! Rights that are opt-in: each a ClusterRole with its binding, behind a flag of `interlock render`, a value of the
 //! chart or an overlay of its own.
 
-use interlock_core::api::kong::OPERATOR_LEASE;
 use interlock_core::api::meta::install;
 use interlock_core::kinds::descriptor::Role as Grantee;
+use interlock_kong::api::OPERATOR_LEASE;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 

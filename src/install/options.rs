@@ -1,16 +1,15 @@
 //! The options of an installation.
 
 use clap::ValueEnum;
-use k8s_openapi::ByteString;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
-
 use interlock_core::admission::Freeze;
 use interlock_core::api::cidr::Cidr;
 use interlock_core::api::docs::DocsUrl;
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::Kinds;
 use interlock_core::kinds::descriptor::PolicyOptions;
-use interlock_core::kinds::{self, Kinds};
+use k8s_openapi::ByteString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use crate::telemetry::build;
 
@@ -107,7 +106,7 @@ pub struct InstallOptions {
 impl Default for InstallOptions {
     fn default() -> Self {
         Self {
-            kinds: kinds::ALL,
+            kinds: crate::kinds::all(),
             namespace: meta::NAMESPACE.to_owned(),
             endpoint: Endpoint::Service { name: meta::install::SERVICE.to_owned() },
             controller_user: None,
@@ -159,7 +158,7 @@ impl InstallOptions {
             namespaces: self.namespace_selector(),
             freeze: self.freeze,
             docs: self.docs.clone(),
-            kinds: interlock_core::kinds::ALL,
+            kinds: crate::kinds::all(),
         }
     }
 

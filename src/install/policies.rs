@@ -6,7 +6,7 @@
 //! later, so each ends in `orValue`; and the API server drops a message with a line break, so each is one
 //! line, with a plain one beside it.
 
-use interlock_core::kinds::data_plane::rollout::protect_live;
+use interlock_kong::data_plane::rollout::protect_live;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
 };
@@ -96,8 +96,10 @@ mod tests {
     /// The second layer knows of no Override: what it refuses cannot be overridden.
     #[test]
     fn no_policy_keeps_a_rule_that_can_be_overridden() {
-        let ids: Vec<&str> =
-            kinds::rules(kinds::ALL).filter(|rule| rule.can_be_overridden()).map(|rule| rule.id()).collect();
+        let ids: Vec<&str> = kinds::rules(crate::kinds::all())
+            .filter(|rule| rule.can_be_overridden())
+            .map(|rule| rule.id())
+            .collect();
         assert!(ids.len() > 4, "{ids:?}");
         for policy in [Freeze::Strict, Freeze::SamePlan].into_iter().flat_map(policies) {
             for validation in policy["spec"]["validations"].as_array().unwrap() {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use interlock_core::api::meta::install;
 use interlock_core::api::watched::BUILT_IN;
 use interlock_core::kinds::Kinds;
-use interlock_core::kinds::data_plane::policies::OVERRIDES;
 use interlock_core::kinds::descriptor::{Role as Grantee, Watch};
+use interlock_kong::data_plane::policies::OVERRIDES;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use serde_json::{Value, json};
 
@@ -228,7 +228,6 @@ fn aggregated_to(into: &str, name: &str, rules: Vec<PolicyRule>) -> ClusterRole 
 #[cfg(test)]
 mod tests {
     use interlock_core::api::meta;
-    use interlock_core::kinds;
 
     use super::*;
 
@@ -414,7 +413,7 @@ mod tests {
     /// A package may do what its account may: `edit` and `admin` of a namespace stay unchanged.
     #[test]
     fn only_a_role_of_its_own_writes_packages() {
-        let people = people(kinds::ALL);
+        let people = people(crate::kinds::all());
         let aggregates = |object: &Value| {
             let labels = object["metadata"]["labels"].as_object();
             labels.is_some_and(|labels| labels.keys().any(|key| key.contains("aggregate-to-")))
@@ -429,7 +428,7 @@ mod tests {
 
     #[test]
     fn nobody_gets_a_right_to_write_the_record() {
-        for (name, rule) in rules(&people(kinds::ALL)) {
+        for (name, rule) in rules(&people(crate::kinds::all())) {
             if has(rule, "resources", "instances/status") {
                 assert_eq!(rule["verbs"], json!(["get"]), "{name}");
             }

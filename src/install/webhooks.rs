@@ -253,7 +253,7 @@ mod tests {
                 asked.insert(format!("{}/{}/{plural}", rule["apiGroups"][0], rule["apiVersions"][0]));
             }
         }
-        let known = kinds::guarded(kinds::ALL);
+        let known = kinds::guarded(crate::kinds::all());
         let known = known.iter().map(|guarded| guarded.resource);
         let known = known.map(|of| format!("{:?}/{:?}/{}", of.group, of.version(), of.plural));
         let known = known.filter(|kind| !kind.ends_with("/operators")).collect();

@@ -1,6 +1,8 @@
 //! Tamper detection: compares the guard objects with those that this process would render.
 
 use interlock_core::api::meta::install::FREEZE_BINDING;
+use interlock_kong::data_plane::policies::{GUARDED_SOURCES, OVERRIDES};
+use interlock_kudo::instance::policies::{VERBS, VERSIONS};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -11,8 +13,6 @@ use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::tamper::{GuardId, GuardKind, GuardStates, Observation, TamperMonitor, TamperNotifier};
 use crate::install::{self, Endpoint, Part};
-use interlock_core::kinds::data_plane::policies::{GUARDED_SOURCES, OVERRIDES};
-use interlock_core::kinds::instance::policies::{VERBS, VERSIONS};
 
 impl Guards {
     fn on_guard_states(&self, states: &GuardStates) {

@@ -17,17 +17,16 @@ mod webhook;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use kube::Client;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio_util::sync::CancellationToken;
-
 use interlock_core::admission;
+use kube::Client;
 pub use options::{CallerOptions, LeaseOptions, Roles, RunOptions, ServingCertificate};
 pub use runtimes::Runtimes;
 use runtimes::{Handles, restarted};
 use signals::Signals;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
 
 use crate::cluster::binding::BindingState;
 use crate::cluster::client::{self, ClientError, Connection};

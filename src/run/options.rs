@@ -8,8 +8,8 @@ use interlock_core::admission::Freeze;
 use interlock_core::api::cidr::Cidr;
 use interlock_core::api::docs::DocsUrl;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::engine::run::PipeHelper;
 use interlock_core::kinds::Kinds;
+use interlock_kudo::engine::run::PipeHelper;
 
 use crate::cluster::lease::Timing;
 use crate::server::tls::MinVersion;

@@ -2,16 +2,17 @@
 
 use std::sync::{Arc, OnceLock};
 
+use interlock_core::admission;
 use interlock_core::admission::kind::GuardedKind;
 use interlock_core::admission::lister::{CacheState, KindListers, Lister, Overridden};
-use interlock_core::admission::{self, AdmissionAnswer, BadReview, CacheWait, Config, WebhookEndpoint};
+use interlock_core::admission::{AdmissionAnswer, BadReview, CacheWait, Config, WebhookEndpoint};
 use interlock_core::api::interlock::Actions;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::kinds::data_plane::GatewayLister;
-use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
-use interlock_core::kinds::data_plane::flavor::inventory::{FlavorDependent, GatewayContext};
-use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
+use interlock_kong::data_plane::GatewayLister;
+use interlock_kong::data_plane::flavor::gateway_ref::GatewayRef;
+use interlock_kong::data_plane::flavor::inventory::{FlavorDependent, GatewayContext};
+use interlock_kong::data_plane::flavor::sources::FlavorSource;
 use jiff::Timestamp;
 use tokio::sync::watch;
 

@@ -9,8 +9,8 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::{HeaderValue, StatusCode, header};
-use interlock_core::kinds::data_plane::rollout::totals::RolloutTotals;
-use interlock_core::kinds::instance::summary::Totals;
+use interlock_kong::data_plane::rollout::totals::RolloutTotals;
+use interlock_kudo::instance::summary::Totals;
 use tokio::sync::Semaphore;
 
 use super::graph::{self, GraphPage};

@@ -5,7 +5,6 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use interlock::install::InstallOptions;
-use interlock_core::kinds::ALL;
 use serde_json::json;
 
 use crate::support::interlock::apply_installation;
@@ -68,7 +67,7 @@ fn the_kind_is_guarded_and_reconciled() {
     let admin = cluster.admin();
     admin.kubectl_in(&["apply", "-f", "-"], CRD).ok();
     let process = Interlock::prepare(&cluster, &[]).running(example());
-    let kinds = ALL.iter().copied().chain([&backup::KIND]).collect();
+    let kinds = interlock::kinds::all().iter().copied().chain([&backup::KIND]).collect();
     let options = InstallOptions { kinds: Vec::leak(kinds), ..process.options(&[]) };
     apply_installation(&cluster, &options);
     process.start();

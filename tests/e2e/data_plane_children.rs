@@ -2,10 +2,10 @@
 //! what the API server takes is admitted. `interlock check` says the same.
 
 use interlock_core::api::meta;
-use interlock_core::kinds::data_plane::rollout::children::{
+use interlock_kong::data_plane::rollout::children::{
     DataPlaneOwner, autoscaler, brings_certificate, deployment, ingress_service,
 };
-use interlock_core::kinds::data_plane::rollout::side::{Colour, SideState};
+use interlock_kong::data_plane::rollout::side::{Colour, SideState};
 use serde_json::{Value, json};
 
 use crate::flavor::{goldens, meets};

@@ -280,7 +280,7 @@ static RECONCILER: Reconciler = Reconciler { name: "test", capability: &DATA_PLA
 fn controller(children: &Children<'_>, reconciler: &'static Reconciler) -> DescribedKind {
     let until = Instant::now() + CAP;
     let leadership = watch::channel(Leadership::Leader { leader_epoch: 1, until });
-    let store = Store::new(interlock_core::kinds::ALL, false);
+    let store = Store::new(interlock::kinds::all(), false);
     let parent = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "edge"}});
     children.ns.admin().post(&children.ns.path("v1", "configmaps", ""), &parent).ok();
     DescribedKind {

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use interlock::install::{self, InstallOptions, Part};
-use interlock_core::admission::{self, AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint};
-use interlock_core::api::kudo::Instance;
+use interlock_core::admission;
+use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint};
 use interlock_core::api::meta;
 use interlock_core::kinds;
-use interlock_core::kinds::instance::change::lock;
 use interlock_core::kinds::static_lister::StaticLister;
+use interlock_kudo::api::Instance;
+use interlock_kudo::instance::change::lock;
 use serde_json::{Value, json};
 
 use crate::support::interlock::{apply, await_definitions};
@@ -190,7 +191,7 @@ impl<'a> Ground<'a> {
         await_definitions(&admin);
         let ns = cluster.namespace("layers");
         let user = ns.user("alice");
-        let mut view = StaticLister::of(interlock_core::kinds::ALL);
+        let mut view = StaticLister::of(interlock::kinds::all());
         view.add(&package(), ns.name()).unwrap();
         let books = cluster.user("interlock", &[]);
         let mut ground = Self { ns, user, books, view, freeze, instances: BTreeMap::new() };
@@ -258,7 +259,7 @@ impl<'a> Ground<'a> {
             Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze, docs: None };
         let body = serde_json::to_vec(&review).unwrap();
         let answer = admission::answer(
-            &kinds::guarded(kinds::ALL),
+            &kinds::guarded(interlock::kinds::all()),
             WebhookEndpoint::Validate,
             &body,
             view,
@@ -297,7 +298,7 @@ impl<'a> Ground<'a> {
             Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze, docs: None };
         let body = serde_json::to_vec(&review).unwrap();
         let answer = admission::answer(
-            &kinds::guarded(kinds::ALL),
+            &kinds::guarded(interlock::kinds::all()),
             door,
             &body,
             &self.view,
@@ -366,7 +367,7 @@ fn labels_are_kept(ground: &Ground<'_>) {
             {"prefix": "KONG_", "configMapRef": {"name": "source"}}, {"prefix": "KONG_", "secretRef": {"name": "source"}},
         ]}]}}},
     });
-    let mut view = StaticLister::of(interlock_core::kinds::ALL);
+    let mut view = StaticLister::of(interlock::kinds::all());
     view.add(&deployment, ground.ns.name()).unwrap();
     let edits = [
         ("in-use", json!({meta::FLAVOR_SOURCE: null}), Some("RF18"), true),

@@ -109,12 +109,12 @@ fn policies_have_no_type_warnings() {
     }
     let admin = cluster.admin();
     for name in [
-        interlock_core::kinds::instance::policies::FREEZE,
-        interlock_core::kinds::instance::policies::LOCK,
-        interlock_core::kinds::instance::policies::PLAN_EXECUTION,
-        interlock_core::kinds::instance::policies::STATUS,
-        interlock_core::kinds::instance::policies::VERBS,
-        interlock_core::kinds::data_plane::policies::OVERRIDES,
+        interlock_kudo::instance::policies::FREEZE,
+        interlock_kudo::instance::policies::LOCK,
+        interlock_kudo::instance::policies::PLAN_EXECUTION,
+        interlock_kudo::instance::policies::STATUS,
+        interlock_kudo::instance::policies::VERBS,
+        interlock_kong::data_plane::policies::OVERRIDES,
     ] {
         let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}");
         let checked = wait_until("the policy is type-checked", Duration::from_secs(60), || {

@@ -1,6 +1,6 @@
 //! Real packages of KUDO's users, untouched: installed, updated and uninstalled.
 
-use interlock_core::engine::removed_apis;
+use interlock_kudo::engine::removed_apis;
 use serde_json::{Value, json};
 
 use crate::support::instances::{

@@ -1,7 +1,8 @@
 //! Packages that were written for versions of Kubernetes' APIs that are no longer served.
 
 use interlock_core::api::meta;
-use interlock_core::engine::removed_apis::{self, REMOVED_APIS};
+use interlock_kudo::engine::removed_apis;
+use interlock_kudo::engine::removed_apis::REMOVED_APIS;
 use serde_json::{Value, json};
 
 use crate::existing::delete_with_dependents;

@@ -5,12 +5,12 @@ use std::ops::RangeBounds;
 use std::time::Duration;
 
 use ::interlock::install::{self, InstallOptions, Part};
-use interlock_core::api::kong::{API_VERSION, labels};
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
-use interlock_core::kinds::data_plane::remedy;
-use interlock_core::kinds::data_plane::rollout::report::ReportedPhase;
+use interlock_kong::api::{API_VERSION, labels};
+use interlock_kong::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use interlock_kong::data_plane::remedy;
+use interlock_kong::data_plane::rollout::report::ReportedPhase;
 use regex::Regex;
 use serde_json::{Value, json};
 

@@ -4,17 +4,17 @@
 //! Whatever comes in: no panic, and what the resolver says of a flavor holds in a second reading.
 
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::kinds::data_plane::flavor::Flavor;
-use interlock_core::kinds::data_plane::flavor::change::FlavorChange;
-use interlock_core::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
-use interlock_core::kinds::data_plane::flavor::flavor_override::{ChangeId, FlavorOverride};
-use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
-use interlock_core::kinds::data_plane::flavor::group::ProducerGroup;
-use interlock_core::kinds::data_plane::flavor::plan::{FlavorPlan, Question};
-use interlock_core::kinds::data_plane::flavor::reading::Effective;
-use interlock_core::kinds::data_plane::flavor::routes::Inventory;
-use interlock_core::kinds::data_plane::flavor::sources::GivenSources;
-use interlock_core::kinds::data_plane::flavor::validate::judge;
+use interlock_kong::data_plane::flavor::Flavor;
+use interlock_kong::data_plane::flavor::change::FlavorChange;
+use interlock_kong::data_plane::flavor::compatibility::ProducerConfiguration;
+use interlock_kong::data_plane::flavor::flavor_override::{ChangeId, FlavorOverride};
+use interlock_kong::data_plane::flavor::gateway::Gateway;
+use interlock_kong::data_plane::flavor::group::ProducerGroup;
+use interlock_kong::data_plane::flavor::plan::{FlavorPlan, Question};
+use interlock_kong::data_plane::flavor::reading::Effective;
+use interlock_kong::data_plane::flavor::routes::Inventory;
+use interlock_kong::data_plane::flavor::sources::GivenSources;
+use interlock_kong::data_plane::flavor::validate::judge;
 use serde_json::Value;
 
 use super::kubelet::{Fate, GUESSES, Pod};

@@ -4,12 +4,12 @@
 use std::time::{Duration, Instant};
 
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
-use interlock_core::engine::validate;
 use interlock_core::kinds;
-use interlock_core::kinds::data_plane::rollout::children::{DataPlaneOwner, deployment};
-use interlock_core::kinds::data_plane::rollout::drift::{differs, owns_all};
-use interlock_core::kinds::data_plane::rollout::side::{Colour, SideState};
 use interlock_core::kinds::static_lister::StaticLister;
+use interlock_kong::data_plane::rollout::children::{DataPlaneOwner, deployment};
+use interlock_kong::data_plane::rollout::drift::{differs, owns_all};
+use interlock_kong::data_plane::rollout::side::{Colour, SideState};
+use interlock_kudo::engine::validate;
 use serde_json::{Value, json};
 
 /// Enough for a machine that does other things beside; far from what the square of it takes.
@@ -17,7 +17,7 @@ const BOUND: Duration = Duration::from_secs(20);
 
 /// What is answered to a body, soon enough.
 fn within(what: &str, packages: &[Value], body: &Value) -> Value {
-    let mut view = StaticLister::of(interlock_core::kinds::ALL);
+    let mut view = StaticLister::of(interlock::kinds::all());
     for package in packages {
         view.add(package, "team").unwrap();
     }
@@ -25,7 +25,7 @@ fn within(what: &str, packages: &[Value], body: &Value) -> Value {
     let body = body.to_string();
     let start = Instant::now();
     let answer = answer(
-        &kinds::guarded(kinds::ALL),
+        &kinds::guarded(interlock::kinds::all()),
         WebhookEndpoint::Mutate,
         body.as_bytes(),
         &view,

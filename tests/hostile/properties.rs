@@ -1,8 +1,8 @@
 //! The resolver against the second reading, over environments that are made rather than damaged.
 
-use interlock_core::kinds::data_plane::flavor::gateway::{Gateway, sources_of};
-use interlock_core::kinds::data_plane::flavor::projection::excerpt;
-use interlock_core::kinds::data_plane::flavor::sources::GivenSources;
+use interlock_kong::data_plane::flavor::gateway::{Gateway, sources_of};
+use interlock_kong::data_plane::flavor::projection::excerpt;
+use interlock_kong::data_plane::flavor::sources::GivenSources;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

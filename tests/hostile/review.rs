@@ -16,7 +16,7 @@ use interlock_core::kinds::static_lister::StaticLister;
 use serde_json::Value;
 
 static VIEW: LazyLock<StaticLister> = LazyLock::new(|| {
-    let mut view = StaticLister::of(interlock_core::kinds::ALL);
+    let mut view = StaticLister::of(interlock::kinds::all());
     for text in
         [include_str!("../../fuzz/seeds/version-1.json"), include_str!("../../fuzz/seeds/version-2.json")]
     {
@@ -28,7 +28,15 @@ static VIEW: LazyLock<StaticLister> = LazyLock::new(|| {
 
 fn ask(door: WebhookEndpoint, freeze: Freeze, body: &[u8]) -> Option<Value> {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze, docs: None };
-    match answer(&kinds::guarded(kinds::ALL), door, body, &*VIEW, &config, CacheWait::Exhausted, None) {
+    match answer(
+        &kinds::guarded(interlock::kinds::all()),
+        door,
+        body,
+        &*VIEW,
+        &config,
+        CacheWait::Exhausted,
+        None,
+    ) {
         Ok(AdmissionAnswer::Done(reply)) => {
             Some(serde_json::from_slice(&reply.body).expect("an answer is JSON"))
         }

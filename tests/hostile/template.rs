@@ -8,7 +8,7 @@
 use go_template::limits::MAX_OUTPUT;
 use go_template::yaml::{Aliases, Reader};
 use go_template::{Never, Root, Value};
-use interlock_core::package::functions;
+use interlock_kudo::package::functions;
 
 /// Renders a package of one template.
 pub fn call(body: &[u8]) {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use go_template::{Generator, Never, Root, Value};
-use interlock_core::package::functions;
+use interlock_kudo::package::functions;
 use rstest::rstest;
 use serde::Deserialize;
 use serde_json::json;

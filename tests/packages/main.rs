@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 use go_template::Never;
 use interlock_core::api::inventory::ObjectInventory;
-use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::values::Values;
 use interlock_core::config_digest::ConfigDigest;
 use interlock_core::effect::{Effect, FileRead};
-use interlock_core::engine::advance::advance;
-use interlock_core::engine::lookup::{EngineStep, Observed, PlanState};
-use interlock_core::engine::render_cache::Rendered;
-use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
-use interlock_core::engine::{tasks, validate};
-use interlock_core::package::Package;
-use interlock_core::package::bundle::{PackageBundle, PackageFiles};
 use interlock_core::reconcile::{KindServed, Lookup};
+use interlock_kudo::api::ExecutionStatus;
+use interlock_kudo::engine::advance::advance;
+use interlock_kudo::engine::lookup::{EngineStep, Observed, PlanState};
+use interlock_kudo::engine::render_cache::Rendered;
+use interlock_kudo::engine::run::{InstanceId, PipeHelper, Run};
+use interlock_kudo::engine::{tasks, validate};
+use interlock_kudo::package::Package;
+use interlock_kudo::package::bundle::{PackageBundle, PackageFiles};
 use serde_json::{Value, json};
 
 mod compared;

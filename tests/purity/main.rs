@@ -110,8 +110,8 @@ fn the_cluster_knows_no_rule() {
     for module in INTERLOCK.modules().iter().filter(|module| module.room() == "cluster") {
         for (number, line) in &module.lines {
             if [
-                "interlock_core::engine",
-                "interlock_core::kinds::data_plane",
+                "interlock_kudo::engine",
+                "interlock_kong::data_plane",
                 "interlock_core::admission",
                 "go_template",
             ]

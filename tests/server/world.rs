@@ -158,7 +158,7 @@ pub async fn world_with(
     let (arrivals, callers) = (Arc::new(Arrivals::default()), Arc::new(callers(&resolver)));
     let health = Probes { readiness: readiness.clone(), shutdown: shutdown.clone() };
     let app = health::router(health).merge(webhook_routes::router(WebhookRoutes {
-        kinds: interlock_core::kinds::ALL,
+        kinds: interlock::kinds::all(),
         reviewer: reviewer.clone(),
         callers: callers.clone(),
         arrivals: arrivals.clone(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use interlock::install::{self, InstallOptions};
-use interlock_core::api::kong;
+use interlock_kong::api as kong;
 use serde_json::{Value, json};
 
 use super::rollouts::{Ground, definition, spec};

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use ::interlock::install::{self, InstallOptions, Part};
 use go_template::yaml;
-use interlock_core::api::kong;
-use interlock_core::kinds::data_plane::rollout::side::Colour;
+use interlock_kong::api as kong;
+use interlock_kong::data_plane::rollout::side::Colour;
 use rstest::rstest;
 use serde_json::{Value, json};
 

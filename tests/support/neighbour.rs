@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta;
+use interlock_kudo::api::Instance;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};

@@ -8,10 +8,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
-
 use ::interlock::install::InstallOptions;
 use ::interlock_core::api::meta;
+use serde_json::json;
 
 use super::{Client, Cluster, Interlock, announce, interlock, wait_until};
 

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod events;
 mod objects;
 mod reference;
 
@@ -31,7 +32,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let mut world = Self {
-            graph: kinds::graph(kinds::ALL),
+            graph: kinds::graph(interlock::kinds::all()),
             known: Reference::default(),
             version: 0,
             epochs: BTreeMap::new(),
@@ -209,7 +210,7 @@ impl World {
 /// Whatever is declared is played with, and every link of it leads somewhere.
 #[test]
 fn every_declared_kind_and_link_is_in_the_small_world() {
-    for declared in kinds::schemas(kinds::ALL) {
+    for declared in kinds::schemas(interlock::kinds::all()) {
         let found = objects::KINDS.iter().find(|(_, kind, _)| objects::kind_name(kind) == declared.name);
         let (_, kind, namespaced) = *found.unwrap_or_else(|| panic!("{} is not played with", declared.name));
         let objects: Vec<Value> = objects::contents(kind).collect();

@@ -1,12 +1,12 @@
 //! Random objects of a small world, and what happens to them.
 
-use interlock_core::api::kong;
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::kinds::data_plane::labelled::{
+use interlock_core::topology::KindName;
+use interlock_kong::api as kong;
+use interlock_kong::data_plane::labelled::{
     DATA_PLANE_AUTOSCALERS, DATA_PLANE_DEPLOYMENTS, DATA_PLANE_DISRUPTION_BUDGETS, DATA_PLANE_ENDPOINTS,
     DATA_PLANE_PODS, DATA_PLANE_SERVICES, FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, LABELLED,
 };
-use interlock_core::topology::KindName;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -36,7 +36,10 @@ impl Key {
 
 pub fn declared(kind: &'static str) -> &'static DeclaredKind {
     let name = objects::kind_name(kind);
-    kinds::schemas(kinds::ALL).into_iter().find(|declared| declared.name == name).unwrap_or(&kinds::MADE)
+    kinds::schemas(interlock::kinds::all())
+        .into_iter()
+        .find(|declared| declared.name == name)
+        .unwrap_or(&kinds::MADE)
 }
 
 /// An edge: parent, child, name of the link, what it says.

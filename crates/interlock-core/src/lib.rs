@@ -1,8 +1,8 @@
-//! What Interlock decides.
+//! What the decisions of every domain stand on, and no domain.
 //!
-//! Two flows over one ground. Admission: bytes -> typed [`admission::request`] -> rules -> verdict and
-//! patch -> bytes. Reconcile: event -> affected root ([`topology`]) -> observed facts -> decision
-//! ([`kinds`], [`engine`]) with its effects as data ([`effect`]). Both ask the same rules.
+//! Admission: bytes -> typed [`admission::request`] -> rules -> verdict and patch -> bytes. Reconcile: event -> affected root
+//! ([`topology`]) -> [`reconcile::View`] -> effects as data ([`effect`]). A kind is a [`kinds::Kind`], from which all that is
+//! known of it is derived.
 //!
 //! There is no client, clock, randomness, thread or file among the dependencies: time and ids are
 //! arguments, and what has to be read is named in what a decision returns.
@@ -12,11 +12,9 @@ pub mod api;
 pub mod certificate;
 pub mod config_digest;
 pub mod effect;
-pub mod engine;
 pub mod health;
 pub mod kinds;
 pub mod last_applied;
-pub mod package;
 pub mod reconcile;
 pub mod rejection;
 pub mod strategic_merge;

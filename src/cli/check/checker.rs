@@ -6,8 +6,8 @@ use crd_schema::Definition;
 use interlock_core::admission::{Config, WebhookEndpoint};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
-use interlock_core::kinds::operator_version::names::OPERATOR_VERSION;
-use interlock_core::package::Package;
+use interlock_kudo::operator_version::names::OPERATOR_VERSION;
+use interlock_kudo::package::Package;
 use serde_json::Value;
 
 use super::decision::ObjectDecision;

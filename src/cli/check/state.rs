@@ -8,9 +8,10 @@ use crd_schema::{Definition, DefinitionVersion};
 use interlock_core::admission::kind::GuardedKind;
 use interlock_core::api::interlock::{Mode, Settings};
 use interlock_core::api::object::{Gvk, ObjectKey};
+use interlock_core::kinds;
+use interlock_core::kinds::Kinds;
 use interlock_core::kinds::capabilities::DATA_PLANES;
 use interlock_core::kinds::static_lister::StaticLister;
-use interlock_core::kinds::{self, Kinds};
 use serde_json::{Value, json};
 
 use super::manifests::Manifest;

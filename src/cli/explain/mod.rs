@@ -59,14 +59,14 @@ fn explanation(name: &str) -> Result<String, CliError> {
 mod tests {
     use interlock_core::api::meta::{condition, event};
     use interlock_core::kinds;
-    use interlock_core::kinds::data_plane::rollout::phase::Reason;
+    use interlock_kong::data_plane::rollout::phase::Reason;
     use rstest::rstest;
 
     use super::*;
 
     #[test]
     fn every_rule_is_explained() {
-        for rule in kinds::rules(kinds::ALL) {
+        for rule in kinds::rules(crate::kinds::all()) {
             let text = explanation(rule.id()).unwrap_or_else(|error| panic!("{}", error.text()));
             assert!(text.contains(rule.id()), "{}: {text}", rule.id());
         }

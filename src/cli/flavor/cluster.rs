@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 use futures::stream::{self, StreamExt as _};
-use interlock_core::api::kong;
 use interlock_core::api::object::meta_str;
-use interlock_core::kinds::data_plane::flavor::gateway::sources_of;
-use interlock_core::kinds::data_plane::flavor::rolled_out;
-use interlock_core::kinds::data_plane::flavor::rolled_out::is_rolled_out;
-use interlock_core::kinds::data_plane::flavor::sources::{
-    FlavorSource, GivenSources, KeyLookup, SourceKind, Sources,
-};
-use interlock_core::kinds::data_plane::labelled::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
+use interlock_kong::api as kong;
+use interlock_kong::data_plane::flavor::gateway::sources_of;
+use interlock_kong::data_plane::flavor::rolled_out;
+use interlock_kong::data_plane::flavor::rolled_out::is_rolled_out;
+use interlock_kong::data_plane::flavor::sources::{FlavorSource, GivenSources, KeyLookup, Sources};
+use interlock_kong::data_plane::labelled::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
 use kube::Client;
 use serde_json::{Value, json};
 

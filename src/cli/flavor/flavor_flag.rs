@@ -1,7 +1,7 @@
 //! The router flavor as the value of a flag.
 
 use clap::ValueEnum;
-use interlock_core::kinds::data_plane::flavor::Flavor;
+use interlock_kong::data_plane::flavor::Flavor;
 
 /// A router flavor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use interlock_core::api::kudo::Instance;
 use interlock_core::api::override_object::{EXPIRATION, Override, OverrideSpec};
 use interlock_core::api::rule::Rule;
 use interlock_core::api::suggest;
-use interlock_core::kinds::instance::KIND;
+use interlock_kudo::api::Instance;
+use interlock_kudo::instance::KIND;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, ResourceExt as _};
 

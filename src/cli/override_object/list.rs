@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use interlock_core::api::age::age;
-use interlock_core::api::kudo::Instance;
 use interlock_core::api::override_object::Override;
+use interlock_kudo::api::Instance;
 use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use interlock_core::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
 use interlock_core::api::object::NamespacedName;
-use interlock_core::package::bundle::PackageBundle;
-use interlock_core::package::versions;
+use interlock_kudo::api::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
+use interlock_kudo::package::bundle::PackageBundle;
+use interlock_kudo::package::versions;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};

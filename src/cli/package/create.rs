@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use interlock_core::package::bundle::PackageBundle;
-use interlock_core::package::repository::IndexedPackage;
+use interlock_kudo::package::bundle::PackageBundle;
+use interlock_kudo::package::repository::IndexedPackage;
 
 use super::source::archive::{self, ArchiveError, Files, MAX_ENTRIES, MAX_UNPACKED};
 use super::source::{Place, Sources, in_memory};

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::package::Package;
-use interlock_core::package::bundle::{PackageBundle, PackagedChild};
-use interlock_core::package::dependencies;
-use interlock_core::package::dependencies::{DependencyProblem, MAX_LEVELS};
+use interlock_kudo::api::OperatorVersionSpec;
+use interlock_kudo::package::Package;
+use interlock_kudo::package::bundle::{PackageBundle, PackagedChild};
+use interlock_kudo::package::dependencies;
+use interlock_kudo::package::dependencies::{DependencyProblem, MAX_LEVELS};
 use serde::Deserialize;
 
 use super::source::{Place, PlaceKey, SourceFlags, Sources};

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use interlock_core::package::repository::{INDEX, IndexedPackage, RepositoryIndex};
+use interlock_kudo::package::repository::{INDEX, IndexedPackage, RepositoryIndex};
 use jiff::Timestamp;
 use url::Url;
 

@@ -1,7 +1,7 @@
 //! `interlock package list`: the packages of a repository.
 
 use clap::Args;
-use interlock_core::package::repository::IndexedPackage;
+use interlock_kudo::package::repository::IndexedPackage;
 use serde::Serialize;
 
 use super::source::{Downloads, Repository, RepositoryFlag};

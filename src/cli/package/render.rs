@@ -9,11 +9,12 @@ use go_template::yaml;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::suggest;
 use interlock_core::api::values::Values;
-use interlock_core::engine::manifests::{self, RenderedObject, TaskManifests};
-use interlock_core::engine::render_cache::Rendered;
-use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
-use interlock_core::engine::seed::Seed;
-use interlock_core::package::Package;
+use interlock_kudo::engine::manifests;
+use interlock_kudo::engine::manifests::{RenderedObject, TaskManifests};
+use interlock_kudo::engine::render_cache::Rendered;
+use interlock_kudo::engine::run::{InstanceId, PipeHelper, Run};
+use interlock_kudo::engine::seed::Seed;
+use interlock_kudo::package::Package;
 use serde_json::{Value, json};
 
 use super::dependencies::PackageTree;

@@ -3,7 +3,8 @@
 
 use std::fmt::Write as _;
 
-use interlock_core::api::interlock::{self, Account, Accounts, Interlock};
+use interlock_core::api::interlock;
+use interlock_core::api::interlock::{Account, Accounts, Interlock};
 use interlock_core::api::object::NamespacedName;
 use k8s_openapi::api::authorization::v1::{
     LocalSubjectAccessReview, ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,

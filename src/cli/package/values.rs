@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use go_template::yaml;
-use interlock_core::api::kudo::Parameter;
-use interlock_core::package::bundle::PackageBundle;
-use interlock_core::package::parameter_file::{self, ParameterFileError};
-use interlock_core::package::params;
+use interlock_core::api::suggest;
+use interlock_kudo::api::Parameter;
+use interlock_kudo::package::bundle::PackageBundle;
+use interlock_kudo::package::parameter_file;
+use interlock_kudo::package::parameter_file::ParameterFileError;
+use interlock_kudo::package::params;
 use serde::Deserialize as _;
 
 use crate::cli::error::CliError;
-use interlock_core::api::suggest;
 
 /// Flags for values of parameters.
 #[derive(Args, Debug)]
@@ -118,7 +119,7 @@ pub(super) fn complete(package: &PackageBundle, values: &BTreeMap<String, String
 
 #[cfg(test)]
 mod tests {
-    use interlock_core::package::bundle::PackageFiles;
+    use interlock_kudo::package::bundle::PackageFiles;
     use rstest::rstest;
 
     use super::*;

@@ -4,11 +4,11 @@
 use std::process::ExitCode;
 
 use interlock_core::api::object::NamespacedName;
-use interlock_core::engine::removed_apis::RemovedApi;
-use interlock_core::engine::validate::Problems;
-use interlock_core::engine::{rendered_kinds, tasks, validate};
-use interlock_core::package::Package;
-use interlock_core::package::bundle::PackageBundle;
+use interlock_kudo::engine::removed_apis::RemovedApi;
+use interlock_kudo::engine::validate::Problems;
+use interlock_kudo::engine::{rendered_kinds, tasks, validate};
+use interlock_kudo::package::Package;
+use interlock_kudo::package::bundle::PackageBundle;
 
 use super::dependencies;
 use super::dependencies::PackageTree;

@@ -1,7 +1,7 @@
 //! `interlock plan abort`.
 
 use clap::Args;
-use interlock_core::kinds::instance::change::plan_request::PlanVerb;
+use interlock_kudo::instance::change::plan_request::PlanVerb;
 
 use super::instance::{InstanceRef, current, entries};
 use super::request;

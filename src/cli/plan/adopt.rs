@@ -1,7 +1,7 @@
 //! `interlock plan adopt`.
 
-use interlock_core::api::kudo::{HeldObject, Instance};
-use interlock_core::kinds::instance::change::plan_request::PlanVerb;
+use interlock_kudo::api::{HeldObject, Instance};
+use interlock_kudo::instance::change::plan_request::PlanVerb;
 
 use super::instance::{InstanceRef, current, failed};
 use super::request;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use interlock_core::api::display::one_line;
 use interlock_core::api::meta;
-use interlock_core::kinds::instance::change::history;
-use interlock_core::kinds::instance::change::history::EndedRun;
+use interlock_kudo::instance::change::history;
+use interlock_kudo::instance::change::history::EndedRun;
 
 use super::flags::OutputFlags;
 use super::instance::{InstanceRef, annotation};

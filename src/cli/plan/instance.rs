@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interlock_core::api::kudo::{ExecutionStatus, Instance, OperatorVersion, PlanStatus};
+use interlock_kudo::api::{ExecutionStatus, Instance, OperatorVersion, PlanStatus};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::Value;

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
+use interlock_core::api::age::age;
 use interlock_core::api::condition;
-use interlock_core::api::kudo::{ExecutionStatus, Instance, OperatorVersion, PlanStatus};
 use interlock_core::api::meta::condition::READY;
+use interlock_kudo::api::{ExecutionStatus, Instance, OperatorVersion, PlanStatus};
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::ListParams;
@@ -16,7 +17,6 @@ use super::instance::{InstanceRef, current, entries, last};
 use crate::cli::error::{CliError, api};
 use crate::cli::output::{self, OutputFlag};
 use crate::cli::target::{AllNamespaces, TargetFlags};
-use interlock_core::api::age::age;
 
 /// Objects for each page of the list.
 const PAGE: u32 = 500;

@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta;
+use interlock_kudo::api::Instance;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::WatchStreamExt as _;

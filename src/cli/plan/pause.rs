@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use interlock_core::api::kudo::Instance;
-use interlock_core::kinds::instance::change::plan_request::PlanVerb;
+use interlock_kudo::api::Instance;
+use interlock_kudo::instance::change::plan_request::PlanVerb;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use interlock_core::api::condition;
-use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta;
-use interlock_core::kinds::instance::change::history;
-use interlock_core::kinds::instance::change::plan_request;
-use interlock_core::kinds::instance::change::plan_request::{PlanRequest, PlanVerb};
+use interlock_kudo::api::Instance;
+use interlock_kudo::instance::change::history;
+use interlock_kudo::instance::change::plan_request;
+use interlock_kudo::instance::change::plan_request::{PlanRequest, PlanVerb};
 use serde_json::json;
 
 use super::flags::{InstanceName, WaitLimit};

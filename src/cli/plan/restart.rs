@@ -1,6 +1,6 @@
 //! `interlock plan restart`.
 
-use interlock_core::kinds::instance::change::plan_request::PlanVerb;
+use interlock_kudo::instance::change::plan_request::PlanVerb;
 
 use super::instance::{InstanceRef, current};
 use super::request;

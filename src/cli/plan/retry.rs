@@ -1,6 +1,6 @@
 //! `interlock plan retry`.
 
-use interlock_core::kinds::instance::change::plan_request::PlanVerb;
+use interlock_kudo::instance::change::plan_request::PlanVerb;
 
 use super::instance::{InstanceRef, current, failed};
 use super::request;

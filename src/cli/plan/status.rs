@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use clap::Args;
 use interlock_core::api::condition;
 use interlock_core::api::display::one_line;
-use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
-use interlock_core::api::meta::{self, condition as types};
-use interlock_core::kinds::instance::change::baseline::{Baseline, PendingPlan};
+use interlock_core::api::meta;
+use interlock_core::api::meta::condition as types;
+use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
+use interlock_kudo::instance::change::baseline::{Baseline, PendingPlan};
 use serde::Serialize;
 
 use super::flags::OutputFlags;

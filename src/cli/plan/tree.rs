@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use interlock_core::api::age::age;
 use interlock_core::api::condition;
 use interlock_core::api::display::one_line;
-use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use interlock_core::api::meta::condition::{PAUSED, RECONCILING, RETRYING, STALLED, WAITING};
-use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
+use interlock_kudo::instance::change::baseline::Baseline;
 use jiff::Timestamp;
 
 use super::instance::{current, entries, last};
-use interlock_core::api::age::age;
 
 /// Pods that are shown; those that are not ready come first.
 const MAX_PODS: usize = 12;

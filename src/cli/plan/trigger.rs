@@ -1,9 +1,9 @@
 //! `interlock plan trigger`: names a plan in `spec.planExecution`, as any user of an Instance may.
 
 use clap::Args;
-use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta::plan::CLEANUP;
 use interlock_core::api::suggest;
+use interlock_kudo::api::Instance;
 use serde_json::json;
 
 use super::flags::{InstanceName, WaitLimit};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use interlock_core::api::kudo::{ExecutionStatus, Instance};
+use interlock_kudo::api::{ExecutionStatus, Instance};
 
 use super::flags::InstanceName;
 use super::instance;

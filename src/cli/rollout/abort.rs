@@ -1,8 +1,8 @@
 //! `interlock rollout abort`.
 
-use interlock_core::kinds::data_plane::rollout::follow::abort_progress;
-use interlock_core::kinds::data_plane::rollout::verbs;
-use interlock_core::kinds::data_plane::rollout::verbs::Abort;
+use interlock_kong::data_plane::rollout::follow::abort_progress;
+use interlock_kong::data_plane::rollout::verbs;
+use interlock_kong::data_plane::rollout::verbs::Abort;
 use serde_json::Value;
 
 use super::data_plane::DataPlaneRef;

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use interlock_core::api::kong;
 use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::revision;
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::api::suggest;
-use interlock_core::kinds::data_plane::flavor::gateway::referenced_spec;
-use interlock_core::kinds::data_plane::live_spec;
-use interlock_core::kinds::data_plane::rollout::verbs::VerbRefusal;
+use interlock_kong::api as kong;
+use interlock_kong::data_plane::flavor::gateway::referenced_spec;
+use interlock_kong::data_plane::live_spec;
+use interlock_kong::data_plane::rollout::verbs::VerbRefusal;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use interlock_core::api::age::age;
+use interlock_core::api::display::one_line;
 use interlock_core::api::object::meta_str;
-use interlock_core::kinds::data_plane::rollout::history::History;
-use interlock_core::kinds::data_plane::rollout::history::summary::{RevisionSummary, summaries};
+use interlock_kong::data_plane::rollout::history::History;
+use interlock_kong::data_plane::rollout::history::summary::{RevisionSummary, summaries};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +17,6 @@ use super::flags::DataPlaneName;
 use crate::cli::error::{CliError, plain};
 use crate::cli::invoked::as_called;
 use crate::cli::output::{OutputFlag, table};
-use interlock_core::api::display::one_line;
 
 /// Flags of `history`.
 #[derive(Args, Debug)]

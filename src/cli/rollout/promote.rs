@@ -3,11 +3,11 @@
 use interlock_core::api::meta;
 use interlock_core::api::object::{annotation, meta_str};
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::kinds::data_plane::rollout::follow::PromotionFollower;
-use interlock_core::kinds::data_plane::rollout::promotion::{PromotionRequest, requested};
-use interlock_core::kinds::data_plane::rollout::report::ReportedPhase;
-use interlock_core::kinds::data_plane::rollout::summary::RolloutSummary;
-use interlock_core::kinds::data_plane::rollout::verbs;
+use interlock_kong::data_plane::rollout::follow::PromotionFollower;
+use interlock_kong::data_plane::rollout::promotion::{PromotionRequest, requested};
+use interlock_kong::data_plane::rollout::report::ReportedPhase;
+use interlock_kong::data_plane::rollout::summary::RolloutSummary;
+use interlock_kong::data_plane::rollout::verbs;
 use kube::api::Patch;
 use serde_json::{Value, json};
 

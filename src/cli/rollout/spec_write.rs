@@ -2,8 +2,8 @@
 
 use interlock_core::api::meta;
 use interlock_core::api::object::{annotation, meta_str};
-use interlock_core::kinds::data_plane::rollout::changes::StagedChanges;
-use interlock_core::kinds::data_plane::rollout::staged_hash;
+use interlock_kong::data_plane::rollout::changes::StagedChanges;
+use interlock_kong::data_plane::rollout::staged_hash;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation};
 use kube::api::Patch;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use interlock_core::kinds::data_plane::rollout::report::ReportedPhase;
-use interlock_core::kinds::data_plane::rollout::summary::RolloutSummary;
+use interlock_kong::data_plane::rollout::report::ReportedPhase;
+use interlock_kong::data_plane::rollout::summary::RolloutSummary;
 
 use super::data_plane::DataPlaneRef;
 use super::flags::DataPlaneName;

@@ -1,11 +1,11 @@
 //! `interlock rollout undo`.
 
 use clap::{Args, ValueEnum};
-use interlock_core::kinds::data_plane::rollout::history::History;
-use interlock_core::kinds::data_plane::rollout::history::undo::{
+use interlock_kong::data_plane::rollout::history::History;
+use interlock_kong::data_plane::rollout::history::undo::{
     Undo, UndoOutcome, UndoRefusal, undo, undo_progress,
 };
-use interlock_core::kinds::data_plane::rollout::staged_hash;
+use interlock_kong::data_plane::rollout::staged_hash;
 use serde_json::Value;
 
 use super::data_plane::DataPlaneRef;

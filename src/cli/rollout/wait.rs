@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interlock_core::kinds::data_plane::rollout::follow::RolloutProgress;
+use interlock_kong::data_plane::rollout::follow::RolloutProgress;
 use serde_json::Value;
 
 use super::data_plane::DataPlaneRef;

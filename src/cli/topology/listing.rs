@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::stream::{self, StreamExt as _};
 use interlock_core::api::meta;
 use interlock_core::api::watched::Labelled;
-use interlock_core::kinds::{self, Kinds};
+use interlock_core::kinds;
+use interlock_core::kinds::Kinds;
 use interlock_core::topology::KindName;
 use interlock_core::topology::snapshot::GraphSnapshot;
 use interlock_core::topology::{Epoch, Graph, GraphChange, GroupKind, NodeId};
@@ -36,6 +37,8 @@ const METADATA_ONLY: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 /// Listed objects, and gaps.
 pub(super) struct Listing {
     graph: Graph,
+    /// What is watched under a name of its own.
+    labelled: Vec<&'static Labelled>,
     pub(super) gaps: Gaps,
     rollouts: Rollouts,
 }
@@ -271,14 +274,19 @@ async fn list(
 
 #[cfg(test)]
 mod tests {
-    use interlock_core::api::kong::{API_VERSION, GROUP};
+    use interlock_kong::api::{API_VERSION, GROUP};
     use serde_json::json;
 
     use super::*;
 
     fn listing(objects: &[(&str, &str, Value)]) -> Listing {
         let (gaps, rollouts) = (Gaps::default(), Rollouts::default());
-        let mut listing = Listing { graph: kinds::graph(kinds::ALL), gaps, rollouts };
+        let mut listing = Listing {
+            graph: kinds::graph(crate::kinds::all()),
+            labelled: kinds::labelled(crate::kinds::all()).collect(),
+            gaps,
+            rollouts,
+        };
         for (group, kind, object) in objects {
             listing.add(group, kind, &Listed::All(String::new(), vec![object.clone()]));
         }

@@ -4,7 +4,8 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use interlock_core::kinds::{self, Kinds};
+use interlock_core::kinds;
+use interlock_core::kinds::Kinds;
 use interlock_core::topology::snapshot::GraphSnapshot;
 use interlock_core::topology::{GroupKind, NodeId, event_table};
 use serde_json::json;

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use interlock_core::api::display::display;
-use interlock_core::api::kong;
 use interlock_core::api::object::{Gvk, meta_str};
-use interlock_core::kinds::data_plane::names::DATA_PLANE;
-use interlock_core::kinds::data_plane::rollout::summary::RolloutSummary;
 use interlock_core::topology::NodeId;
 use interlock_core::topology::snapshot::GraphSnapshot;
+use interlock_kong::api as kong;
+use interlock_kong::data_plane::names::DATA_PLANE;
+use interlock_kong::data_plane::rollout::summary::RolloutSummary;
 use serde_json::Value;
 
 /// Longest text of a fact.
@@ -62,7 +62,7 @@ mod tests {
             "spec": {"deployment": {"rollout": {"strategy": {"blueGreen": {}}}}},
             "status": {"rollout": {"conditions": [rolled_out]}},
         });
-        let mut graph = kinds::graph(kinds::ALL);
+        let mut graph = kinds::graph(crate::kinds::all());
         let kind = graph.kind(kong::GROUP, "DataPlane");
         graph.kind_available(kind, Epoch(1));
         graph.apply(kind, Epoch(1), GraphChange::Applied(&object));

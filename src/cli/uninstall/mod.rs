@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use cluster::Remover;
 use interlock_core::kinds::Kinds;
+use plan::RemovalPlan;
 
 use super::flags::duration;
 use super::output;
 use super::target::{TargetFlags, finish};
-use cluster::Remover;
-use plan::RemovalPlan;
 
 /// Exit codes.
 const MISUSED: u8 = 2;

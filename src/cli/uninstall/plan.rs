@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use interlock_core::api::kudo::Instance;
-use interlock_core::api::meta::{self, install};
+use interlock_core::api::meta;
+use interlock_core::api::meta::install;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::kinds::Kinds;
-use interlock_core::kinds::instance::change::lock;
+use interlock_kudo::api::Instance;
+use interlock_kudo::instance::change::lock;
 use kube::Client;
 use serde::Deserialize as _;
 use serde_json::Value;

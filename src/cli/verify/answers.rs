@@ -1,6 +1,7 @@
 //! Whether the webhook answers: dry-run writes of each kind, each of which it refuses. Nothing is stored.
 
-use interlock_core::api::{kong, meta};
+use interlock_core::api::meta;
+use interlock_kong::api as kong;
 use kube::Client;
 use serde_json::{Value, json};
 

@@ -1,7 +1,8 @@
 //! What the checks are about: the objects of an installation, and the options that they show.
 
 use interlock_core::admission::Freeze;
-use interlock_core::api::meta::{self, install};
+use interlock_core::api::meta;
+use interlock_core::api::meta::install;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::kinds::Kinds;
 use kube::Client;

@@ -14,15 +14,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use installation::Installation;
 use interlock_core::kinds::Kinds;
 use kube::Client;
+use report::CheckResult;
 use tokio::time::Instant;
 
 use super::flags::Limit;
 use super::output;
 use super::target::{TargetFlags, finish};
-use installation::Installation;
-use report::CheckResult;
 
 /// Pause between two rounds of checks.
 const PAUSE: Duration = Duration::from_secs(2);

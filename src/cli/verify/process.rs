@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use interlock_core::api::interlock::DEFAULT;
-use interlock_core::api::meta::{self, install};
+use interlock_core::api::meta;
+use interlock_core::api::meta::install;
 use jiff::Timestamp;
 use serde_json::Value;
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, annotation};
+use interlock_kudo::api::OperatorVersionSpec;
 use serde::Deserialize as _;
 use serde_json::Value;
 

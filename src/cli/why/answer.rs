@@ -1,7 +1,7 @@
 //! The answer about an object: the data that text and JSON print.
 
-use interlock_core::api::kudo::Instance;
 use interlock_core::api::object::{Gvk, meta_str};
+use interlock_kudo::api::Instance;
 use jiff::Timestamp;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! What is read of a DataPlane, for itself and for what belongs to it.
 
-use interlock_core::api::kong;
 use interlock_core::api::object::Gvk;
-use interlock_core::kinds::data_plane::names::DATA_PLANE;
+use interlock_kong::api as kong;
+use interlock_kong::data_plane::names::DATA_PLANE;
 use serde_json::Value;
 
 /// What belongs to a DataPlane, as far as it was read.

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use interlock_core::api::interlock;
-use interlock_core::api::kong::labels;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, annotation, meta_str};
 use interlock_core::kinds;
 use interlock_core::topology::KindName;
 use interlock_core::topology::schema::{DeclaredKind, Family, Holder, Link, Ref};
+use interlock_kong::api::labels;
 use kube::Client;
 use serde_json::Value;
 
@@ -290,13 +290,15 @@ impl FactReader<'_> {
 /// Required references of an object by its kind's declaration, and those for traffic.
 fn declared_references(gvk: &Gvk, object: &Value) -> Vec<(&'static Link, KindName, Ref)> {
     let is = |kind: &&'static DeclaredKind| kind.name.group == gvk.group && kind.name.kind == gvk.kind;
-    let Some(declared) = kinds::schemas(kinds::ALL).into_iter().find(is) else { return Vec::new() };
+    let Some(declared) = kinds::schemas(crate::kinds::all()).into_iter().find(is) else { return Vec::new() };
     let namespace = meta_str(object, "namespace").unwrap_or_default();
     let whole = Holder { object, part: object, namespace };
     let mut found = Vec::new();
     let mut read = |links: &'static [Link], holder: &Holder<'_>| {
         for link in links.iter().filter(|link| link.family != Family::Owns) {
-            let Some(kind) = link.kind.map(|kind| kinds::served_as(kinds::ALL, kind)) else { continue };
+            let Some(kind) = link.kind.map(|kind| kinds::served_as(crate::kinds::all(), kind)) else {
+                continue;
+            };
             for to in (link.read)(holder) {
                 if !found.iter().any(|(_, known, other)| *known == kind && *other == to) {
                     found.push((link, kind, to));

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use interlock_core::api::object::meta_str;
+use interlock_core::api::suggest;
 use kube::Client;
 
 use self::answer::WhyAnswer;
@@ -14,7 +15,6 @@ use super::output::OutputFlag;
 use super::progress::ProgressLine;
 use super::reader::{self, ReadOutcome, Selection};
 use super::target::{TargetFlags, block_on};
-use interlock_core::api::suggest;
 
 mod actors;
 mod answer;

@@ -3,7 +3,7 @@
 use interlock_core::api::condition::Condition;
 use interlock_core::api::meta;
 use interlock_core::api::object::meta_str;
-use interlock_core::kinds::instance::change::history;
+use interlock_kudo::instance::change::history;
 use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;

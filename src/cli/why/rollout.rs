@@ -1,11 +1,12 @@
 //! The rollout of a DataPlane, for the DataPlane itself and for what it is made of.
 
 use interlock_core::api::object::meta_str;
-use interlock_core::kinds::data_plane::rollout::gate_report::{self, PreviewPods, ReportedGate};
-use interlock_core::kinds::data_plane::rollout::object_side::ObjectSide;
-use interlock_core::kinds::data_plane::rollout::report::ReportedPhase;
-use interlock_core::kinds::data_plane::rollout::side::{Colour, SideState};
-use interlock_core::kinds::data_plane::rollout::summary::RolloutSummary;
+use interlock_kong::data_plane::rollout::gate_report;
+use interlock_kong::data_plane::rollout::gate_report::{PreviewPods, ReportedGate};
+use interlock_kong::data_plane::rollout::object_side::ObjectSide;
+use interlock_kong::data_plane::rollout::report::ReportedPhase;
+use interlock_kong::data_plane::rollout::side::{Colour, SideState};
+use interlock_kong::data_plane::rollout::summary::RolloutSummary;
 use serde::Serialize;
 use serde_json::Value;
 

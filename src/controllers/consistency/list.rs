@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use interlock_core::api::kong::{self, labels};
 use interlock_core::api::object::{Gvk, ObjectKey, meta_str};
 use interlock_core::effect::ApiFailure;
-use interlock_core::kinds::data_plane::flavor::Flavor;
-use interlock_core::kinds::data_plane::flavor::environment::Unknown;
-use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
-use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
-use interlock_core::kinds::data_plane::flavor::reading::Effective;
-use interlock_core::kinds::data_plane::flavor::running::{ByFlavor, Pod, RouterState, Selector, pod};
-use interlock_core::kinds::data_plane::flavor::sources::Nothing;
-use interlock_core::kinds::data_plane::rollout::gates;
 use interlock_core::reconcile::ObjectList;
+use interlock_kong::api as kong;
+use interlock_kong::api::labels;
+use interlock_kong::data_plane::flavor::Flavor;
+use interlock_kong::data_plane::flavor::environment::Unknown;
+use interlock_kong::data_plane::flavor::gateway::Gateway;
+use interlock_kong::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use interlock_kong::data_plane::flavor::reading::Effective;
+use interlock_kong::data_plane::flavor::running::{ByFlavor, Pod, RouterState, Selector, pod};
+use interlock_kong::data_plane::flavor::sources::Nothing;
+use interlock_kong::data_plane::rollout::gates;
 use kube::Client;
 use serde_json::Value;
 

@@ -14,12 +14,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use interlock_core::api::condition::{self, Condition};
+use interlock_core::api::condition;
+use interlock_core::api::condition::Condition;
 use interlock_core::api::meta;
 use interlock_core::api::object::meta_str;
 use interlock_core::effect::{ApiFailure, Note, Severity};
-use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
-use interlock_core::kinds::data_plane::flavor::running;
+use interlock_kong::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use interlock_kong::data_plane::flavor::running;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;

@@ -1,8 +1,8 @@
 //! Probes the configuration of a pod by its Admin API.
 
-use interlock_core::kinds::data_plane::flavor::running::pod::AdminEndpoint;
-use interlock_core::kinds::data_plane::flavor::running::report::StatusReport;
 use interlock_core::reconcile::PodRequest;
+use interlock_kong::data_plane::flavor::running::pod::AdminEndpoint;
+use interlock_kong::data_plane::flavor::running::report::StatusReport;
 
 use crate::cluster::pods;
 

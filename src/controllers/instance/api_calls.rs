@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note, Severity};
-use interlock_core::kinds::instance::change::history::EndedRun;
-use interlock_core::kinds::instance::change::uid;
-use interlock_core::kinds::instance::change::uid::ScheduledOn as UidSubject;
+use interlock_kudo::instance::change::history::EndedRun;
+use interlock_kudo::instance::change::uid;
+use interlock_kudo::instance::change::uid::ScheduledOn as UidSubject;
 use jiff::Timestamp;
 use tracing::info;
 

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use interlock_core::api::inventory::ListedObject;
-use interlock_core::api::meta::{INSTANCE_UID, plan::CLEANUP};
+use interlock_core::api::meta::INSTANCE_UID;
+use interlock_core::api::meta::plan::CLEANUP;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::effect::{Note, Severity};
-use interlock_core::engine::cluster_scoped;
-use interlock_core::engine::cluster_scoped::Release;
-use interlock_core::engine::errors::reason;
-use interlock_core::engine::lookup::Observed;
-use interlock_core::kinds;
 use interlock_core::kinds::namespace::NamespaceLister as _;
 use interlock_core::reconcile::{KindServed, Needs};
+use interlock_kudo::engine::cluster_scoped;
+use interlock_kudo::engine::cluster_scoped::Release;
+use interlock_kudo::engine::errors::reason;
+use interlock_kudo::engine::lookup::Observed;
 use jiff::Timestamp;
 use tracing::warn;
 
@@ -76,7 +76,8 @@ async fn attempt(ctx: &InstanceContext, subject: &InstanceView) -> Outcome {
     let objects = objects?;
     let mut observed = Observed::default();
     for _ in 0..ROUNDS {
-        let release = cluster_scoped::release(subject.uid(), &listed, &observed, kinds::transient_rules());
+        let release =
+            cluster_scoped::release(subject.uid(), &listed, &observed, crate::kinds::transient_rules());
         if !release.needs.is_empty() {
             look_up(ctx, &objects, &release.needs, &mut observed).await;
             continue;

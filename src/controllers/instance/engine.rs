@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use go_template::KeyStore;
 use interlock_core::api::stamp::Applied;
-use interlock_core::engine::render_cache::Rendered;
-use interlock_core::engine::run::{InstanceId, PipeHelper, Run};
-use interlock_core::engine::seed::{Seed, SeedKey};
-use interlock_core::kinds;
-use interlock_core::package::Package;
+use interlock_kudo::engine::render_cache::Rendered;
+use interlock_kudo::engine::run::{InstanceId, PipeHelper, Run};
+use interlock_kudo::engine::seed::{Seed, SeedKey};
+use interlock_kudo::package::Package;
 use jiff::Timestamp;
 
 use super::view::InstanceView;
@@ -93,7 +92,7 @@ impl Engine {
             plan: &self.plan,
             uid: &self.uid,
             values: &self.spec.parameters,
-            transient: kinds::transient_rules(),
+            transient: crate::kinds::transient_rules(),
             helper,
             seed: self.key.as_ref().map(|key| Seed { key, started: self.started, keys: &self.keys }),
             rendered: &self.rendered,

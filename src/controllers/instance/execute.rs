@@ -3,21 +3,23 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use interlock_core::api::condition::{self, Condition, ConditionChange};
+use interlock_core::api::condition;
+use interlock_core::api::condition::{Condition, ConditionChange};
 use interlock_core::api::display::printable;
-use interlock_core::api::kudo::ExecutionStatus;
-use interlock_core::api::meta::{self, condition as types, event};
+use interlock_core::api::meta;
+use interlock_core::api::meta::{condition as types, event};
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
-use interlock_core::engine::lookup::PlanState;
-use interlock_core::kinds::instance::change::baseline::Baseline;
-use interlock_core::kinds::instance::change::conditions;
-use interlock_core::kinds::instance::change::creation;
-use interlock_core::kinds::instance::change::creation::Creation;
-use interlock_core::kinds::instance::change::drift;
-use interlock_core::kinds::instance::change::next::{DriftRefusal, Next, SpecSource};
-use interlock_core::kinds::operator_version::PackageLister as _;
+use interlock_kudo::api::ExecutionStatus;
+use interlock_kudo::engine::lookup::PlanState;
+use interlock_kudo::instance::change::baseline::Baseline;
+use interlock_kudo::instance::change::conditions;
+use interlock_kudo::instance::change::creation;
+use interlock_kudo::instance::change::creation::Creation;
+use interlock_kudo::instance::change::drift;
+use interlock_kudo::instance::change::next::{DriftRefusal, Next, SpecSource};
+use interlock_kudo::operator_version::PackageLister as _;
 use jiff::Timestamp;
 use tracing::{info, warn};
 

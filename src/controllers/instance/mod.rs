@@ -1,6 +1,6 @@
 //! The Instance controller: runs the plans of Instances and repairs those that bypassed admission.
 //!
-//! Event -> queue -> [`view`] -> [`interlock_core::kinds::instance::change::next`] -> patches ([`patches`]) or a pass of the
+//! Event -> queue -> [`view`] -> [`interlock_kudo::instance::change::next`] -> patches ([`patches`]) or a pass of the
 //! engine ([`executor`]).
 
 pub mod api_calls;

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::condition::{self, ConditionChange};
-use interlock_core::api::kudo::{ExecutionStatus, PlanStatus};
+use interlock_core::api::condition;
+use interlock_core::api::condition::ConditionChange;
 use interlock_core::api::meta::event;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
-use interlock_core::kinds::instance::change::baseline::{Baseline, PendingPlan};
-use interlock_core::kinds::instance::change::conditions;
+use interlock_kudo::api::{ExecutionStatus, PlanStatus};
+use interlock_kudo::instance::change::baseline::{Baseline, PendingPlan};
+use interlock_kudo::instance::change::conditions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! The `Ready` condition of an Instance while a definition is missing.
 
-use interlock_core::api::condition::{self, Condition};
+use interlock_core::api::condition;
+use interlock_core::api::condition::Condition;
 use interlock_core::api::meta::condition as types;
 
 /// Reason of `Ready` where a definition is missing.

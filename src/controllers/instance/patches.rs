@@ -7,12 +7,12 @@ use interlock_core::admission::size_budget::SizeBudget;
 use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash, SpecReference};
-use interlock_core::kinds::instance::change::creation::Creation;
-use interlock_core::kinds::instance::change::history;
-use interlock_core::kinds::instance::previous_spec;
-use interlock_core::kinds::instance::status::BaselineHead;
 use interlock_core::last_applied;
 use interlock_core::last_applied::LastAppliedInput;
+use interlock_kudo::instance::change::creation::Creation;
+use interlock_kudo::instance::change::history;
+use interlock_kudo::instance::previous_spec;
+use interlock_kudo::instance::status::BaselineHead;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use serde_json::{Map, Value, json};
@@ -285,8 +285,8 @@ fn add(path: &[&str], value: Value) -> PatchOperation {
 
 #[cfg(test)]
 mod tests {
-    use interlock_core::api::kudo::ExecutionStatus;
     use interlock_core::api::object::NamespacedName;
+    use interlock_kudo::api::ExecutionStatus;
     use rstest::rstest;
 
     use super::*;

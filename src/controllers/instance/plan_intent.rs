@@ -2,15 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use interlock_core::api::kudo::{HeldObject, PlanStatus};
 use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
-use interlock_core::kinds::instance::change::history;
-use interlock_core::kinds::instance::change::lock::LockEntry;
-use interlock_core::kinds::instance::change::plan_request;
-use interlock_core::kinds::instance::change::plan_request::{
-    PendingRequest, PlanVerb, RequestResolution, Runs,
-};
+use interlock_kudo::api::{HeldObject, PlanStatus};
+use interlock_kudo::instance::change::history;
+use interlock_kudo::instance::change::lock::LockEntry;
+use interlock_kudo::instance::change::plan_request;
+use interlock_kudo::instance::change::plan_request::{PendingRequest, PlanVerb, RequestResolution, Runs};
 
 use super::context::InstanceContext;
 use super::view::InstanceView;

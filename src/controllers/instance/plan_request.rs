@@ -6,21 +6,21 @@
 
 use std::collections::BTreeSet;
 
-use interlock_core::api::condition::{self, ConditionChange, ConditionStatus, Time};
-use interlock_core::api::kudo::{
-    ExecutionStatus, HeldObject, OperatorVersionSpec, Pause, PlanStatus, RunRequests,
-};
-use interlock_core::api::meta::{self, condition as types, event};
+use interlock_core::api::condition;
+use interlock_core::api::condition::{ConditionChange, ConditionStatus, Time};
+use interlock_core::api::meta;
+use interlock_core::api::meta::{condition as types, event};
 use interlock_core::api::object::{NamespacedName, annotation};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
-use interlock_core::engine::lookup::{Fatal, PlanState};
-use interlock_core::kinds::instance::change::conditions;
-use interlock_core::kinds::instance::change::drift;
-use interlock_core::kinds::instance::change::next::RequestAnswer;
-use interlock_core::kinds::instance::change::plan_request::{PendingRequest, PlanRequest};
-use interlock_core::kinds::instance::change::validate::ChangedPackages;
-use interlock_core::package::Package;
+use interlock_kudo::api::{ExecutionStatus, HeldObject, OperatorVersionSpec, Pause, PlanStatus, RunRequests};
+use interlock_kudo::engine::lookup::{Fatal, PlanState};
+use interlock_kudo::instance::change::conditions;
+use interlock_kudo::instance::change::drift;
+use interlock_kudo::instance::change::next::RequestAnswer;
+use interlock_kudo::instance::change::plan_request::{PendingRequest, PlanRequest};
+use interlock_kudo::instance::change::validate::ChangedPackages;
+use interlock_kudo::package::Package;
 use jiff::Timestamp;
 
 use super::api_calls;

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use interlock_core::api::condition::{ConditionStatus, WantedCondition};
-use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{condition as types, plan};
 use interlock_core::api::object::{Gvk, NamespacedName};
-use interlock_core::engine::errors::TaskError;
-use interlock_core::engine::rendered_kinds;
 use interlock_core::health;
 use interlock_core::health::Health;
+use interlock_kudo::api::ExecutionStatus;
+use interlock_kudo::engine::errors::TaskError;
+use interlock_kudo::engine::rendered_kinds;
 
 use super::context::InstanceContext;
 use super::engine::Engine;

@@ -4,7 +4,6 @@
 //! service account may get the OperatorVersion: a reference written while the policy was absent is
 //! otherwise never checked.
 
-use interlock_core::kinds::instance::rules::ids::VERSION_NAMESPACE;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +11,8 @@ use std::time::Duration;
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::effect::ApiFailure;
-use interlock_core::kinds::instance::change::next::{DriftRefusal, ReferenceAccess};
+use interlock_kudo::instance::change::next::{DriftRefusal, ReferenceAccess};
+use interlock_kudo::instance::rules::ids::VERSION_NAMESPACE;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;

@@ -1,9 +1,10 @@
 //! Handles specs that cannot be archived, and those that an older version stored elsewhere.
 
-use interlock_core::api::meta::{self, condition as types};
+use interlock_core::api::meta;
+use interlock_core::api::meta::condition as types;
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::{ApiFailure, Severity};
-use interlock_core::kinds::instance::change::conditions;
+use interlock_kudo::instance::change::conditions;
 
 use super::api_calls::{note, patch, patch_status};
 use super::context::InstanceContext;

@@ -10,9 +10,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use interlock_core::api::kudo::{Baseline, PlanStatus, Progress, RunRequests};
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::SpecHash;
+use interlock_kudo::api::{Baseline, PlanStatus, Progress, RunRequests};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

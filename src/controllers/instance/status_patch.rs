@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::condition::{self, ConditionChange, Time};
-use interlock_core::api::kudo::{PlanStatus, Progress, RunRequests};
+use interlock_core::api::condition;
+use interlock_core::api::condition::{ConditionChange, Time};
 use interlock_core::api::meta::condition as types;
-use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_kudo::api::{PlanStatus, Progress, RunRequests};
+use interlock_kudo::instance::change::baseline::Baseline;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -103,7 +104,7 @@ pub fn status(subject: &InstanceView, change: StatusChange, now: Timestamp) -> O
         if old == Some(&entry) {
             continue;
         }
-        if entry.status != interlock_core::api::kudo::ExecutionStatus::NeverRun {
+        if entry.status != interlock_kudo::api::ExecutionStatus::NeverRun {
             entry.last_updated_timestamp = Some(now.clone());
         }
         let mut value = json!(entry);
@@ -161,7 +162,7 @@ mod tests {
     use std::sync::Arc;
 
     use interlock_core::api::object::NamespacedName;
-    use interlock_core::kinds::instance::change::conditions;
+    use interlock_kudo::instance::change::conditions;
     use rstest::rstest;
 
     use super::*;
@@ -198,7 +199,7 @@ mod tests {
 
     /// An Instance at rest, of generation 3, with changes.
     fn at_rest(change: &Value) -> InstanceView {
-        let text = include_str!("../../../crates/interlock-core/tests/data/instance-at-rest.json");
+        let text = include_str!("../../../crates/interlock-kudo/tests/data/instance-at-rest.json");
         let mut object: Value = serde_json::from_str(text).unwrap();
         json_patch::merge(&mut object, change);
         InstanceView::read(&NamespacedName::new("ns", "a"), Arc::new(object)).unwrap()

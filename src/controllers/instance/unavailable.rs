@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
-use interlock_core::api::condition::{self, ConditionChange, ConditionStatus};
+use interlock_core::api::condition;
+use interlock_core::api::condition::{ConditionChange, ConditionStatus};
 use interlock_core::api::interlock::DEFAULT;
 use interlock_core::api::meta::condition as types;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::kinds::instance::change::conditions;
-use interlock_core::kinds::instance::change::lock;
+use interlock_kudo::instance::change::conditions;
+use interlock_kudo::instance::change::lock;
 use jiff::Timestamp;
 
 use super::api_calls::patch_status;

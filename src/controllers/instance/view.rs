@@ -4,23 +4,24 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use interlock_core::api::condition;
+use interlock_core::api::condition::Condition;
+use interlock_core::api::meta;
+use interlock_core::api::meta::condition as types;
+use interlock_core::api::object::{NamespacedName, annotation};
+use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash};
+use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus, RunRequests};
+use interlock_kudo::engine::progress::Progress;
+use interlock_kudo::instance::change::baseline::{Baseline, carried_out};
+use interlock_kudo::instance::change::creation::Creation;
+use interlock_kudo::instance::change::history;
+use interlock_kudo::instance::change::plan_request::{PendingRequest, RequestError};
+use interlock_kudo::instance::change::uid::Retry;
+use interlock_kudo::package::Package;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
-
-use interlock_core::api::condition::{self, Condition};
-use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus, RunRequests};
-use interlock_core::api::meta::{self, condition as types};
-use interlock_core::api::object::{NamespacedName, annotation};
-use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash};
-use interlock_core::engine::progress::Progress;
-use interlock_core::kinds::instance::change::baseline::{Baseline, carried_out};
-use interlock_core::kinds::instance::change::creation::Creation;
-use interlock_core::kinds::instance::change::history;
-use interlock_core::kinds::instance::change::plan_request::{PendingRequest, RequestError};
-use interlock_core::kinds::instance::change::uid::Retry;
-use interlock_core::package::Package;
 
 /// An Instance from the API server that cannot be decoded.
 #[derive(Debug, Error)]

@@ -15,9 +15,11 @@ mod wanted;
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::api::interlock::{self, Interlock, InterlockStatus, SettingProblem, Settings};
+use interlock_core::api::interlock;
+use interlock_core::api::interlock::{Interlock, InterlockStatus, SettingProblem, Settings};
+use interlock_core::api::meta;
+use interlock_core::api::meta::event;
 use interlock_core::api::meta::install::FREEZE_BINDING;
-use interlock_core::api::meta::{self, event};
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::effect::{ApiFailure, Note, Severity};
 use interlock_core::kinds::Kinds;

@@ -362,9 +362,8 @@ fn policies_that_lag_for_long_need_a_person() {
 fn what_goes_on_without_a_deleted_object_is_told() {
     let mut object = object(1);
     object.spec.rules = serde_json::from_value(json!([{"group": "freeze", "action": "Warn"}])).unwrap();
-    let settings = |object: &Interlock| {
-        read(Some(&KnownInterlock::Read(Arc::new(object.clone()))), interlock_core::kinds::ALL)
-    };
+    let settings =
+        |object: &Interlock| read(Some(&KnownInterlock::Read(Arc::new(object.clone()))), crate::kinds::all());
     assert!(!settings(&object).rules.is_empty());
     object.metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(1_500)));

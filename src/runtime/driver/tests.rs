@@ -2,14 +2,13 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use interlock_core::api::interlock::Mode;
 use jiff::Timestamp;
 use rstest::rstest;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-
-use std::time::Duration;
 
 use super::*;
 use crate::cluster::crds::Absence;

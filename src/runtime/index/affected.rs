@@ -1,10 +1,10 @@
 //! The result of an event: affected objects, and deleted ones.
 
 use interlock_core::api::object::NamespacedName;
-use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
-use interlock_core::kinds::data_plane::names::DATA_PLANE;
-use interlock_core::kinds::data_plane::names::GUARDED_DEPLOYMENT;
 use interlock_core::topology::NodeId;
+use interlock_kong::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use interlock_kong::data_plane::names::DATA_PLANE;
+use interlock_kong::data_plane::names::GUARDED_DEPLOYMENT;
 
 use super::row::name;
 

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use interlock_core::api::object::NamespacedName;
-use interlock_core::engine::render_cache::weight;
 use interlock_core::topology::ObjectRow;
+use interlock_kudo::engine::render_cache::weight;
 use serde_json::Value;
 
 use super::row::is_well;

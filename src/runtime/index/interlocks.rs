@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Deserialize as _;
-use tokio::sync::watch;
-
 use interlock_core::api::interlock::{DEFAULT, Interlock};
 use interlock_core::api::object::meta_str;
+use serde::Deserialize as _;
+use tokio::sync::watch;
 
 /// An Interlock object, as last seen.
 #[derive(Clone, Debug)]

@@ -30,6 +30,6 @@ pub const SPEAKING: [&str; 2] = ["Deployment", "StatefulSet"];
 /// A settled Instance.
 #[cfg(test)]
 fn settled() -> serde_json::Value {
-    let text = include_str!("../../../crates/interlock-core/tests/data/instance-at-rest.json");
+    let text = include_str!("../../../crates/interlock-kudo/tests/data/instance-at-rest.json");
     serde_json::from_str(text).expect("JSON")
 }

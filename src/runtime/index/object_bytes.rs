@@ -82,7 +82,7 @@ mod tests {
 
     /// A store with one Instance, and its uid.
     fn store() -> (Arc<Store>, String) {
-        let store = Store::new(interlock_core::kinds::ALL, true);
+        let store = Store::new(crate::kinds::all(), true);
         let instance = settled();
         let uid = instance["metadata"]["uid"].as_str().unwrap().to_owned();
         let kind = Gvk::new("kudo.dev/v1beta1", "Instance");

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
-use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::api::object::{NamespacedName, meta_str};
-use interlock_core::kinds::instance::change::baseline::Baseline;
-use interlock_core::package::time_limits::Words;
-use interlock_core::package::{Package, PackageHash};
+use interlock_kudo::api::OperatorVersionSpec;
+use interlock_kudo::instance::change::baseline::Baseline;
+use interlock_kudo::package::time_limits::Words;
+use interlock_kudo::package::{Package, PackageHash};
 use serde_json::Value;
 use tracing::warn;
 

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use go_template::{Interrupt, Interrupted};
-
-use interlock_core::package::functions::{SHUTDOWN, TIME_LIMIT};
+use interlock_kudo::package::functions::{SHUTDOWN, TIME_LIMIT};
 
 /// The deadline of work on one thread. It counts processor time, so that other load on the machine
 /// interrupts nothing.

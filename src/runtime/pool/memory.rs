@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const MOST: usize = 8 << 20;
 
 /// Bytes that all passes hold together, unless there is only one. One namespace leaves a part to others: a
-/// pass alone holds at most [`interlock_core::engine::render_cache::MOST`] plus the rendering of one task.
+/// pass alone holds at most [`interlock_kudo::engine::render_cache::MOST`] plus the rendering of one task.
 const MOST_OF_ALL: usize = 24 << 20;
 
 /// A pass that holds no more than this is not put off because of other namespaces: small packages run

@@ -10,8 +10,13 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use interlock_core::effect::HealCause;
-use interlock_core::kinds::data_plane::rollout::totals::RolloutTotals;
-use interlock_core::kinds::instance::summary::{self, Totals};
+use interlock_kong::data_plane::rollout::totals::RolloutTotals;
+use interlock_kudo::instance::summary;
+use interlock_kudo::instance::summary::Totals;
+use labels::{
+    Admitted, CapLabel, CapabilityState, ControllerLabels, ControllerResult, Installed, KindLabel, NameLabel,
+    PlanResult, ReasonLabel, RestCall, StateLabel, WaitLabel, WebhookCode, WebhookLabels,
+};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -21,10 +26,6 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::build;
-use labels::{
-    Admitted, CapLabel, CapabilityState, ControllerLabels, ControllerResult, Installed, KindLabel, NameLabel,
-    PlanResult, ReasonLabel, RestCall, StateLabel, WaitLabel, WebhookCode, WebhookLabels,
-};
 pub use labels::{Cap, DecisionLabels, Hindrance};
 use rollouts::RolloutMetrics;
 

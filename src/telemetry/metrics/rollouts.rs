@@ -1,8 +1,8 @@
 //! Metrics of the rollouts of DataPlanes.
 
 use interlock_core::effect::HealCause;
-use interlock_core::kinds::data_plane::rollout::report::ReportedPhase;
-use interlock_core::kinds::data_plane::rollout::totals::RolloutTotals;
+use interlock_kong::data_plane::rollout::report::ReportedPhase;
+use interlock_kong::data_plane::rollout::totals::RolloutTotals;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -61,7 +61,7 @@ impl RolloutMetrics {
 
 #[cfg(test)]
 mod tests {
-    use interlock_core::kinds::data_plane::rollout::totals::PhaseTotal;
+    use interlock_kong::data_plane::rollout::totals::PhaseTotal;
 
     use super::*;
     use crate::telemetry::metrics::Metrics;

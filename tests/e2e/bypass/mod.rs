@@ -180,7 +180,7 @@ fn manifest(found: &Value) -> Value {
 #[track_caller]
 fn rule(answer: &Answer) -> String {
     assert!(matches!(answer.code, 403 | 422), "this had to be refused: {answer}");
-    let ids = interlock_core::kinds::rules(interlock_core::kinds::ALL).map(|rule| rule.id());
+    let ids = interlock_core::kinds::rules(interlock::kinds::all()).map(|rule| rule.id());
     let said = answer.body.to_string();
     // The first that is named; a refusal may list further violations.
     let named = ids.filter_map(|id| Some((said.find(&format!("[{id}]"))?, id))).min();

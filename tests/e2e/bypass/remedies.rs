@@ -3,7 +3,7 @@
 
 use interlock_core::api::meta::condition as types;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::kinds::instance::remedy::{REASONS, of_instance};
+use interlock_kudo::instance::remedy::{REASONS, of_instance};
 use serde_json::{Value, json};
 
 use super::{GATED, Layers};

@@ -2,7 +2,7 @@
 //! the verb, and references to OperatorVersions of other namespaces.
 
 use interlock_core::api::meta;
-use interlock_core::kinds::instance::change::plan_request::PlanVerb;
+use interlock_kudo::instance::change::plan_request::PlanVerb;
 use rstest::rstest;
 use serde_json::{Value, json};
 

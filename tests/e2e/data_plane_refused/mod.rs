@@ -11,7 +11,7 @@ mod terminating;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use interlock_core::api::kong;
+use interlock_kong::api as kong;
 use serde_json::{Value, json};
 
 use crate::rollouts_seen::switch_on;

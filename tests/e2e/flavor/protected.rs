@@ -5,11 +5,12 @@ use std::time::Duration;
 use interlock::install::{self, InstallOptions};
 use interlock_core::api::meta;
 use interlock_core::effect::Effect;
-use interlock_core::kinds::data_plane::rollout::children::DataPlaneOwner;
-use interlock_core::kinds::data_plane::rollout::live::LiveSide;
-use interlock_core::kinds::data_plane::rollout::protect_live::PROTECT_LIVE;
-use interlock_core::kinds::data_plane::rollout::side::Colour;
-use interlock_core::kinds::data_plane::rollout::wanted::{self, ChildRole, ChildState};
+use interlock_kong::data_plane::rollout::children::DataPlaneOwner;
+use interlock_kong::data_plane::rollout::live::LiveSide;
+use interlock_kong::data_plane::rollout::protect_live::PROTECT_LIVE;
+use interlock_kong::data_plane::rollout::side::Colour;
+use interlock_kong::data_plane::rollout::wanted;
+use interlock_kong::data_plane::rollout::wanted::{ChildRole, ChildState};
 use serde_json::{Value, json};
 
 use super::{TC, data_plane, define_data_planes, env};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use interlock_core::api::meta;
-use interlock_core::kinds::data_plane::rollout::staged_hash;
+use interlock_kong::data_plane::rollout::staged_hash;
 use regex::Regex;
 use serde_json::{Value, json};
 

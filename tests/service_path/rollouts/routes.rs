@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use interlock_core::kinds::data_plane::rollout::side::Colour;
+use interlock_kong::data_plane::rollout::side::Colour;
 use serde_json::{Value, json};
 
 use super::{CAP, Ground, NAMESPACE, definition, spec};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use interlock_core::api::meta;
-use interlock_core::kinds::data_plane::rollout::side::Colour;
+use interlock_kong::data_plane::rollout::side::Colour;
 use regex::Regex;
 use serde_json::{Value, json};
 

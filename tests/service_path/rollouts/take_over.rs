@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::kong::{OPERATOR_LEASE, WAIT_FOR_OWNER, labels};
-use interlock_core::api::meta::{self, condition};
+use interlock_core::api::meta;
+use interlock_core::api::meta::condition;
+use interlock_kong::api::{OPERATOR_LEASE, WAIT_FOR_OWNER, labels};
 
 use super::*;
 use crate::rollout_certificates::grant;

@@ -346,12 +346,10 @@ pub(super) fn shortened(mut text: String, limit: usize) -> String {
 mod tests {
     use super::*;
 
-    crate::rules! {
-        /// Another engine of regular expressions.
-        FLAVOR_REGEX = "RF09" in Flavors;
-        /// Flavors change one step at a time.
-        FLAVOR_SKIP = "RF03" in Flavors;
-    }
+    use crate::api::rule::RuleGroup;
+
+    const FLAVOR_REGEX: Rule = Rule::new("RF09", RuleGroup::Flavors, "docs/");
+    const FLAVOR_SKIP: Rule = Rule::new("RF03", RuleGroup::Flavors, "docs/");
 
     /// kubectl prints the message, and of an `Invalid` the causes with their fields.
     #[test]

@@ -90,7 +90,7 @@ fn operation<'a>(review: &'a Review<'a>) -> Result<Operation<'a>, Box<Denial>> {
 }
 
 /// The denial of a request that no rule handles.
-pub(crate) fn unknown(sentence: String) -> Box<Denial> {
+pub fn unknown(sentence: String) -> Box<Denial> {
     Box::new(Denial::forbidden(REQUEST_UNKNOWN, sentence).next(
         "compare the rules of `kubectl get validatingwebhookconfigurations -o yaml` with `interlock render \
                  webhooks`",

@@ -14,8 +14,6 @@ pub mod docs;
 pub mod interlock;
 pub mod inventory;
 pub mod json;
-pub mod kong;
-pub mod kudo;
 pub mod map;
 pub mod meta;
 pub mod object;

@@ -60,7 +60,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::health::{of, tests::told};
+    use crate::health::of;
+    use crate::health::tests::told;
 
     fn status(conditions: Value) -> Value {
         json!({"observedGeneration": 2, "conditions": conditions})

@@ -80,7 +80,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::health::{of, tests::told};
+    use crate::health::of;
+    use crate::health::tests::told;
 
     /// An Instance of generation 2.
     fn instance(execution: &Value, status: &Value) -> Value {

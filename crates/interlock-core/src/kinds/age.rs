@@ -7,14 +7,15 @@ use super::fact;
 use crate::api::object::meta_str;
 use crate::topology::schema::{Fact, ReadDepth};
 
-pub(super) const CREATED: Fact = Fact { name: fact::CREATED, read: ReadDepth::Mark(created) };
+/// The fact.
+pub const CREATED: Fact = Fact { name: fact::CREATED, read: ReadDepth::Mark(created) };
 
 fn created(object: &Value) -> u64 {
     seconds(meta_str(object, "creationTimestamp"))
 }
 
 /// A time in Unix seconds; 0 for none.
-pub(super) fn seconds(text: Option<&str>) -> u64 {
+pub fn seconds(text: Option<&str>) -> u64 {
     let at = text.and_then(|text| text.parse::<Timestamp>().ok());
     at.and_then(|at| u64::try_from(at.as_second()).ok()).unwrap_or(0)
 }

@@ -1,12 +1,9 @@
 //! The list of the kinds, one line each, and what is derived from it.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use super::descriptor::Kind;
-use super::{
-    data_plane, flavor_source, gateway_api, instance, interlock, namespace, operator, operator_version,
-    override_object,
-};
+use super::{interlock, namespace, override_object};
 use crate::admission::kind::GuardedKind;
 use crate::admission::rule_ids;
 use crate::api::rule::Rule;
@@ -17,34 +14,8 @@ use crate::topology::schema::DeclaredKind;
 /// The kinds that a process knows.
 pub type Kinds = &'static [&'static Kind];
 
-/// The kinds of Interlock.
-pub static ALL: Kinds = &[
-    &instance::KIND,
-    &operator_version::KIND,
-    &operator::KIND,
-    &namespace::KIND,
-    &interlock::KIND,
-    &override_object::KIND,
-    &gateway_api::HTTP_ROUTE,
-    &gateway_api::GRPC_ROUTE,
-    &gateway_api::TLS_ROUTE,
-    &gateway_api::GATEWAY,
-    &gateway_api::GATEWAY_CLASS,
-    &gateway_api::INGRESS,
-    &gateway_api::SERVICE,
-    &data_plane::DATA_PLANE,
-    &data_plane::CONTROL_PLANE,
-    &data_plane::DEPLOYMENT,
-    &data_plane::SERVICE,
-    &data_plane::rollout::watched::DEPLOYMENT,
-    &data_plane::rollout::watched::SERVICE,
-    &data_plane::rollout::watched::AUTOSCALER,
-    &data_plane::rollout::watched::DISRUPTION_BUDGET,
-    &data_plane::rollout::watched_pods::POD,
-    &data_plane::rollout::watched_pods::ENDPOINT_SLICE,
-    &flavor_source::CONFIG_MAP,
-    &flavor_source::SECRET,
-];
+/// The kinds that belong to no domain.
+pub static KINDS: Kinds = &[&namespace::KIND, &interlock::KIND, &override_object::KIND];
 
 /// The kinds whose requests the rules decide on.
 pub fn guarded(kinds: Kinds) -> Arc<[&'static GuardedKind]> {
@@ -79,8 +50,6 @@ pub fn kind_name(kinds: Kinds, kind: &str) -> Option<&'static str> {
 }
 
 /// The rules whose denial a later try may find lifted, as they wait for a plan, a deletion or an object.
-pub fn transient_rules() -> &'static [Rule] {
-    static TRANSIENT: LazyLock<Vec<Rule>> =
-        LazyLock::new(|| rules(ALL).filter(|rule| rule.is_transient()).collect());
-    &TRANSIENT
+pub fn transient_rules(kinds: Kinds) -> Vec<Rule> {
+    rules(kinds).filter(|rule| rule.is_transient()).collect()
 }

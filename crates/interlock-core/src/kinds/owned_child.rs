@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::INSTANCE;
-use super::fact::{self, YES};
+use super::fact;
+use super::fact::YES;
 use super::link;
 use crate::api::object::meta_str;
 use crate::api::ownership::owner_uids;
@@ -19,11 +20,11 @@ use crate::topology::schema::{
 };
 
 /// The Instance that owns an object, directly or through other owned children.
-pub(super) const MAKER: LinkPath = LinkPath::Up(Family::Owns, INSTANCE);
+pub const MAKER: LinkPath = LinkPath::Up(Family::Owns, INSTANCE);
 
 /// The changes of an owned child that affect its Instance: of its status only the health, of its
 /// metadata only the deletion.
-pub(super) const TO_MAKER: When = When { differs: &[HEALTH, CONTENT, TERMINATING], concerns: &[MAKER] };
+pub const TO_MAKER: When = When { differs: &[HEALTH, CONTENT, TERMINATING], concerns: &[MAKER] };
 
 /// Owner references; the label for cluster-scoped objects, which cannot have a namespaced owner.
 pub const MADE_BY: Link = Link {
@@ -49,10 +50,14 @@ pub static MADE: DeclaredKind = DeclaredKind {
     },
 };
 
-pub(super) const HEALTH: Fact = Fact { name: "health", read: ReadDepth::Mark(how_it_is) };
-pub(super) const HEALTHY: Fact = Fact { name: fact::HEALTHY, read: ReadDepth::Word(healthy) };
-pub(super) const CONTENT: Fact = Fact { name: "content", read: ReadDepth::Mark(fingerprint::content) };
-pub(super) const TERMINATING: Fact = Fact { name: fact::TERMINATING, read: ReadDepth::Word(terminating) };
+/// How healthy it is, and why.
+pub const HEALTH: Fact = Fact { name: "health", read: ReadDepth::Mark(how_it_is) };
+/// Whether it is healthy.
+pub const HEALTHY: Fact = Fact { name: fact::HEALTHY, read: ReadDepth::Word(healthy) };
+/// Its content without status and metadata.
+pub const CONTENT: Fact = Fact { name: "content", read: ReadDepth::Mark(fingerprint::content) };
+/// Whether it is being deleted.
+pub const TERMINATING: Fact = Fact { name: fact::TERMINATING, read: ReadDepth::Word(terminating) };
 
 fn makers(holder: &Holder<'_>) -> Vec<Ref> {
     owner_uids(holder.object).map(|uid| Ref::Uid(uid.to_owned())).collect()

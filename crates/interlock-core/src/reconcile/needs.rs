@@ -104,6 +104,6 @@ pub struct PodRequest {
     /// Absolute path.
     pub path: &'static str,
     /// Whether the path is that of a list of Kong's Admin API, of which all pages are read within 10 s
-    /// ([`crate::api::kong::listing`]).
+    /// ([`interlock_kong::api::listing`]).
     pub all_pages: bool,
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use interlock_core::api::docs::DocsUrl;
+use interlock_core::kinds;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crate::cli::check::decision::{ObjectDecision, Report, Verdict};
 use crate::cli::check::manifests::{ManifestPlace, STDIN};
 use crate::telemetry::build;
-use interlock_core::api::docs::DocsUrl;
-use interlock_core::kinds;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -61,7 +61,7 @@ pub(super) fn of(report: &Report, docs: Option<&DocsUrl>) -> Value {
 
 /// Describes a rule; its page is one of this project.
 fn rule(id: &str, docs: Option<&DocsUrl>) -> Value {
-    let known = kinds::rules(kinds::ALL).find(|rule| rule.id() == id);
+    let known = kinds::rules(crate::kinds::all()).find(|rule| rule.id() == id);
     let page = known.map_or(PAGE, |rule| rule.page());
     let help = match (known, docs) {
         (Some(rule), docs) => rule.see(docs),

@@ -3,14 +3,13 @@
 use std::fs;
 
 use clap::Parser;
+use interlock_core::api::object::NamespacedName;
 use interlock_core::api::revision;
 use interlock_core::api::rule::{Rule, RuleGroup};
 use interlock_core::api::stamp::SpecHash;
+use interlock_core::kinds;
 use regex::Regex;
 use rstest::rstest;
-
-use interlock_core::api::object::NamespacedName;
-use interlock_core::kinds;
 use serde_json::{Value, json};
 
 use super::decision::ObjectDecision;
@@ -101,7 +100,7 @@ fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<Checked> {
         false => word.to_owned(),
     };
     let words = std::iter::once("check".to_owned()).chain(line.split_whitespace().map(at));
-    run(&Cli::try_parse_from(words)?.arguments, kinds::ALL).map(Checked)
+    run(&Cli::try_parse_from(words)?.arguments, crate::kinds::all()).map(Checked)
 }
 
 #[rstest]
@@ -132,7 +131,7 @@ fn nothing_is_decided_about_other_kinds(#[case] api_version: &str, #[case] kind:
 #[test]
 fn every_known_kind_is_answered() {
     let folder = folder();
-    for gvk in kinds::guarded(kinds::ALL).iter().map(|guarded| guarded.resource.gvk()) {
+    for gvk in kinds::guarded(crate::kinds::all()).iter().map(|guarded| guarded.resource.gvk()) {
         let object =
             json!({"apiVersion": gvk.api_version(), "kind": gvk.kind, "metadata": {"name": "x"}, "spec": {}});
         fs::write(folder.path().join("known.yaml"), object.to_string()).unwrap();
@@ -347,7 +346,7 @@ fn json_has_every_key_in_both_cases() {
 
 /// The rules with a page of their own; those about flavors share one.
 fn denials() -> impl Iterator<Item = Rule> {
-    kinds::rules(kinds::ALL).filter(|rule| rule.page().starts_with("docs/denials/"))
+    kinds::rules(crate::kinds::all()).filter(|rule| rule.page().starts_with("docs/denials/"))
 }
 
 /// Texts of the page about flavors, with their rules.
@@ -373,7 +372,7 @@ fn texts_of_the_page() -> Vec<(String, Regex)> {
 
 /// Each text of the page is a message of a rule, and each message is on the page.
 fn flavor_rules() -> impl Iterator<Item = Rule> {
-    kinds::rules(kinds::ALL).filter(|rule| rule.group() == RuleGroup::Flavors)
+    kinds::rules(crate::kinds::all()).filter(|rule| rule.group() == RuleGroup::Flavors)
 }
 
 #[test]

@@ -270,7 +270,7 @@ fn everything() -> (tempfile::TempDir, Report) {
     .join("---\n");
     fs::write(folder.path().join("a & b.yaml"), stream).unwrap();
     let words = ["check", "-f", &folder.path().join("a & b.yaml").display().to_string()].map(str::to_owned);
-    let report = run(&Cli::try_parse_from(words).unwrap().arguments, kinds::ALL).unwrap();
+    let report = run(&Cli::try_parse_from(words).unwrap().arguments, crate::kinds::all()).unwrap();
     (folder, report)
 }
 

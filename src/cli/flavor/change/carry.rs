@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use interlock_core::api::object::NamespacedName;
-use interlock_core::kinds::data_plane::flavor::Flavor;
-use interlock_core::kinds::data_plane::flavor::plan::{FlavorPlan, stations};
-use interlock_core::kinds::data_plane::rollout::flavor_change::edit::edit;
-use interlock_core::kinds::data_plane::rollout::flavor_change::facts::FlavorChangeFacts;
-use interlock_core::kinds::data_plane::rollout::flavor_change::next_move::{
+use interlock_kong::data_plane::flavor::Flavor;
+use interlock_kong::data_plane::flavor::plan::{FlavorPlan, stations};
+use interlock_kong::data_plane::rollout::flavor_change::edit::edit;
+use interlock_kong::data_plane::rollout::flavor_change::facts::FlavorChangeFacts;
+use interlock_kong::data_plane::rollout::flavor_change::next_move::{
     AwaitedState, FlavorHop, FlavorMove, is_stopped_in_vain, next_move,
 };
-use interlock_core::kinds::data_plane::rollout::flavor_change::producer::ProducerState;
-use interlock_core::kinds::data_plane::rollout::flavor_change::refusal::FlavorChangeRefusal;
-use interlock_core::kinds::data_plane::rollout::staged_hash;
-use interlock_core::kinds::data_plane::rollout::summary::RolloutSummary;
+use interlock_kong::data_plane::rollout::flavor_change::producer::ProducerState;
+use interlock_kong::data_plane::rollout::flavor_change::refusal::FlavorChangeRefusal;
+use interlock_kong::data_plane::rollout::staged_hash;
+use interlock_kong::data_plane::rollout::summary::RolloutSummary;
 use kube::api::Patch;
 use serde_json::Value;
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use interlock_core::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
-use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
-use interlock_core::kinds::data_plane::flavor::group::ProducerGroup;
-use interlock_core::kinds::data_plane::flavor::plan::{FlavorPlan, Question};
-use interlock_core::kinds::data_plane::flavor::routes::Inventory;
+use interlock_kong::data_plane::flavor::compatibility::ProducerConfiguration;
+use interlock_kong::data_plane::flavor::gateway::Gateway;
+use interlock_kong::data_plane::flavor::group::ProducerGroup;
+use interlock_kong::data_plane::flavor::plan::{FlavorPlan, Question};
+use interlock_kong::data_plane::flavor::routes::Inventory;
 
 use self::carry::FlavorCarrier;
 use self::error::unchanged;

@@ -3,14 +3,14 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use interlock_core::kinds::data_plane::flavor::Flavor;
-use interlock_core::kinds::data_plane::flavor::plan::FlavorPlan;
-use interlock_core::kinds::data_plane::rollout::flavor_change::edit::edit;
-use interlock_core::kinds::data_plane::rollout::flavor_change::next_move::FlavorHop;
-use interlock_core::kinds::data_plane::rollout::flavor_change::outage::{
+use interlock_kong::data_plane::flavor::Flavor;
+use interlock_kong::data_plane::flavor::plan::FlavorPlan;
+use interlock_kong::data_plane::rollout::flavor_change::edit::edit;
+use interlock_kong::data_plane::rollout::flavor_change::next_move::FlavorHop;
+use interlock_kong::data_plane::rollout::flavor_change::outage::{
     OutageFacts, OutageMove, OutageRefusal, next_move, start_pods, stop_pods,
 };
-use interlock_core::kinds::data_plane::rollout::flavor_change::producer::ProducerState;
+use interlock_kong::data_plane::rollout::flavor_change::producer::ProducerState;
 use kube::api::Patch;
 use serde_json::Value;
 

@@ -1,10 +1,8 @@
 //! What a change of dialect asks people to do: a configuration producer for the preview, and new pods of the live one.
 
 use interlock_core::api::object::NamespacedName;
-use interlock_core::kinds::data_plane::rollout::flavor_change::next_move::FlavorHop;
-use interlock_core::kinds::data_plane::rollout::flavor_change::preview_producer::{
-    command, copy_name, described,
-};
+use interlock_kong::data_plane::rollout::flavor_change::next_move::FlavorHop;
+use interlock_kong::data_plane::rollout::flavor_change::preview_producer::{command, copy_name, described};
 
 use super::producer::ProducerRef;
 use crate::cli::error::{CliError, plain};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, annotation};
-use interlock_core::kinds::data_plane::rollout::flavor_change::preview_producer::copy_name;
-use interlock_core::kinds::data_plane::rollout::flavor_change::producer::{restart, start, stop};
+use interlock_kong::data_plane::rollout::flavor_change::preview_producer::copy_name;
+use interlock_kong::data_plane::rollout::flavor_change::producer::{restart, start, stop};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, Patch, PatchParams};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use interlock_core::package::bundle::PackageFiles;
+use interlock_kudo::package::bundle::PackageFiles;
 
 use crate::cli::error::CliError;
 

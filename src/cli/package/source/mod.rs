@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use interlock_core::package::bundle::PackagedChild;
+use interlock_kudo::package::bundle::PackagedChild;
 
 use self::archive::{ArchiveError, MAX_PACKED, MAX_UNPACKED};
 use self::place::{Archive, joined};

@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use interlock_core::engine::tasks;
-use interlock_core::package::bundle::{PackageBundle, PackageFiles};
+use interlock_kudo::engine::tasks;
+use interlock_kudo::package::bundle::{PackageBundle, PackageFiles};
 
 use super::archive::Files;
 use super::folder;

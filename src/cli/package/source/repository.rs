@@ -1,7 +1,7 @@
 //! A repository of packages: an `index.yaml` over HTTP(S), as `kubectl kudo repo index` makes it.
 
-use interlock_core::package::bundle::PackageBundle;
-use interlock_core::package::repository::{INDEX, IndexedPackage, RepositoryIndex};
+use interlock_kudo::package::bundle::PackageBundle;
+use interlock_kudo::package::repository::{INDEX, IndexedPackage, RepositoryIndex};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -45,7 +45,7 @@ impl Repository {
     }
 
     /// The error of a package that it does not have.
-    pub(super) fn missing(&self, error: &interlock_core::package::repository::NotIndexed) -> CliError {
+    pub(super) fn missing(&self, error: &interlock_kudo::package::repository::NotIndexed) -> CliError {
         CliError::unreached(error.to_string()).place(&self.place).next(error.remedy())
     }
 

@@ -1,8 +1,8 @@
 use std::fmt::Write as _;
 
 use clap::Parser;
-use interlock_core::package::bundle::PackageBundle;
-use interlock_core::package::repository::{IndexedPackage, RepositoryIndex};
+use interlock_kudo::package::bundle::PackageBundle;
+use interlock_kudo::package::repository::{IndexedPackage, RepositoryIndex};
 
 use super::server::Server;
 use super::*;
@@ -48,7 +48,7 @@ fn the_examples_are_packages() {
         let package = Place::Folder(examples.join(dir)).read().unwrap();
         assert_eq!(package.operator_version_name, name);
         for (file, text) in package.operator_version["spec"]["templates"].as_object().unwrap() {
-            let parsed = interlock_core::package::functions::parse(file, text.as_str().unwrap());
+            let parsed = interlock_kudo::package::functions::parse(file, text.as_str().unwrap());
             assert!(parsed.is_ok(), "{dir}: {file}: {:?}", parsed.err());
         }
     }

@@ -1,12 +1,12 @@
 //! From facts to the answer: pure, so that every case is a line of a table.
 
 use interlock_core::api::condition::Condition;
-use interlock_core::api::kudo::{ExecutionStatus, Instance, OperatorVersionSpec, PlanStatus};
 use interlock_core::api::meta;
 use interlock_core::api::object::meta_str;
 use interlock_core::health;
 use interlock_core::health::Health;
-use interlock_core::kinds::instance::change::lock;
+use interlock_kudo::api::{ExecutionStatus, Instance, OperatorVersionSpec, PlanStatus};
+use interlock_kudo::instance::change::lock;
 use serde::Deserialize as _;
 use serde_json::Value;
 

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
-use interlock_core::api::kong::{self, labels};
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::kinds::data_plane::live_spec;
-use interlock_core::kinds::data_plane::rollout::side::Colour;
+use interlock_kong::api as kong;
+use interlock_kong::api::labels;
+use interlock_kong::data_plane::live_spec;
+use interlock_kong::data_plane::rollout::side::Colour;
 use regex::Regex;
 use rstest::rstest;
 use serde_json::{Value, json};

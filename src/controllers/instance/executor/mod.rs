@@ -11,18 +11,18 @@ use std::time::Duration;
 
 use interlock_core::api::interlock::{Adoption, CountedReferences};
 use interlock_core::api::inventory::ObjectInventory;
-use interlock_core::api::kudo::HeldObject;
 use interlock_core::api::meta;
 use interlock_core::api::meta::plan;
 use interlock_core::api::object::{Gvk, annotation};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note};
-use interlock_core::engine::advance::advance;
-use interlock_core::engine::api_warnings;
-use interlock_core::engine::lookup::{EngineStep, FailureKind, Observed, PlanState, TaskFailure};
-use interlock_core::package::Package;
-use interlock_core::package::time_limits::{Cleanup, RunLimits, Words};
 use interlock_core::reconcile::Needs;
+use interlock_kudo::api::HeldObject;
+use interlock_kudo::engine::advance::advance;
+use interlock_kudo::engine::api_warnings;
+use interlock_kudo::engine::lookup::{EngineStep, FailureKind, Observed, PlanState, TaskFailure};
+use interlock_kudo::package::Package;
+use interlock_kudo::package::time_limits::{Cleanup, RunLimits, Words};
 use jiff::Timestamp;
 use tracing::{debug, warn};
 

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use interlock_core::effect::Effect;
-use interlock_core::engine::lookup::Observed;
 use interlock_core::reconcile::{Facts, Lookup, Needs};
+use interlock_kudo::engine::lookup::Observed;
+use serde_json::Value;
 
 /// The observed state plus the expected answers of planned writes.
 pub(super) struct Projection(Observed);

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::plan;
+use interlock_kudo::api::ExecutionStatus;
 use jiff::Timestamp;
 use serde_json::Value;
 use tracing::warn;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{LAST_APPLIED_SPEC, plan};
 use interlock_core::api::object::annotation;
-use interlock_core::kinds::instance::change::lock;
+use interlock_kudo::api::ExecutionStatus;
+use interlock_kudo::instance::change::lock;
 use serde_json::Value;
 
 use super::super::view::InstanceView;

@@ -8,9 +8,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
-use interlock_core::engine::run::PipeHelper;
-use interlock_core::kinds;
 use interlock_core::topology::Epoch;
+use interlock_kudo::engine::run::PipeHelper;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -116,7 +115,7 @@ impl SharedParts {
     }
 
     fn context(&self, client: Client, cached: &Cluster) -> InstanceContext {
-        let (store, queue) = (Store::new(kinds::ALL, true), Arc::<Queue<NamespacedName>>::default());
+        let (store, queue) = (Store::new(crate::kinds::all(), true), Arc::<Queue<NamespacedName>>::default());
         let watches = Observer::new(store.clone(), Arc::default(), Some(queue.clone()), self.metrics.clone());
         let config_maps = Gvk::new("v1", "ConfigMap");
         let whole = Watching { watch_state: WatchState::Synced, whole: true, terminating: false };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use interlock_core::api::condition;
 use interlock_core::api::meta::condition as types;
-use interlock_core::kinds::instance::change::lock;
+use interlock_kudo::instance::change::lock;
 use serde_json::Value;
 
 use super::super::view::InstanceView;

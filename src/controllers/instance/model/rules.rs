@@ -3,10 +3,10 @@
 //! A rule is taken away where the process meets its surroundings (an answer, a write, a review), so that the code
 //! under test stays as it is.
 
-use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta;
 use interlock_core::api::stamp::Envelope;
-use interlock_core::kinds::instance::change::lock;
+use interlock_kudo::api::Instance;
+use interlock_kudo::instance::change::lock;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 

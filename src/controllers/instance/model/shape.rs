@@ -4,7 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use interlock_core::api::meta;
-use interlock_core::kinds::instance::change::uid;
+use interlock_kudo::instance::change::uid;
 use serde_json::Value;
 
 /// Members that tell no states apart.

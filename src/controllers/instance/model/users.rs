@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use interlock_core::admission::{self, AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint};
+use interlock_core::admission;
+use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint};
 use interlock_core::api::meta;
 use interlock_core::api::object::Gvk;
 use interlock_core::kinds;
@@ -107,7 +108,7 @@ pub struct Webhooks {
 impl Webhooks {
     pub fn new(without: Option<Without>) -> Self {
         let lister = |versions: &[Arc<Value>]| {
-            let store = Store::new(kinds::ALL, false);
+            let store = Store::new(crate::kinds::all(), false);
             let kind = Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion");
             for version in versions {
                 store.observe(&kind, Epoch(1), &WatchChange::Applied(version.clone()));
@@ -234,7 +235,7 @@ fn review(
     });
     let config =
         Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict, docs: None };
-    let (body, kinds) = (serde_json::to_vec(&review).unwrap(), kinds::guarded(kinds::ALL));
+    let (body, kinds) = (serde_json::to_vec(&review).unwrap(), kinds::guarded(crate::kinds::all()));
     let wait = CacheWait::Exhausted;
     let answer = admission::answer(&kinds, endpoint, &body, lister, &config, wait, None).unwrap();
     let AdmissionAnswer::Done(reply) = answer else { panic!("the review waits") };

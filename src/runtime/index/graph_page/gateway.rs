@@ -2,12 +2,12 @@
 
 use interlock_core::api::display::display;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayKind;
-use interlock_core::kinds::data_plane::flavor::overview::GatewayOverview;
 use interlock_core::kinds::fact;
-use interlock_core::kinds::gateway_api::names::GATEWAY;
 use interlock_core::topology::ObjectRow;
 use interlock_core::topology::schema::Side;
+use interlock_gateway::names::GATEWAY;
+use interlock_kong::data_plane::flavor::gateway_ref::GatewayKind;
+use interlock_kong::data_plane::flavor::overview::GatewayOverview;
 use jiff::Timestamp;
 use serde::Serialize;
 

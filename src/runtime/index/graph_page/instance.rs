@@ -1,11 +1,11 @@
 //! Instances as cards, and their running plans as rows.
 
 use interlock_core::api::display::display;
-use interlock_core::api::kudo::{ExecutionStatus, Instance};
-use interlock_core::kinds::instance::run_summary::RunSummary;
 use interlock_core::kinds::{fact, link};
 use interlock_core::topology::ObjectRow;
 use interlock_core::topology::schema::Side;
+use interlock_kudo::api::{ExecutionStatus, Instance};
+use interlock_kudo::instance::run_summary::RunSummary;
 use jiff::Timestamp;
 use serde::{Deserialize as _, Serialize};
 

@@ -107,11 +107,11 @@ fn versions(tables: &Tables) -> PageSection<VersionRow> {
 mod tests {
     use std::sync::Arc;
 
-    use interlock_core::api::kong::{self, labels};
     use interlock_core::api::object::Gvk;
-    use interlock_core::kinds::ALL;
-    use interlock_core::kinds::data_plane::rollout::side::Colour;
     use interlock_core::topology::Epoch;
+    use interlock_kong::api as kong;
+    use interlock_kong::api::labels;
+    use interlock_kong::data_plane::rollout::side::Colour;
     use serde_json::{Value, json};
 
     use super::*;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn document(objects: &[Value]) -> Value {
-        let store = Store::new(ALL, true);
+        let store = Store::new(crate::kinds::all(), true);
         for object in objects {
             let kind = Gvk::of(object).unwrap();
             store.observe(&kind, Epoch(1), &WatchChange::Applied(Arc::new(object.clone())));

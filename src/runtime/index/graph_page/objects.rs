@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use interlock_core::api::display::display;
-use interlock_core::kinds::{self, fact};
+use interlock_core::kinds;
+use interlock_core::kinds::fact;
 use interlock_core::topology::schema::EventTriggers;
 use interlock_core::topology::snapshot::GraphSnapshot;
 use interlock_core::topology::{GroupKind, NodeId};
@@ -63,13 +64,13 @@ impl RelatedObjects {
 
 /// Whether a controller acts on objects of a kind; the process does not look at others.
 fn concerns_somebody(kind: &GroupKind) -> bool {
-    let declared = kinds::schemas(kinds::ALL).into_iter().find(|declared| *kind == declared.name);
+    let declared = kinds::schemas(crate::kinds::all()).into_iter().find(|declared| *kind == declared.name);
     declared.is_none_or(|declared| matches!(declared.events.create, EventTriggers::Roots(_)))
 }
 
 /// Whether a kind has a health; undeclared kinds do.
 fn tells_health(kind: &GroupKind) -> bool {
-    let declared = kinds::schemas(kinds::ALL).into_iter().find(|declared| *kind == declared.name);
+    let declared = kinds::schemas(crate::kinds::all()).into_iter().find(|declared| *kind == declared.name);
     declared.is_none_or(|declared| declared.facts.iter().any(|fact| fact.name == fact::HEALTHY))
 }
 

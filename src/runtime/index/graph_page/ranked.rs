@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 
 use interlock_core::kinds::fact;
-use interlock_core::kinds::instance::trouble::{self as troubles, TroubleState};
 use interlock_core::topology::{NodeId, ObjectRow};
+use interlock_kudo::instance::trouble as troubles;
+use interlock_kudo::instance::trouble::TroubleState;
 use jiff::Timestamp;
 
 use crate::runtime::index::row::is;

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
-use interlock_core::engine::rendered_kinds;
-use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
-use interlock_core::kinds::operator_version::PackageLister as _;
-use interlock_core::kinds::operator_version::names::OPERATOR_VERSION;
 use interlock_core::kinds::{INSTANCE, INTERLOCK, Kind};
 use interlock_core::topology::{Epoch, NodeId};
+use interlock_kong::data_plane::flavor::gateway_ref::GatewayRef;
+use interlock_kudo::engine::rendered_kinds;
+use interlock_kudo::operator_version::PackageLister as _;
+use interlock_kudo::operator_version::names::OPERATOR_VERSION;
 use serde_json::Value;
 
 use super::affected::{Affected, Concerned};

@@ -1,11 +1,13 @@
 //! Bursts of events and the resulting passes, and which events enqueue a gateway.
 
-use interlock_core::api::{kong, meta};
-use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayKind;
-use interlock_core::kinds::data_plane::names::DATA_PLANE;
-use interlock_core::kinds::data_plane::names::GUARDED_DEPLOYMENT;
-use interlock_core::kinds::{ALL, Kinds, capabilities, data_plane};
+use interlock_core::api::meta;
+use interlock_core::kinds::{Kinds, capabilities};
 use interlock_core::reconcile::{ObjectList, ReconcileStep, Reconciler};
+use interlock_kong::api as kong;
+use interlock_kong::data_plane;
+use interlock_kong::data_plane::flavor::gateway_ref::GatewayKind;
+use interlock_kong::data_plane::names::DATA_PLANE;
+use interlock_kong::data_plane::names::GUARDED_DEPLOYMENT;
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::Instant;
@@ -28,7 +30,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let (store, queue, passes) =
-            (Store::new(interlock_core::kinds::ALL, true), Arc::<Queue<_>>::default(), Arc::default());
+            (Store::new(crate::kinds::all(), true), Arc::<Queue<_>>::default(), Arc::default());
         store.set_reconciling(true);
         let metrics = Arc::new(Metrics::new());
         let observer = Observer::new(store.clone(), Arc::default(), Some(queue.clone()), metrics);
@@ -124,7 +126,7 @@ impl Gateways {
         };
         let metrics = Arc::new(Metrics::new());
         let observer = Observer::new(
-            Store::new(interlock_core::kinds::ALL, true),
+            Store::new(crate::kinds::all(), true),
             Arc::default(),
             Some(Arc::<Queue<_>>::default()),
             metrics,
@@ -253,7 +255,9 @@ fn with_a_reconciler_of_data_planes() -> Kinds {
     };
     let kind: &Kind = Box::leak(Box::new(kind));
     let is_data_plane = |other: &Kind| other.resource.kind == known.resource.kind;
-    Vec::leak(ALL.iter().map(|other| if is_data_plane(other) { kind } else { other }).collect())
+    Vec::leak(
+        crate::kinds::all().iter().map(|other| if is_data_plane(other) { kind } else { other }).collect(),
+    )
 }
 
 #[tokio::test(start_paused = true)]

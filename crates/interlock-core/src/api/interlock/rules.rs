@@ -222,30 +222,19 @@ mod tests {
 
     use super::*;
 
-    crate::rules! {
-        /// The cleanup finalizer stays while a plan is scheduled or runs.
-        FINALIZER_KEPT = "finalizer-kept" in Lock, waits;
-        /// Immutable parameters keep their values.
-        PARAMETER_IMMUTABLE = "parameter-immutable" in Parameters, reads_others;
-        /// Emptying planExecution must not cancel a scheduled or running plan.
-        PLAN_CANCEL = "plan-cancel" in Lock, waits;
-        /// Writing planExecution must not replace or restart a scheduled or running plan.
-        PLAN_OVERRIDE = "plan-override" in Lock, waits;
-        /// The spec is frozen while a plan is scheduled or runs.
-        PLAN_RUNNING = "plan-running" in Freeze, waits;
-        /// Only the bookkeeping user writes `planExecution.status`.
-        PLAN_STATUS = "plan-status" in Lock;
-        /// planExecution carries the uid that mutation computed.
-        PLAN_UID = "plan-uid" in Lock;
-        /// Only Interlock writes the last-applied spec.
-        STAMP_MISMATCH = "stamp-mismatch" in Lock;
-        /// Only Interlock writes `status.planStatus` and its own conditions.
-        STATUS_OWNER = "status-owner" in Lock;
-        /// An upgrade keeps the operator, does not lower the version, and follows `upgradableFrom`.
-        UPGRADE_PATH = "upgrade-path" in Upgrades, reads_others;
-        /// The OperatorVersion that an Instance names is there.
-        VERSION_MISSING = "version-missing" in References, waits, reads_others;
-    }
+    const FINALIZER_KEPT: Rule = Rule::new("finalizer-kept", RuleGroup::Lock, "docs/").waits();
+    const PARAMETER_IMMUTABLE: Rule =
+        Rule::new("parameter-immutable", RuleGroup::Parameters, "docs/").reads_others();
+    const PLAN_CANCEL: Rule = Rule::new("plan-cancel", RuleGroup::Lock, "docs/").waits();
+    const PLAN_OVERRIDE: Rule = Rule::new("plan-override", RuleGroup::Lock, "docs/").waits();
+    const PLAN_RUNNING: Rule = Rule::new("plan-running", RuleGroup::Freeze, "docs/").waits();
+    const PLAN_STATUS: Rule = Rule::new("plan-status", RuleGroup::Lock, "docs/");
+    const PLAN_UID: Rule = Rule::new("plan-uid", RuleGroup::Lock, "docs/");
+    const STAMP_MISMATCH: Rule = Rule::new("stamp-mismatch", RuleGroup::Lock, "docs/");
+    const STATUS_OWNER: Rule = Rule::new("status-owner", RuleGroup::Lock, "docs/");
+    const UPGRADE_PATH: Rule = Rule::new("upgrade-path", RuleGroup::Upgrades, "docs/").reads_others();
+    const VERSION_MISSING: Rule =
+        Rule::new("version-missing", RuleGroup::References, "docs/").waits().reads_others();
 
     fn rules(value: Value) -> (Rules, Vec<SettingProblem>) {
         let settings: Vec<RuleSetting> = serde_json::from_value(value).unwrap();

@@ -219,7 +219,6 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Default, Deserialize)]
-    #[expect(dead_code, reason = "only read")]
     #[serde(default)]
     struct Versioned {
         version: String,

@@ -9,7 +9,7 @@ mod webhook;
 
 pub use kept::Kept;
 pub use policy::{IS_NOT, NOT_THE_CONTROLLER, Policy, PolicyOptions, PolicyScope, not_the_controller};
-pub(crate) use policy::{only_where, policy, policy_over};
+pub use policy::{only_where, policy_over};
 pub use right::{READ, Right, Role, WRITE};
 pub use webhook::{Calls, MatchCondition, MatchedObjects, OnFailure, WebhookEntry};
 

@@ -9,7 +9,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use super::cel;
 use crate::admission::Freeze;
 use crate::api::docs::DocsUrl;
-use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::kinds::Kinds;
 
@@ -32,25 +31,8 @@ pub struct PolicyOptions {
 }
 
 impl PolicyOptions {
-    /// A validation with two messages: `text`, and `plain` where `text` cannot be evaluated. `text` is inside
-    /// a CEL string, which it may close and open again. Both state the problem, then the remedy after a
-    /// semicolon; the rule and where to read about it follow.
-    ///
-    /// The reason is `Invalid`, as kubectl then prints only the message, and not the whole patch before it.
-    pub(crate) fn guard(&self, rule: Rule, expression: &str, plain: &str, text: &str) -> Validation {
-        let named = self.named_rule(rule);
-        Validation {
-            expression: expression.to_owned(),
-            message: Some(format!("{plain}{named}")),
-            message_expression: Some(format!(
-                "'Instance ' + request.namespace + '/' + request.name + ': {text}{named}'"
-            )),
-            reason: Some("Invalid".to_owned()),
-        }
-    }
-
     /// The end of every message: the rule, and where to read about it.
-    pub(crate) fn named_rule(&self, rule: Rule) -> String {
+    pub fn named_rule(&self, rule: Rule) -> String {
         format!(" [{}]; see {}", rule.id(), rule.see(self.docs.as_ref()))
     }
 }
@@ -76,19 +58,8 @@ pub struct PolicyScope<'a> {
     pub operations: &'a [&'a str],
 }
 
-/// A policy about a resource of KUDO's group.
-pub(crate) fn policy(
-    name: &str,
-    (resource, operations): (&str, &[&str]),
-    variables: &[(&str, &str)],
-    validations: Vec<Validation>,
-    options: &PolicyOptions,
-) -> ValidatingAdmissionPolicy {
-    let resources = &[(meta::KUDO_GROUP, meta::KUDO_VERSION, resource)];
-    policy_over(name, &PolicyScope { resources, operations }, variables, validations, options)
-}
-
-pub(crate) fn policy_over(
+/// A policy about resources in namespaces.
+pub fn policy_over(
     name: &str,
     scope: &PolicyScope<'_>,
     variables: &[(&str, &str)],
@@ -128,7 +99,7 @@ pub(crate) fn policy_over(
 
 /// Applies the policy only where a condition is true: otherwise the API server skips its variables,
 /// validations and messages, all of which it evaluates for each write.
-pub(crate) fn only_where(
+pub fn only_where(
     mut policy: ValidatingAdmissionPolicy,
     name: &str,
     expression: &str,

@@ -1,0 +1,50 @@
+//! Gateway API, `Ingress` and `Service`: where traffic enters, and where it goes.
+
+pub mod gateway;
+pub mod ingress;
+pub mod names;
+pub mod route;
+pub mod service;
+
+use interlock_core::api::resource::Resource;
+use interlock_core::kinds::Kinds;
+use interlock_core::kinds::capabilities::ROUTES;
+use interlock_core::kinds::descriptor::{Kind, Watch};
+use interlock_core::topology::schema::DeclaredKind;
+
+use self::names::GATEWAY_API;
+
+/// A kind that the inventory of routes reads.
+const fn of_routes(resource: Resource, schema: &'static DeclaredKind) -> Kind {
+    let kind = Kind::new(resource);
+    Kind { watch: Some(Watch::optional(&ROUTES)), schema: Some(schema), ..kind }
+}
+
+const fn custom(versions: &'static [&'static str], kind: &'static str, plural: &'static str) -> Resource {
+    Resource::custom(GATEWAY_API, versions, kind, plural)
+}
+
+/// Everything that is known of HTTPRoutes.
+pub static HTTP_ROUTE: Kind = of_routes(custom(&["v1"], "HTTPRoute", "httproutes"), &route::HTTP_ROUTE);
+/// Everything that is known of GRPCRoutes.
+pub static GRPC_ROUTE: Kind = of_routes(custom(&["v1"], "GRPCRoute", "grpcroutes"), &route::GRPC_ROUTE);
+/// Everything that is known of TLSRoutes.
+pub static TLS_ROUTE: Kind =
+    of_routes(custom(&["v1", "v1alpha3", "v1alpha2"], "TLSRoute", "tlsroutes"), &route::TLS_ROUTE);
+/// Everything that is known of Gateways.
+pub static GATEWAY: Kind = of_routes(custom(&["v1"], "Gateway", "gateways"), &gateway::GATEWAY);
+/// Everything that is known of GatewayClasses.
+pub static GATEWAY_CLASS: Kind =
+    of_routes(custom(&["v1"], "GatewayClass", "gatewayclasses").cluster_scoped(), &gateway::GATEWAY_CLASS);
+/// Everything that is known of Ingresses.
+pub static INGRESS: Kind =
+    of_routes(Resource::built_in("networking.k8s.io", &["v1"], "Ingress", "ingresses"), &ingress::INGRESS);
+/// Everything that is known of Services: others name them, and none is watched for itself.
+pub static SERVICE: Kind = Kind {
+    schema: Some(&service::SERVICE),
+    ..Kind::new(Resource::built_in("", &["v1"], "Service", "services"))
+};
+
+/// The kinds of the Gateway API, and those that their traffic comes from and goes to.
+pub static KINDS: Kinds =
+    &[&HTTP_ROUTE, &GRPC_ROUTE, &TLS_ROUTE, &GATEWAY, &GATEWAY_CLASS, &INGRESS, &SERVICE];

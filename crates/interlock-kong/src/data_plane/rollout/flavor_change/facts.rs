@@ -1,0 +1,167 @@
+//! Where a change of flavor stands, from a DataPlane and its producer.
+
+use interlock_core::api::meta;
+use interlock_core::api::object::annotation;
+use serde_json::Value;
+
+use super::producer::ProducerState;
+use super::refusal::FlavorChangeRefusal;
+use crate::api::PROXY;
+use crate::data_plane::flavor::Flavor;
+use crate::data_plane::flavor::gateway::Gateway;
+use crate::data_plane::flavor::reading::VARIABLE;
+use crate::data_plane::flavor::sources::Sources;
+use crate::data_plane::live_spec;
+use crate::data_plane::rollout::changes::StagedChanges;
+use crate::data_plane::rollout::promotion::requested;
+use crate::data_plane::rollout::report::ReportedRollout;
+use crate::data_plane::rollout::sourced_flavor;
+use crate::data_plane::rollout::staged::{LiveSpec, StagedState};
+
+/// Paths that a sentence names.
+const NAMED: usize = 3;
+
+/// What the next move is decided on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlavorChangeFacts {
+    /// The wanted flavor.
+    pub to: Flavor,
+    /// The flavor of the live pods.
+    pub live: Flavor,
+    /// What is staged.
+    pub staged: StagedFlavor,
+    /// How far the rollout is.
+    pub stage: RolloutStage,
+    /// Whether the promotion of what is staged is requested.
+    pub requested: bool,
+    /// The configuration producer of the live pods.
+    pub producer: ProducerState,
+}
+
+/// What is staged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StagedFlavor {
+    /// Nothing.
+    Nothing,
+    /// This router flavor, and nothing else.
+    Flavor(Flavor),
+    /// Something else; which fields.
+    Other(String),
+}
+
+/// How far a rollout is, by the condition `RolledOut`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RolloutStage {
+    /// The spec has no strategy that stages changes.
+    InPlace,
+    /// The controller has not reported on the spec that is stored.
+    Unseen,
+    /// The preview has no pods.
+    Rests,
+    /// A promotion is done; the former side still has its pods.
+    GracePeriod,
+    /// The preview is not ready.
+    Staging,
+    /// Every pod of the preview holds a configuration.
+    AwaitingPromotion,
+    /// A promotion is in progress.
+    Promoting,
+    /// It has failed, for this reason.
+    Failed(String),
+}
+
+impl FlavorChangeFacts {
+    /// The facts of an object; `kept` is the live spec of its ControllerRevision, where that was read.
+    pub fn of(
+        object: &Value,
+        kept: Option<&Value>,
+        to: Flavor,
+        sources: &dyn Sources,
+        producer: ProducerState,
+    ) -> Result<Self, FlavorChangeRefusal> {
+        let spec = &object["spec"];
+        let unreadable = |error: &dyn std::fmt::Display| FlavorChangeRefusal::UnknownLive(error.to_string());
+        let runs = Gateway::runs(object, "", sources).map_err(|error| unreadable(&error))?;
+        let runs = runs.ok_or_else(|| unreadable(&"it is no DataPlane"))?;
+        let live = runs.known().ok_or_else(|| unreadable(&runs))?;
+        let request = annotation(object, meta::PROMOTE_WHEN_READY);
+        Ok(Self {
+            to,
+            live,
+            staged: StagedFlavor::of(object, kept, live, sources)?,
+            stage: RolloutStage::of(object),
+            requested: request.is_some_and(|value| requested(value, spec).is_for_this()),
+            producer,
+        })
+    }
+}
+
+impl StagedFlavor {
+    fn of(
+        object: &Value,
+        kept: Option<&Value>,
+        runs: Flavor,
+        sources: &dyn Sources,
+    ) -> Result<Self, FlavorChangeRefusal> {
+        let spec = &object["spec"];
+        let live = LiveSpec::of(object, kept);
+        match (StagedState::of(&live, spec), &live) {
+            // What the flavor comes from may have changed: that is staged as a hop is.
+            (StagedState::Nothing, _) => {
+                let written = Gateway::read(object, "", sources).ok().flatten();
+                let flavor = written.and_then(|gateway| gateway.spec.reading.effective.known());
+                let is_staged = sourced_flavor::staged(&object["status"]).is_some();
+                Ok(flavor.filter(|flavor| is_staged && *flavor != runs).map_or(Self::Nothing, Self::Flavor))
+            }
+            (StagedState::Unknown(why), _) => Err(FlavorChangeRefusal::UnknownSpec(why.to_string())),
+            (StagedState::Something | StagedState::Fields(_), LiveSpec::Known(live)) => {
+                let changes = StagedChanges::between(live, spec);
+                let written = Gateway::read(object, "", sources).ok().flatten();
+                let flavor = written.and_then(|gateway| gateway.spec.reading.effective.known());
+                let is_flavor_alone = !live_spec::is_changed(&without_flavor(live), &without_flavor(spec));
+                Ok(match flavor {
+                    Some(flavor) if is_flavor_alone && flavor != runs => Self::Flavor(flavor),
+                    _ => Self::Other(changes.paths(NAMED)),
+                })
+            }
+            (StagedState::Something | StagedState::Fields(_), _) => Err(FlavorChangeRefusal::UnknownSpec(
+                "the ControllerRevision that keeps it was not read".to_owned(),
+            )),
+        }
+    }
+}
+
+impl RolloutStage {
+    fn of(object: &Value) -> Self {
+        if !live_spec::is_staged(&object["spec"]) {
+            return Self::InPlace;
+        }
+        let Some(condition) = ReportedRollout::of(object) else { return Self::Unseen };
+        match condition.reason {
+            "PromotionInProgress" => Self::Promoting,
+            _ if !condition.is_current => Self::Unseen,
+            "WaitingForChange" => Self::Rests,
+            "PromotionDone" => Self::GracePeriod,
+            "AwaitingPromotion" => Self::AwaitingPromotion,
+            "Failed" | "PromotionFailed" => Self::Failed(condition.message.to_owned()),
+            _ => Self::Staging,
+        }
+    }
+}
+
+/// A spec without the variable of the flavor.
+fn without_flavor(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    let containers =
+        spec.pointer_mut("/deployment/podTemplateSpec/spec/containers").and_then(Value::as_array_mut);
+    for container in containers.into_iter().flatten().filter(|container| container["name"] == PROXY) {
+        let Some(env) = container.get_mut("env").and_then(Value::as_array_mut) else { continue };
+        env.retain(|entry| entry["name"] != VARIABLE);
+        if env.is_empty()
+            && let Some(container) = container.as_object_mut()
+        {
+            container.remove("env");
+        }
+    }
+    spec
+}

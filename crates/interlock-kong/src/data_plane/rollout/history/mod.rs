@@ -1,0 +1,113 @@
+//! The history of a DataPlane: the specs that were live, each in ControllerRevisions that the DataPlane owns.
+//!
+//! A revision is the part of a spec that a promotion makes live. A spec that becomes live again keeps its
+//! ControllerRevision and gets a new number, as with Deployments.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use interlock_core::api::meta;
+use interlock_core::api::object::{annotation, meta_str};
+use interlock_core::api::revision;
+use interlock_core::api::revision::Revisions;
+use interlock_core::api::stamp::SpecHash;
+use serde_json::Value;
+
+pub mod limit;
+pub mod record;
+pub mod summary;
+pub mod undo;
+
+/// A spec that was live.
+#[derive(Clone, Debug)]
+pub struct Revision<'a> {
+    /// Its number: the largest one is that of the newest.
+    pub number: i64,
+    /// Short hash of the spec.
+    pub hash: &'a str,
+    /// The ControllerRevisions that keep it, by the number of the part.
+    parts: BTreeMap<usize, &'a Value>,
+}
+
+/// The revisions of a DataPlane among listed objects.
+#[derive(Clone, Debug, Default)]
+pub struct History<'a> {
+    /// Those whose first part is there, the newest first.
+    pub revisions: Vec<Revision<'a>>,
+    /// Parts without a first one: of a revision that is not whole yet, or not any more.
+    strays: Vec<&'a Value>,
+}
+
+impl<'a> History<'a> {
+    /// Those of the DataPlane with a uid.
+    pub fn of(objects: impl IntoIterator<Item = &'a Value>, uid: &str) -> Self {
+        let mut by_hash: BTreeMap<&str, BTreeMap<usize, &Value>> = BTreeMap::new();
+        for object in objects.into_iter().filter(|object| is_of(object, uid)) {
+            let Some(name) = meta_str(object, "name") else { continue };
+            if let (Some(hash), Some(part)) = (revision::short_hash(name), revision::part_number(name)) {
+                by_hash.entry(hash).or_default().insert(part, object);
+            }
+        }
+        let mut history = Self::default();
+        for (hash, parts) in by_hash {
+            match parts.get(&0) {
+                Some(first) => {
+                    let number = first["revision"].as_i64().unwrap_or_default();
+                    history.revisions.push(Revision { number, hash, parts });
+                }
+                None => history.strays.extend(parts.into_values()),
+            }
+        }
+        history.revisions.sort_by_key(|revision| (Reverse(revision.number), revision.hash));
+        history
+    }
+
+    /// The revision of a spec.
+    pub fn of_hash(&self, hash: &str) -> Option<&Revision<'a>> {
+        self.revisions.iter().find(|revision| revision.hash == hash)
+    }
+
+    /// The revision with a number.
+    pub fn numbered(&self, number: i64) -> Option<&Revision<'a>> {
+        self.revisions.iter().find(|revision| revision.number == number)
+    }
+}
+
+/// Whether a ControllerRevision belongs to the history of a DataPlane.
+fn is_of(object: &Value, uid: &str) -> bool {
+    let references = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    let owned = references.filter(|owner| owner["controller"] == true).any(|owner| owner["uid"] == uid);
+    owned && object["metadata"]["labels"][meta::HISTORY_OF] == uid && Revisions::is(object)
+}
+
+impl Revision<'_> {
+    /// The spec; `None` where its parts are not all there, or keep another one.
+    pub fn spec(&self) -> Option<Value> {
+        let count = revision::count(self.parts.get(&0)?);
+        let data =
+            (0..count).map(|part| revision::data(self.parts.get(&part)?)).collect::<Option<Vec<_>>>()?;
+        let text = revision::unpack(&data).filter(|text| SpecHash::of(text).short() == self.hash)?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Since when it is live, or when it became so last.
+    pub fn live_since(&self) -> Option<&str> {
+        let first = self.parts.get(&0)?;
+        annotation(first, meta::LIVE_SINCE).or_else(|| meta_str(first, "creationTimestamp"))
+    }
+
+    /// Why it was made, as the annotation of the DataPlane said.
+    pub fn change_cause(&self) -> Option<&str> {
+        annotation(self.parts.get(&0)?, meta::CHANGE_CAUSE).filter(|cause| !cause.is_empty())
+    }
+
+    /// The router flavor that its pods had, as it was recorded.
+    pub fn router_flavor(&self) -> Option<&str> {
+        annotation(self.parts.get(&0)?, meta::ROUTER_FLAVOR)
+    }
+
+    /// Bytes of what its parts hold.
+    fn size(&self) -> usize {
+        self.parts.values().map(|part| part["data"].to_string().len()).sum()
+    }
+}

@@ -1,0 +1,242 @@
+//! The live side of a DataPlane: its selector and its spec, from the last-applied annotation.
+//!
+//! An annotation is text that anybody may have written while the guards were away. It is believed where the
+//! condition [`RECORDED`] vouches for the staged fields of its spec, or where the spec of the object says the same.
+
+use interlock_core::api::condition::Condition;
+use interlock_core::api::meta;
+use interlock_core::api::object::{Gvk, ObjectKey};
+use interlock_core::api::revision;
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::reconcile::{Needs, View};
+use serde_json::Value;
+
+use super::children::DataPlaneOwner;
+use super::phase::Reason;
+use super::promotion::staged_hash;
+use super::side::Colour;
+use super::unguarded;
+use super::view::DataPlaneView;
+use crate::api::stamp::LiveStamp;
+use crate::data_plane::flavor::Flavor;
+use crate::data_plane::live_spec;
+
+/// Type of the condition whose message is the hash of the staged fields of the live spec. It is true once the live
+/// side was ready.
+pub const RECORDED: &str = meta::condition::LIVE_SPEC_RECORDED;
+
+/// The live side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveSide {
+    /// Value of the label of its pods.
+    pub selector: String,
+    /// Its colour.
+    pub colour: Colour,
+    /// The spec that it is made from, without `deployment.rollout`.
+    pub spec: Value,
+    /// The last spec that the API server accepted in every child, while `spec` is not: where changes are not staged.
+    pub previous: Option<Value>,
+    /// Its router flavor, where that comes from a ConfigMap or Secret: its pods have it as a literal.
+    pub sourced: Option<Flavor>,
+    /// Whether the annotation says all of this.
+    pub is_stamped: bool,
+    /// Why the spec of the object, which admission never saw, is not carried out.
+    pub refused: Option<String>,
+}
+
+/// What is known of the live side.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LiveRecord {
+    /// All of it.
+    Known(LiveSide),
+    /// Which pods are live, not what they are made from.
+    Lost {
+        /// Value of the label of its pods.
+        selector: String,
+        /// Its colour.
+        colour: Colour,
+        /// Why, for a condition.
+        why: LostSpec,
+    },
+    /// Another operator made the live pods.
+    OfAnother {
+        /// Value of the label of its pods.
+        selector: String,
+    },
+}
+
+/// Why the live spec is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostSpec {
+    /// There is no annotation while a change is staged, or what it refers to is gone.
+    Missing,
+    /// The annotation is not the recorded one.
+    Mismatch,
+}
+
+impl LostSpec {
+    /// The reason of the condition.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Missing => "LastAppliedSpecLost",
+            Self::Mismatch => "LastAppliedSpecMismatch",
+        }
+    }
+}
+
+/// The live side, from the object and what was read.
+pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -> Result<LiveRecord, Needs> {
+    let stamp = of.stamp();
+    let stamped = stamp.as_ref().and_then(|stamp| stamp.selector.as_deref());
+    let Some(selector) = stamped.or(of.reported_selector()) else {
+        return Ok(first(of, owner));
+    };
+    let Some(colour) = owner.colour_of(selector) else {
+        return Ok(LiveRecord::OfAnother { selector: selector.to_owned() });
+    };
+    let lost = |why| LiveRecord::Lost { selector: selector.to_owned(), colour, why };
+    let spec = match &stamp {
+        None if is_open(of) => return Ok(lost(LostSpec::Missing)),
+        None => of.wanted_spec(),
+        Some(stamp) => match stamp.spec() {
+            Some(text) => serde_json::from_str(text).unwrap_or_default(),
+            None => match referenced(of, &stamp.hash, view)? {
+                None => return Ok(lost(LostSpec::Missing)),
+                Some(spec) => spec,
+            },
+        },
+    };
+    let kept = stamp.as_ref().map(|stamp| previous(of, stamp, view)).transpose()?.flatten();
+    if kept.is_none() && !is_trusted(of, &spec) {
+        // Nor is its selector: it may be an earlier annotation, of the side that is the preview now.
+        let selector = of.reported_selector().unwrap_or(selector).to_owned();
+        let colour = owner.colour_of(&selector).unwrap_or(colour);
+        return Ok(LiveRecord::Lost { selector, colour, why: LostSpec::Mismatch });
+    }
+    let base = kept.unwrap_or_else(|| spec.clone());
+    // A live side that was never ready has no traffic: a correction is made in place, not staged.
+    let now = match of.is_blue_green() && has_served(of) {
+        true => live_spec::after(Some(base.clone()), of.spec()),
+        false => of.wanted_spec(),
+    };
+    let in_place = !of.is_blue_green() && has_served(of) && !live_spec::is_scaled(&base, &now);
+    let refused = if in_place { unguarded::refusal(of, &base) } else { None };
+    let (now, previous) = match (in_place, refused.is_some()) {
+        (true, false) => (now, Some(base)),
+        (true, true) => (base, None),
+        (false, _) => (now, None),
+    };
+    let states =
+        |stamp: &LiveStamp<'_>| stamp.uid.is_some() && stamp.previous.is_some() == previous.is_some();
+    let is_stamped = stamped.is_some() && now == spec && stamp.as_ref().is_some_and(states);
+    Ok(LiveRecord::Known(LiveSide {
+        selector: selector.to_owned(),
+        colour,
+        spec: now,
+        previous,
+        sourced: None,
+        is_stamped,
+        refused,
+    }))
+}
+
+/// The live side of a DataPlane that has none yet.
+fn first(of: &DataPlaneView<'_>, owner: &DataPlaneOwner) -> LiveRecord {
+    let colour = Colour::Blue;
+    let side = LiveSide {
+        selector: owner.selector(colour),
+        colour,
+        spec: of.wanted_spec(),
+        previous: None,
+        sourced: None,
+        is_stamped: false,
+        refused: None,
+    };
+    LiveRecord::Known(side)
+}
+
+/// Whether the spec may hold something that is not live: Kong's rule, as `Ready` is of the generation that is live.
+fn is_open(of: &DataPlaneView<'_>) -> bool {
+    let ready = of.conditions().into_iter().find(|condition| condition.type_ == meta::condition::READY);
+    of.is_blue_green() && ready.is_some_and(|ready| ready.observed_generation != Some(of.generation))
+}
+
+fn recorded(of: &DataPlaneView<'_>) -> Option<Condition> {
+    of.conditions().into_iter().find(|condition| condition.type_ == RECORDED)
+}
+
+/// Whether the live side was ready once.
+pub fn has_served(of: &DataPlaneView<'_>) -> bool {
+    recorded(of).is_some_and(|recorded| recorded.status == "True")
+}
+
+fn is_trusted(of: &DataPlaneView<'_>, spec: &Value) -> bool {
+    let Some(recorded) = recorded(of) else { return true };
+    let hash = staged_hash(spec);
+    let with_flavor = stamped_flavor(of).map(|flavor| recorded_hash(spec, Some(flavor)));
+    recorded.message == hash.as_str()
+        || with_flavor.is_some_and(|hash| recorded.message == hash.as_str())
+        || staged_hash(of.spec()) == hash
+}
+
+/// The message of [`RECORDED`] for a live spec, and for its router flavor where that comes from a ConfigMap or Secret.
+pub fn recorded_hash(spec: &Value, sourced: Option<Flavor>) -> SpecHash {
+    match sourced {
+        None => staged_hash(spec),
+        Some(flavor) => SpecHash::of(&format!("{}\n{flavor}", live_spec::staged_part(spec))),
+    }
+}
+
+/// The router flavor that the annotation gives the live pods.
+pub fn stamped_flavor(of: &DataPlaneView<'_>) -> Option<Flavor> {
+    Flavor::named(of.stamp()?.flavor.as_deref()?)
+}
+
+/// The same, where the condition vouches for it: a promotion writes the annotation before the status. A condition
+/// without a flavor is of before one was recorded.
+pub fn recorded_flavor(of: &DataPlaneView<'_>, spec: &Value) -> Option<Flavor> {
+    let flavor = stamped_flavor(of)?;
+    let Some(recorded) = recorded(of) else { return Some(flavor) };
+    let promotes = of.rolled_out().is_some_and(|found| found.reason == Reason::PromotionInProgress.as_str());
+    let selector = of.stamp().and_then(|stamp| stamp.selector);
+    let is_committed = promotes && selector.as_deref() != of.reported_selector();
+    let hashes = [recorded_hash(spec, Some(flavor)), recorded_hash(spec, None)];
+    (is_committed || hashes.iter().any(|hash| recorded.message == hash.as_str())).then_some(flavor)
+}
+
+/// The spec that was live before an edit in place, where the annotation names one that [`RECORDED`] vouches for.
+fn previous(of: &DataPlaneView<'_>, stamp: &LiveStamp<'_>, view: &View<'_>) -> Result<Option<Value>, Needs> {
+    let Some(previous) = &stamp.previous else { return Ok(None) };
+    let spec = match previous.spec() {
+        Some(text) => serde_json::from_str(text).ok(),
+        None => referenced(of, &previous.hash, view)?,
+    };
+    let Some(recorded) = recorded(of) else { return Ok(None) };
+    let flavor = stamped_flavor(of);
+    Ok(spec.filter(|spec| {
+        [None, flavor].iter().any(|flavor| recorded.message == recorded_hash(spec, *flavor).as_str())
+    }))
+}
+
+/// The spec that the annotation refers to: that of the object, or one in ControllerRevisions; `None` where it is gone.
+fn referenced(of: &DataPlaneView<'_>, hash: &SpecHash, view: &View<'_>) -> Result<Option<Value>, Needs> {
+    let stored = of.wanted_spec();
+    if SpecHash::of(&stored.to_string()) == *hash {
+        return Ok(Some(stored));
+    }
+    let mut parts = Vec::new();
+    let mut count = 1;
+    while parts.len() < count {
+        let key = ObjectKey {
+            gvk: Gvk::new(revision::API_VERSION, revision::KIND),
+            namespace: Some(of.namespace.to_owned()),
+            name: revision::name(of.name, of.uid, hash, parts.len()),
+        };
+        let Some(part) = view.get(&key)? else { return Ok(None) };
+        count = revision::count(part);
+        let Some(data) = revision::data(part) else { return Ok(None) };
+        parts.push(data);
+    }
+    let text = revision::unpack(&parts).filter(|text| SpecHash::of(text) == *hash);
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}

@@ -1,0 +1,158 @@
+//! Where the rollout of a DataPlane stands: what is staged, its gates, and the traffic.
+
+use std::collections::BTreeSet;
+
+use interlock_core::api::meta;
+use interlock_core::api::object::annotation;
+use interlock_core::certificate::CertificateAnswer;
+use interlock_core::reconcile::{Needs, both};
+use serde_json::Value;
+
+use super::Pass;
+use crate::data_plane::live_spec;
+use crate::data_plane::rollout::phase::{PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, phase};
+use crate::data_plane::rollout::promotion;
+use crate::data_plane::rollout::promotion::PromotionRequest;
+use crate::data_plane::rollout::refused_child::replica_failure;
+use crate::data_plane::rollout::reports::ExpectedReport;
+use crate::data_plane::rollout::view::since;
+use crate::data_plane::rollout::wanted;
+use crate::data_plane::rollout::wanted::{ChildRole, ChildState};
+use crate::data_plane::rollout::{certificate, gates};
+
+impl Pass<'_> {
+    /// Where the rollout stands; `None` without one.
+    pub(super) fn phase(
+        &self,
+        certificate: Option<&CertificateAnswer>,
+    ) -> Result<Option<RolloutPhase>, Needs> {
+        if !self.of.is_blue_green() {
+            return Ok(None);
+        }
+        let spec = self.preview_spec();
+        let staged = self.lost.is_some()
+            || live_spec::is_changed(&self.side.spec, self.of.spec())
+            || self.staged_flavor().is_some();
+        let recorded = self.recorded();
+        let (template, preview) =
+            if staged { self.preview_gates(&spec) } else { (PromotionGate::Open, PromotionGate::Open) };
+        let (answers, unasked) =
+            match staged && template == PromotionGate::Open && preview == PromotionGate::Open {
+                true => self.answers(certificate)?,
+                false => (PromotionGate::Open, String::new()),
+            };
+        let follows =
+            !staged && recorded.is_some_and(|recorded| recorded.reason == Reason::PromotionInProgress);
+        let traffic = if follows { self.traffic()? } else { PromotionGate::Open };
+        Ok(Some(phase(&RolloutFacts {
+            staged,
+            template,
+            preview,
+            answers,
+            unasked,
+            promotion: self.promotion(),
+            automatic: self.of.promotes_automatically(),
+            recorded,
+            traffic,
+            grace_period: self.of.grace_period(),
+            now: self.view.now(),
+        })))
+    }
+
+    fn recorded(&self) -> Option<Recorded> {
+        let condition = self.of.rolled_out()?;
+        Some(Recorded { reason: Reason::of(&condition.reason)?, since: since(&condition) })
+    }
+
+    fn promotion(&self) -> Option<PromotionRequest> {
+        let value = annotation(self.of.object, meta::PROMOTE_WHEN_READY)?;
+        Some(promotion::requested(value, self.of.spec()))
+    }
+
+    /// Whether the preview can be made, and whether it is as it shall be with all pods ready.
+    pub(super) fn preview_gates(&self, spec: &Value) -> (PromotionGate, PromotionGate) {
+        let replicas = self.preview_replicas(spec);
+        let made = wanted::preview(
+            &self.owner,
+            ChildRole::PreviewDeployment,
+            self.side.colour.other(),
+            spec,
+            replicas,
+        );
+        let body = match made {
+            Err(error) => return (PromotionGate::Closed(error.to_string()), PromotionGate::Open),
+            Ok(body) => body.unwrap_or_default(),
+        };
+        if let Some(why) = self.preview_refused() {
+            return (PromotionGate::Closed(why), PromotionGate::Open);
+        }
+        let found = self.found(ChildRole::PreviewDeployment);
+        let preview = match (wanted::state(&self.of, &body, found), found) {
+            (ChildState::AsWanted, Some(found)) => match replica_failure(found) {
+                Some(why) => PromotionGate::Closed(format!("Preview Deployment not yet ready: {why}")),
+                None => has_all_pods(found, replicas),
+            },
+            _ => PromotionGate::Closed("Preview Deployment not yet ready".to_owned()),
+        };
+        (PromotionGate::Open, preview)
+    }
+
+    pub(super) fn preview_replicas(&self, spec: &Value) -> i32 {
+        wanted::preview_replicas(spec, self.found(ChildRole::LiveDeployment))
+    }
+
+    /// Whether the pods of the preview answer that they have a configuration, and are what is staged; and what they were
+    /// not asked, for people.
+    fn answers(&self, certificate: Option<&CertificateAnswer>) -> Result<(PromotionGate, String), Needs> {
+        let list = gates::pods(&self.of, &self.owner.selector(self.side.colour.other()));
+        let pods = self.view.list(&list)?;
+        let deployment = self.key(ChildRole::PreviewDeployment).name;
+        let pods: Vec<&Value> = gates::of_deployment(pods, &deployment).collect();
+        let answered = self.view.answers();
+        self.view.ask_all(pods.iter().filter_map(|pod| gates::request(pod).ok()))?;
+        let expected = ExpectedReport::of(self.found(ChildRole::PreviewDeployment).unwrap_or(&Value::Null));
+        let told = [gates::answers(&pods, answered), expected.versions(&pods, answered)];
+        if let Some(closed) = told.into_iter().find(|gate| *gate != PromotionGate::Open) {
+            return Ok((closed, String::new()));
+        }
+        let unasked = certificate::unasked(&self.owner.certificate_name(), certificate, self.of.spec());
+        let certified = unasked.is_none();
+        let unasked = expected.unasked().map(str::to_owned).or(unasked);
+        let unasked = unasked.map(|why| format!("the pods were not asked for their router flavor, as {why}"));
+        let unasked = unasked.unwrap_or_default();
+        let service = self.key(ChildRole::PreviewAdmin).name;
+        let request = |pod: &Value| expected.request(pod, &service, self.of.namespace).filter(|_| certified);
+        self.view.ask_all(pods.iter().filter_map(|pod| request(pod)))?;
+        match expected.flavors(&pods, request, answered) {
+            PromotionGate::Open if certified => Ok((self.routes(&pods, &expected, certificate)?, unasked)),
+            gate => Ok((gate, unasked)),
+        }
+    }
+
+    /// Whether the endpoints of the live Service are pods of the live side alone.
+    fn traffic(&self) -> Result<PromotionGate, Needs> {
+        let service = self.key(ChildRole::LiveIngress).name;
+        let pods = self.view.list(&gates::pods(&self.of, &self.side.selector));
+        let (pods, slices) = both(pods, self.view.list(&gates::endpoints(&self.of, &service)))?;
+        let names: BTreeSet<&str> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
+        let wanted = self.found(ChildRole::LiveDeployment).and_then(|live| live["spec"]["replicas"].as_i64());
+        Ok(gates::traffic(slices, &names, wanted.unwrap_or(1)))
+    }
+
+    /// Whether only the answers of the pods are missing.
+    pub(super) fn pods_are_ready(&self) -> bool {
+        self.preview_gates(&self.preview_spec()) == (PromotionGate::Open, PromotionGate::Open)
+    }
+}
+
+/// Whether a Deployment has that many pods of its present template, all available.
+fn has_all_pods(deployment: &Value, replicas: i32) -> PromotionGate {
+    let status = |name: &str| deployment["status"][name].as_i64().unwrap_or_default();
+    let replicas = i64::from(replicas);
+    let is_current =
+        status("observedGeneration") >= deployment["metadata"]["generation"].as_i64().unwrap_or_default();
+    if is_current && status("updatedReplicas") >= replicas && status("availableReplicas") >= replicas {
+        return PromotionGate::Open;
+    }
+    PromotionGate::Closed("Preview Deployment not yet ready".to_owned())
+}

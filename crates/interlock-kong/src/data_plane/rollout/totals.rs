@@ -1,0 +1,128 @@
+//! What metrics say of rollouts: how many DataPlanes are in each phase, and since when. Pure, by the rows of the
+//! graph.
+
+use std::collections::BTreeMap;
+
+use interlock_core::api::object::meta_str;
+use interlock_core::kinds::fact;
+use interlock_core::topology::ObjectRow;
+use interlock_core::topology::schema::{Fact, ReadDepth};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::report::{ReportedPhase, ReportedRollout};
+
+/// The phase of a rollout.
+pub(crate) const PHASE: Fact =
+    Fact { name: fact::PHASE, read: ReadDepth::Word(|object| ReportedPhase::of(object).as_str().into()) };
+
+/// Since when it is in that phase.
+pub(crate) const PHASE_SINCE: Fact = Fact { name: fact::PHASE_SINCE, read: ReadDepth::Mark(since) };
+
+/// What metrics say of all DataPlanes, by phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RolloutTotals {
+    /// The phases in which a DataPlane is.
+    pub phases: BTreeMap<&'static str, PhaseTotal>,
+}
+
+/// The DataPlanes in one phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhaseTotal {
+    /// How many there are.
+    pub count: u64,
+    /// When the one that has been there longest came into it, in Unix seconds; `None` where nothing is waited for.
+    pub oldest: Option<u64>,
+}
+
+impl RolloutTotals {
+    /// Of these DataPlanes: by their rows, whatever the size of the objects.
+    pub fn of<'g>(rows: impl Iterator<Item = ObjectRow<'g>>) -> Self {
+        let mut totals = Self::default();
+        for row in rows {
+            let found = row.word(fact::PHASE).unwrap_or_default();
+            let mut all = ReportedPhase::ALL.into_iter();
+            let phase = all.find(|phase| phase.as_str() == found).unwrap_or(ReportedPhase::Unknown);
+            let total = totals.phases.entry(phase.as_str()).or_default();
+            total.count += 1;
+            let since = row.number(fact::PHASE_SINCE).filter(|since| *since > 0 && !phase.is_at_rest());
+            total.oldest = [total.oldest, since].into_iter().flatten().min();
+        }
+        totals
+    }
+}
+
+/// Since when a DataPlane is in its phase, in Unix seconds: from the condition of its rollout, else from its
+/// creation; 0 where neither is a time.
+fn since(object: &Value) -> u64 {
+    let reported = ReportedRollout::of(object).and_then(|rollout| rollout.since);
+    let since = reported.or_else(|| meta_str(object, "creationTimestamp"));
+    let since = since.and_then(|text| text.parse::<Timestamp>().ok());
+    since.and_then(|since| u64::try_from(since.as_second()).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use interlock_core::topology::{Epoch, GraphChange};
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api;
+
+    fn data_plane(name: &str, blue_green: bool, status: Value) -> Value {
+        let rollout = if blue_green { json!({"strategy": {"blueGreen": {}}}) } else { Value::Null };
+        json!({
+            "apiVersion": api::API_VERSION, "kind": "DataPlane",
+            "metadata": {
+                "namespace": "kong", "name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:05Z",
+            },
+            "spec": {"deployment": {"rollout": rollout}}, "status": status,
+        })
+    }
+
+    fn rolled_out(reason: &str, second: u32) -> Value {
+        let since = format!("2026-01-01T00:00:{second:02}Z");
+        json!({"rollout": {"conditions": [{"type": "RolledOut", "reason": reason, "lastTransitionTime": since}]}})
+    }
+
+    const MIDNIGHT: u64 = 1_767_225_600;
+
+    fn totals(objects: &[Value]) -> RolloutTotals {
+        let mut graph = interlock_core::kinds::graph(crate::all());
+        let kind = graph.kind(api::GROUP, "DataPlane");
+        graph.kind_available(kind, Epoch(1));
+        for object in objects {
+            graph.apply(kind, Epoch(1), GraphChange::Applied(object));
+        }
+        RolloutTotals::of(graph.rows(kind))
+    }
+
+    #[test]
+    fn data_planes_are_counted_by_phase_with_the_oldest() {
+        let found = totals(&[
+            data_plane("a", true, rolled_out("AwaitingPromotion", 20)),
+            data_plane("b", true, rolled_out("AwaitingPromotion", 10)),
+            data_plane("c", true, rolled_out("WaitingForChange", 1)),
+            data_plane("d", false, json!({})),
+        ]);
+        let expected = BTreeMap::from([
+            ("AwaitingPromotion", PhaseTotal { count: 2, oldest: Some(MIDNIGHT + 10) }),
+            ("Idle", PhaseTotal { count: 1, oldest: None }),
+            ("InPlace", PhaseTotal { count: 1, oldest: None }),
+        ]);
+        assert_eq!(found.phases, expected);
+    }
+
+    #[rstest]
+    #[case::not_reported(json!({}), "Unreported", 5)]
+    #[case::never_ready(json!({"conditions": [{"type": "Ready", "message": "m"}]}), "Starting", 5)]
+    #[case::failed(rolled_out("Failed", 7), "Failed", 7)]
+    #[case::of_a_later_version(rolled_out("SomethingNew", 7), "Unknown", 7)]
+    #[case::forged(json!({"rollout": {"conditions": "x"}, "conditions": 1}), "Unreported", 5)]
+    fn a_phase_that_waits_has_its_start(#[case] status: Value, #[case] phase: &str, #[case] second: u64) {
+        let found = totals(&[data_plane("a", true, status)]);
+        let total = PhaseTotal { count: 1, oldest: Some(MIDNIGHT + second) };
+        assert_eq!(found.phases.into_iter().collect::<Vec<_>>(), [(phase, total)]);
+    }
+}
