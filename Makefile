@@ -36,7 +36,8 @@ run: tools
 
 # Cases on a control plane wait more than they compute, so twice as many run at a time as there are cores, and of those
 # with pods and a network half as many more. The other suites measure time, and run as many as there are cores.
-PACKAGES := -p crd-schema -p go-template -p interlock-core -p interlock --features interlock/pod-proxy
+DECISIONS := -p crd-schema -p go-template -p interlock-core -p interlock-gateway -p interlock-kong -p interlock-kudo
+PACKAGES := $(DECISIONS) -p add-a-kind -p interlock --features interlock/pod-proxy
 SUITES := $(filter-out e2e service_path,$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 .PHONY: test
 test: peers
@@ -49,7 +50,7 @@ test: peers
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 3 / 2))} \
 		cargo test --locked $(PACKAGES) --no-fail-fast --test service_path 2>&1 \
 		| tee target/test-logs/service_path || failed=1; \
-	cargo test --locked $(PACKAGES) --no-fail-fast --lib --bins --examples $(addprefix --test ,$(SUITES)) 2>&1 \
+	cargo test --locked $(PACKAGES) --no-fail-fast --lib --bins $(addprefix --test ,$(SUITES)) --test commands 2>&1 \
 		| tee target/test-logs/suites || failed=1; \
 	cargo test --locked $(PACKAGES) --no-fail-fast --doc 2>&1 | tee target/test-logs/doc || failed=1; \
 	[ $$failed = 0 ] || hack/failures target/test-logs/*; \
@@ -60,7 +61,7 @@ test: peers
 check:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
-	cargo test --locked -q -p crd-schema -p go-template -p interlock-core
+	cargo test --locked -q $(DECISIONS)
 
 .PHONY: soak
 soak: peers

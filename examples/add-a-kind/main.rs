@@ -2,8 +2,8 @@
 //! `docs/add-a-kind.md` goes through it.
 //!
 //! ```console
-//! $ cargo run --example add-a-kind -- topology events
-//! $ cargo run --example add-a-kind -- render webhooks
+//! $ cargo run -p add-a-kind -- topology events
+//! $ cargo run -p add-a-kind -- render webhooks
 //! ```
 
 use std::process::ExitCode;

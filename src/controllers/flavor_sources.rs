@@ -84,8 +84,8 @@ impl fmt::Display for AllSources {
 const OF_CLUSTER: &str =
     "belongs to the cluster: changes of it are not guarded; keep the flavor in a ConfigMap of your own";
 /// The same, where it may be.
-const NOT_LISTED: &str = "is not guarded, as nobody who may update it has asked for that: what it holds is unknown to \
-     admission";
+const NOT_LISTED: &str = "is not guarded, as nobody who may update it has asked for that: it is read after a change of the \
+     gateway, and changes of it are not looked at";
 
 /// The same, where every author of a gateway could write the annotation.
 const NO_POLICY: &str = "is not guarded, as policy interlock-guarded-flavor-sources is not in force; \
@@ -185,11 +185,9 @@ impl Labeller {
 
     /// Judges changes whose flavor comes from what is not to be labelled by what that holds now.
     async fn read_unlabelled(&self) -> Action {
-        let mut wanted = self.store.unread_sources(Timestamp::now());
+        let now = Timestamp::now();
+        let (mut wanted, again) = self.store.unread_sources(now);
         wanted.retain(|source| self.can_read(source));
-        if wanted.is_empty() {
-            return Action::AwaitChange;
-        }
         let mut read = GivenSources::default();
         for source in wanted {
             match self.read(&source).await {
@@ -201,7 +199,8 @@ impl Labeller {
         }
         self.publish_deferred(&read).await;
         // What does not exist yet is looked for again, a few times.
-        Action::Requeue(AGAIN)
+        let after = again.and_then(|again| Duration::try_from(again.duration_since(now)).ok());
+        after.map_or(Action::AwaitChange, Action::Requeue)
     }
 
     async fn read(&self, source: &FlavorSource) -> Result<Option<Value>, ApiFailure> {

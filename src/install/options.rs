@@ -158,7 +158,7 @@ impl InstallOptions {
             namespaces: self.namespace_selector(),
             freeze: self.freeze,
             docs: self.docs.clone(),
-            kinds: crate::kinds::all(),
+            rules: interlock_core::kinds::rules(self.kinds).collect(),
         }
     }
 

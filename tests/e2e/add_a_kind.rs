@@ -22,12 +22,12 @@ const CRD: &str = include_str!("../../examples/add-a-kind/backup/crd.yaml");
 /// not.
 fn example() -> PathBuf {
     let own = std::env::current_exe().expect("this test is a file");
-    let binary = own.ancestors().nth(2).expect("it is in target/PROFILE/deps").join("examples/add-a-kind");
+    let binary = own.ancestors().nth(2).expect("it is in target/PROFILE/deps").join("add-a-kind");
     let built = modified(&binary);
     let is_current = |root: &str| newest(Path::new(root)) <= built;
     if !["examples/add-a-kind", "src", "crates"].into_iter().all(is_current) {
         let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--locked", "--example", "add-a-kind"])
+            .args(["build", "--quiet", "--locked", "--package", "add-a-kind"])
             .status()
             .expect("cargo runs");
         assert!(status.success(), "the example does not compile");

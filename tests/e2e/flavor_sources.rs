@@ -200,10 +200,10 @@ fn a_source_that_nobody_guards_is_read_after_a_change() {
     literal["spec"]["template"]["spec"]["containers"][0]["env"] =
         json!([{"name": "KONG_ROUTER_FLAVOR", "value": "traditional"}]);
     bob.apply(&literal.to_string());
+    alice.apply(&source("ConfigMap", "router", "expressions", "a").to_string());
     let sourced = gateway("edge", "kong:3.9", &from);
     let out = bob.kubectl_in(&["apply", "-f", "-"], &sourced.to_string());
     assert!(out.code == 0 && out.stderr.contains("[RF10]"), "{out}");
-    alice.apply(&source("ConfigMap", "router", "expressions", "a").to_string());
     wait_until("the change is judged", CAP, || {
         let list = ns.admin().read(&ns.path("events.k8s.io/v1", "events", "")).ok();
         let notes = list["items"].as_array().into_iter().flatten().filter_map(|it| it["note"].as_str());

@@ -6,7 +6,7 @@ use interlock_core::topology::{AffectedNodes, Epoch, Graph, GraphChange, KindNam
 use interlock_gateway::names::GATEWAY;
 use interlock_gateway::names::HTTP_ROUTE;
 use interlock_gateway::names::SERVICE;
-use interlock_kudo::operator_version::names::OPERATOR_VERSION;
+use interlock_kudo::names::OPERATOR_VERSION;
 use rstest::rstest;
 use serde_json::{Value, json};
 

@@ -6,6 +6,7 @@
 pub mod api;
 pub mod engine;
 pub mod instance;
+pub mod names;
 pub mod operator;
 pub mod operator_version;
 pub mod package;

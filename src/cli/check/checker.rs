@@ -6,7 +6,7 @@ use crd_schema::Definition;
 use interlock_core::admission::{Config, WebhookEndpoint};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
-use interlock_kudo::operator_version::names::OPERATOR_VERSION;
+use interlock_kudo::names::OPERATOR_VERSION;
 use interlock_kudo::package::Package;
 use serde_json::Value;
 

@@ -326,8 +326,8 @@ impl Store {
         self.write().flavors.take_deferred(read)
     }
 
-    /// Sources to be read by request, as nothing says what changes of flavor came from there.
-    pub fn unread_sources(&self, now: Timestamp) -> BTreeSet<FlavorSource> {
+    /// Sources to be read by request, as nothing says what changes of flavor came from there; and when to ask again.
+    pub fn unread_sources(&self, now: Timestamp) -> (BTreeSet<FlavorSource>, Option<Timestamp>) {
         self.write().flavors.unread_sources(now)
     }
 

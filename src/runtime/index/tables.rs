@@ -14,7 +14,7 @@ use interlock_core::topology;
 use interlock_core::topology::schema::Side;
 use interlock_core::topology::{AffectedNodes, Epoch, Graph, KindId, NodeId, ObjectRow};
 use interlock_kong::data_plane::flavor::inventory::GatewayInventory;
-use interlock_kudo::operator_version::names::OPERATOR_VERSION;
+use interlock_kudo::names::OPERATOR_VERSION;
 use interlock_kudo::package::Package;
 use serde_json::Value;
 

@@ -6,8 +6,6 @@
 
 use serde_json::Value;
 
-use crate::topology::KindName;
-
 /// A kind that is built into the API server.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
@@ -84,11 +82,6 @@ pub struct Labelled {
 }
 
 impl Labelled {
-    /// The name of the watch as a kind.
-    pub const fn kind_name(&self) -> KindName {
-        KindName::new(self.group, self.name)
-    }
-
     /// The label selector.
     pub fn selector(&self) -> String {
         match self.value {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::descriptor::Kind;
+use super::names::watched_as;
 use super::{interlock, namespace, override_object};
 use crate::admission::kind::GuardedKind;
 use crate::admission::rule_ids;
@@ -39,7 +40,7 @@ pub fn labelled(kinds: Kinds) -> impl Iterator<Item = &'static Labelled> {
 
 /// The kind under which the API server serves the objects of a declared kind.
 pub fn served_as(kinds: Kinds, kind: KindName) -> KindName {
-    let labelled = labelled(kinds).find(|objects| objects.kind_name() == kind);
+    let labelled = labelled(kinds).find(|objects| watched_as(objects) == kind);
     labelled.map_or(kind, |objects| KindName::new(objects.group, objects.kind))
 }
 

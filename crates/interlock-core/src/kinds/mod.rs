@@ -7,6 +7,7 @@ pub mod capabilities;
 pub mod descriptor;
 pub mod interlock;
 mod list;
+pub mod listed;
 mod names;
 pub mod namespace;
 pub mod override_object;
@@ -18,7 +19,7 @@ pub use self::list::{
     KINDS, Kinds, guarded, kind_name, labelled, rules, schemas, served_as, transient_rules,
 };
 pub use self::owned_child::{MADE, MADE_BY};
-pub use names::{INSTANCE, INTERLOCK, NAMESPACE, OVERRIDE, fact, link};
+pub use names::{INSTANCE, INTERLOCK, NAMESPACE, OVERRIDE, fact, link, watched_as};
 
 use crate::topology::Graph;
 

@@ -1,6 +1,7 @@
 //! Names of the kinds that every domain knows, of links and of facts.
 
 use crate::api::meta::{INTERLOCK_GROUP, KUDO_GROUP};
+use crate::api::watched::Labelled;
 use crate::topology::KindName;
 
 /// `Instance.kudo.dev`.
@@ -11,6 +12,11 @@ pub const INTERLOCK: KindName = KindName::new(INTERLOCK_GROUP, "Interlock");
 pub const OVERRIDE: KindName = KindName::new(INTERLOCK_GROUP, "Override");
 /// `Namespace`.
 pub const NAMESPACE: KindName = KindName::new("", "Namespace");
+
+/// Labelled objects under the name of their watch.
+pub const fn watched_as(labelled: &Labelled) -> KindName {
+    KindName::new(labelled.group, labelled.name)
+}
 
 /// Links that rules and controllers follow.
 pub mod link {

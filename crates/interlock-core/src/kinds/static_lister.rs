@@ -8,6 +8,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::Kinds;
+use super::listed::ListedObjects;
 use super::namespace::NamespaceLister;
 use crate::admission::lister::{CacheState, KindListers, Lister};
 use crate::api::interlock::{Actions, Labels, Rules};
@@ -23,21 +24,6 @@ pub struct UnreadableObject {
     /// Why.
     #[source]
     pub source: serde_json::Error,
-}
-
-/// The objects of a list, as far as the rules of one domain read them.
-pub trait ListedObjects: Send + Sync {
-    /// Adds an object; ignores kinds that these rules do not read. `namespace` is the default for an absent one.
-    ///
-    /// # Errors
-    /// An unreadable object of a kind that they do read.
-    fn add(&mut self, key: &ObjectKey, object: &Value, namespace: &str) -> Result<(), serde_json::Error>;
-
-    /// Adds what these rules ask.
-    fn listers(self: Arc<Self>, listers: KindListers) -> KindListers;
-
-    /// The same objects.
-    fn copied(&self) -> Arc<dyn ListedObjects>;
 }
 
 /// A lister over a fixed list of objects.

@@ -6,7 +6,7 @@ use interlock_core::admission::lister::KindListers;
 use interlock_core::api::object::{NamespacedName, ObjectKey};
 use interlock_core::api::revision::Revisions;
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::kinds::static_lister::ListedObjects;
+use interlock_core::kinds::listed::ListedObjects;
 use serde_json::Value;
 
 use super::GatewayLister;

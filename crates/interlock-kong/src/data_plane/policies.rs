@@ -10,7 +10,7 @@ use super::flavor::reading::VARIABLE;
 use crate::api;
 use crate::api::PROXY;
 use crate::data_plane::rules::ids::FLAVOR_ALLOWED;
-use crate::flavor_source::rule_ids::FLAVOR_SOURCE;
+use crate::data_plane::rules::ids::FLAVOR_SOURCE;
 
 /// Overrides of the rules about router flavors, by the API server's own authorizer. No override counts
 /// unless policy and binding are intact.

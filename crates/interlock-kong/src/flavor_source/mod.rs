@@ -1,7 +1,6 @@
 //! ConfigMaps and Secrets that the router flavors of gateways come from.
 
 pub mod policies;
-pub mod rule_ids;
 pub mod rules;
 
 use interlock_core::admission::kind::{GuardedKind, allow};
@@ -48,7 +47,6 @@ pub static CONFIG_MAP: Kind = Kind {
         Right::new(Role::FlavorSources, "", "configmaps", &["get", "patch"]),
         Right::new(Role::Admin, "", "configmaps", &[meta::ALLOW_FLAVOR_VERB]),
     ],
-    rules: rule_ids::RULES,
     ..Kind::new(CONFIG_MAPS)
 };
 

@@ -5,7 +5,7 @@ use interlock_core::kinds::descriptor::{PolicyOptions, PolicyScope, cel, only_wh
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use crate::data_plane::policies::may_override;
-use crate::flavor_source::rule_ids::FLAVOR_SOURCE;
+use crate::data_plane::rules::ids::FLAVOR_SOURCE;
 
 /// ConfigMaps and Secrets that are sources of flavors keep the label that selects their changes, also while
 /// the webhook is down.

@@ -34,7 +34,7 @@ use crate::data_plane::flavor::reading::{Effective, FlavorReading};
 use crate::data_plane::flavor::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
 use crate::data_plane::flavor::validate::judge as judge_change;
 use crate::data_plane::gateways;
-use crate::flavor_source::rule_ids::FLAVOR_SOURCE;
+use crate::data_plane::rules::ids::FLAVOR_SOURCE;
 
 /// How many gateways a text names; further ones are counted.
 const NAMED: usize = 5;

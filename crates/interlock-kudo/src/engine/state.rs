@@ -223,8 +223,8 @@ fn arrange(entry: &mut PlanStatus, plan: &api::Plan) {
 pub fn page() -> String {
     let mut page = String::from(
         "# States of plans, phases and steps\n\n\
-         Made from the table in `crates/interlock-core/src/engine/state.rs`; a test keeps the two alike \
-         (`UPDATE_DOCS=1 cargo test -p interlock-core plan_states` writes this page).\n\n\
+         Made from the table in `crates/interlock-kudo/src/engine/state.rs`; a test keeps the two alike \
+         (`UPDATE_DOCS=1 cargo test -p interlock-kudo plan_states` writes this page).\n\n\
          ```mermaid\nstateDiagram-v2\n    [*] --> NEVER_RUN\n",
     );
     for row in &TABLE {
@@ -409,7 +409,7 @@ mod tests {
         let found = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
             found == page(),
-            "docs/plan-states.md is old: run UPDATE_DOCS=1 cargo test -p interlock-core plan_states"
+            "docs/plan-states.md is old: run UPDATE_DOCS=1 cargo test -p interlock-kudo plan_states"
         );
     }
 

@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::change::{lock, settled};
 use super::{summary, trouble};
 use crate::api::Instance;
-use crate::operator_version::names::OPERATOR_VERSION;
+use crate::names::OPERATOR_VERSION;
 
 pub(crate) static INSTANCE: DeclaredKind = DeclaredKind {
     name: interlock_core::kinds::INSTANCE,

@@ -2,6 +2,7 @@
 
 pub mod change;
 pub mod links;
+mod listed;
 pub mod policies;
 pub mod previous_spec;
 pub mod remedy;
@@ -36,6 +37,7 @@ const CHANGES: &[MatchCondition] = &[
 
 /// Everything that is known of Instances.
 pub static KIND: Kind = Kind {
+    listed: Some(listed::ListedPackages::empty),
     watch: Some(Watch::required(&INSTANCES).status_fields(&[
         "observedGeneration",
         "lastApplied",

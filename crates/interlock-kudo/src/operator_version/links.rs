@@ -9,7 +9,7 @@ use interlock_core::topology::schema::{
 };
 
 pub(crate) static OPERATOR_VERSION: DeclaredKind = DeclaredKind {
-    name: crate::operator_version::names::OPERATOR_VERSION,
+    name: crate::names::OPERATOR_VERSION,
     about: "a package; its Instances cannot run without it",
     facts: &[CREATED],
     links: &[
@@ -17,7 +17,7 @@ pub(crate) static OPERATOR_VERSION: DeclaredKind = DeclaredKind {
             name: "operator",
             family: Family::Needs,
             other: Side::Parent,
-            kind: Some(crate::operator_version::names::OPERATOR),
+            kind: Some(crate::names::OPERATOR),
             follows: false,
             read: operator,
         },
@@ -32,7 +32,7 @@ pub(crate) static OPERATOR_VERSION: DeclaredKind = DeclaredKind {
 };
 
 pub(crate) static OPERATOR: DeclaredKind = DeclaredKind {
-    name: crate::operator_version::names::OPERATOR,
+    name: crate::names::OPERATOR,
     about: "the name of a family of packages",
     facts: &[],
     links: &[MADE_BY],

@@ -1,9 +1,7 @@
 //! `OperatorVersion`: an installed package.
 
 pub mod links;
-mod listed;
 mod lister;
-pub mod names;
 pub mod rule_ids;
 pub mod rules;
 
@@ -25,7 +23,6 @@ const RESOURCE: Resource =
 
 /// Everything that is known of OperatorVersions.
 pub static KIND: Kind = Kind {
-    listed: Some(listed::ListedPackages::empty),
     watch: Some(Watch::required(&INSTANCES)),
     schema: Some(&links::OPERATOR_VERSION),
     admission: Some(&GuardedKind {

@@ -383,11 +383,10 @@ fn the_page_about_flavors_says_what_the_rules_say() {
     }
     let goldens = ["kubectl", "check"].map(goldens_about_flavors).concat();
     // Tables of messages that need no cluster.
-    let tables =
-        ["crates/interlock-core/src/kinds/data_plane/flavor", "crates/interlock-core/src/kinds/tests"]
-            .map(sources)
-            .concat()
-            .replace("\\\"", "\"");
+    let tables = ["crates/interlock-kong/src/data_plane/flavor", "crates/interlock-kudo/src/tests"]
+        .map(sources)
+        .concat()
+        .replace("\\\"", "\"");
     for (id, text) in &texts {
         let api_message = goldens.lines().chain(tables.lines()).any(|line| text.is_match(line));
         assert!(api_message, "{id}: nobody says {text}");

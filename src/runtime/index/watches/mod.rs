@@ -14,8 +14,8 @@ use interlock_core::kinds::{INSTANCE, INTERLOCK, Kind};
 use interlock_core::topology::{Epoch, NodeId};
 use interlock_kong::data_plane::flavor::gateway_ref::GatewayRef;
 use interlock_kudo::engine::rendered_kinds;
+use interlock_kudo::names::OPERATOR_VERSION;
 use interlock_kudo::operator_version::PackageLister as _;
-use interlock_kudo::operator_version::names::OPERATOR_VERSION;
 use serde_json::Value;
 
 use super::affected::{Affected, Concerned};

@@ -15,7 +15,7 @@ pub use webhook::{Calls, MatchCondition, MatchedObjects, OnFailure, WebhookEntry
 
 use std::sync::Arc;
 
-use super::static_lister::ListedObjects;
+use super::listed::ListedObjects;
 use crate::admission::kind::GuardedKind;
 pub use crate::api::capability::Capability;
 use crate::api::resource::Resource;

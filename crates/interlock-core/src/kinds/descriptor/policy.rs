@@ -10,7 +10,6 @@ use super::cel;
 use crate::admission::Freeze;
 use crate::api::docs::DocsUrl;
 use crate::api::rule::Rule;
-use crate::kinds::Kinds;
 
 /// A policy, with the options of the installation.
 pub type Policy = fn(&PolicyOptions) -> ValidatingAdmissionPolicy;
@@ -26,8 +25,8 @@ pub struct PolicyOptions {
     pub freeze: Freeze,
     /// Where the pages can be read that messages refer to.
     pub docs: Option<DocsUrl>,
-    /// The kinds, whose rules a policy may list.
-    pub kinds: Kinds,
+    /// All rules, which a policy may list.
+    pub rules: Vec<Rule>,
 }
 
 impl PolicyOptions {

@@ -5,7 +5,6 @@ use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Val
 
 use crate::api::meta::INTERLOCK_GROUP;
 use crate::kinds::descriptor::{PolicyOptions, PolicyScope, cel, policy_over};
-use crate::kinds::rules;
 
 /// Overrides. The verb is a right beside that to create the object, so that a role which may write everything of
 /// a group gives it only where it says so.
@@ -16,7 +15,7 @@ const VERB: &str = "override";
 
 pub(super) fn overrides(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let ids: Vec<&str> =
-        rules(options.kinds).filter(|rule| rule.can_be_overridden()).map(|rule| rule.id()).collect();
+        options.rules.iter().filter(|rule| rule.can_be_overridden()).map(|rule| rule.id()).collect();
     let listed = ids.iter().map(|id| cel::string(id)).collect::<Vec<_>>().join(", ");
     let may = format!(
         "authorizer.group({}).resource('overrides').name(object.spec.rule).check('{VERB}').allowed()",

@@ -84,25 +84,26 @@ impl Unread {
         }
     }
 
-    /// The sources to be read by request now; `unknown` returns those of a gateway, which ran this before.
+    /// The sources to be read by request now, and when to ask again; `unknown` returns those of a gateway, which ran this
+    /// before.
     pub(super) fn to_read(
         &mut self,
         now: Timestamp,
         unknown: impl Fn(&GatewayRef, &Value) -> BTreeSet<FlavorSource>,
-    ) -> BTreeSet<FlavorSource> {
+    ) -> (BTreeSet<FlavorSource>, Option<Timestamp>) {
         let mut wanted = BTreeSet::new();
         self.0.retain(|subject, pending| {
-            let unknown = match pending.due <= now {
-                true => unknown(subject, &pending.object),
-                false => return true,
-            };
+            if pending.due > now {
+                return true;
+            }
+            let unknown = unknown(subject, &pending.object);
             if !unknown.is_empty() {
                 (pending.reads, pending.due) = (pending.reads + 1, now + READ_AGAIN);
                 wanted.extend(unknown);
             }
             pending.reads <= MOST_READS
         });
-        wanted
+        (wanted, self.0.values().filter(|pending| pending.reads > 0).map(|pending| pending.due).min())
     }
 
     pub(super) fn forget(&mut self, gone: impl Fn(&GatewayRef) -> bool) {

@@ -186,8 +186,8 @@ impl GatewayInventory {
     }
 
     /// The sources of such changes that no label will make known, as their gateway does not list them: at most eight of each
-    /// change, a few times.
-    pub fn unread_sources(&mut self, now: Timestamp) -> BTreeSet<FlavorSource> {
+    /// change, a few times; and when to ask again.
+    pub fn unread_sources(&mut self, now: Timestamp) -> (BTreeSet<FlavorSource>, Option<Timestamp>) {
         let mut unread = std::mem::take(&mut self.unread);
         let wanted = unread.to_read(now, |subject, before| {
             let Some(stored) = self.gateways().find(|object| subject.is(object)) else {

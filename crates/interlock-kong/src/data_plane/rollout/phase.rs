@@ -310,8 +310,8 @@ fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
 pub fn page() -> String {
     let mut page = String::from(
         "# States of a rollout\n\n\
-         Made from the table in `crates/interlock-core/src/kinds/data_plane/rollout/phase.rs`; a test keeps the two \
-         alike (`UPDATE_DOCS=1 cargo test -p interlock-core rollout_states` writes this page). A state is the reason \
+         Made from the table in `crates/interlock-kong/src/data_plane/rollout/phase.rs`; a test keeps the two \
+         alike (`UPDATE_DOCS=1 cargo test -p interlock-kong rollout_states` writes this page). A state is the reason \
          of the condition `RolledOut` in `status.rollout.conditions`; what it means is in [Rollouts](rollouts.md).\n\n\
          ```mermaid\nstateDiagram-v2\n    [*] --> WaitingForChange\n",
     );

@@ -61,6 +61,8 @@ rules! {
     FLAVOR_TWICE = "RF16" in Flavors;
     /// The configuration producer has to follow.
     FLAVOR_PRODUCER = "RF17" in Flavors;
+    /// A ConfigMap or Secret changes the flavor of gateways.
+    FLAVOR_SOURCE = "RF18" in Flavors;
     /// Allowed, as no pod runs.
     FLAVOR_ALLOWED = "RF19" in Flavors;
     /// The preview needs a configuration producer of its own.

@@ -121,6 +121,6 @@ fn the_page_of_rollout_states_is_that_of_the_table() {
     let found = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         found == page(),
-        "docs/rollout-states.md is old: run UPDATE_DOCS=1 cargo test -p interlock-core rollout_states"
+        "docs/rollout-states.md is old: run UPDATE_DOCS=1 cargo test -p interlock-kong rollout_states"
     );
 }

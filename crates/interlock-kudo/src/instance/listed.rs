@@ -6,13 +6,13 @@ use std::sync::Arc;
 use interlock_core::admission::lister::KindListers;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
-use interlock_core::kinds::static_lister::ListedObjects;
+use interlock_core::kinds::listed::ListedObjects;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{NAMES_LISTED, PackageLister, PackageUsers};
+use super::change::lock;
 use crate::api::{Instance, OperatorVersion};
-use crate::instance::change::lock;
+use crate::operator_version::{NAMES_LISTED, PackageLister, PackageUsers};
 use crate::package::Package;
 
 /// OperatorVersions, and who uses them.
