@@ -86,7 +86,7 @@ impl Unread {
 
     /// The sources to be read by request now, and when to ask again; `unknown` returns those of a gateway, which ran this
     /// before.
-    pub(super) fn to_read(
+    pub(super) fn take_due(
         &mut self,
         now: Timestamp,
         unknown: impl Fn(&GatewayRef, &Value) -> BTreeSet<FlavorSource>,

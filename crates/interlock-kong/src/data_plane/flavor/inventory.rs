@@ -189,7 +189,7 @@ impl GatewayInventory {
     /// change, a few times; and when to ask again.
     pub fn unread_sources(&mut self, now: Timestamp) -> (BTreeSet<FlavorSource>, Option<Timestamp>) {
         let mut unread = std::mem::take(&mut self.unread);
-        let wanted = unread.to_read(now, |subject, before| {
+        let wanted = unread.take_due(now, |subject, before| {
             let Some(stored) = self.gateways().find(|object| subject.is(object)) else {
                 return BTreeSet::new();
             };
