@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use interlock_kudo::api::{ExecutionStatus, Instance, OperatorVersion, PlanStatus};
+use interlock_kudo::instance::change::lock;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::Value;
@@ -90,15 +91,9 @@ impl InstanceRef {
     }
 }
 
-/// Plan and uid of the run that is scheduled or runs.
+/// Plan and uid of the run that holds the lock.
 pub(super) fn current(instance: &Instance) -> Option<(String, String)> {
-    let execution = instance.spec.plan_execution.as_ref().filter(|e| !e.plan().is_empty());
-    let over = |plan: &str, uid: &str| {
-        entries(instance).any(|(p, e)| p == plan && e.uid == uid && e.status.is_terminal())
-    };
-    let named = execution.map(|e| (e.plan().to_owned(), e.uid().to_owned())).filter(|(p, u)| !over(p, u));
-    let running = || entries(instance).find(|(_, e)| e.status.is_running());
-    named.or_else(|| running().map(|(plan, entry)| (plan.clone(), entry.uid.clone())))
+    lock::of(instance).map(|lock| (lock.plan.to_owned(), lock.uid.to_owned()))
 }
 
 /// The newest failed run: plan and uid.
@@ -123,4 +118,35 @@ pub(super) fn last(instance: &Instance) -> Option<(&String, &PlanStatus)> {
 /// An annotation.
 pub(super) fn annotation<'i>(instance: &'i Instance, key: &str) -> Option<&'i str> {
     instance.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What admission locks is under way for the commands, too.
+    #[rstest]
+    #[case::without_a_uid(json!({"planName": "deploy"}), "", "COMPLETE", true)]
+    #[case::another_run(json!({"planName": "deploy", "uid": "b"}), "a", "COMPLETE", true)]
+    #[case::over(json!({"planName": "deploy", "uid": "a"}), "a", "COMPLETE", false)]
+    #[case::running(Value::Null, "a", "IN_PROGRESS", true)]
+    fn a_run_is_current_while_it_locks(
+        #[case] execution: Value,
+        #[case] uid: &str,
+        #[case] status: &str,
+        #[case] is_current: bool,
+    ) {
+        let entry = json!({"name": "deploy", "status": status, "uid": uid, "phases": []});
+        let instance: Instance = serde_json::from_value(json!({
+            "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "metadata": {"name": "a"},
+            "spec": {"operatorVersion": {"name": "v"}, "planExecution": execution},
+            "status": {"planStatus": {"deploy": entry}},
+        }))
+        .unwrap();
+        assert_eq!(lock::of(&instance).is_some(), is_current);
+        assert_eq!(current(&instance).is_some(), is_current);
+    }
 }
