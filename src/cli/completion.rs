@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::{exit, output};
+use crate::cli::common::{exit, output};
 
 /// Flags of `interlock completion`.
 #[derive(Args, Debug)]

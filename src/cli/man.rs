@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Command};
 
-use super::error::CliError;
-use super::{exit, output};
+use crate::cli::common::error::CliError;
+use crate::cli::common::{exit, output};
 
 /// Flags of `interlock man`.
 #[derive(Args, Debug)]

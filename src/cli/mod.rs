@@ -8,36 +8,19 @@ use interlock_core::kinds::Kinds;
 use crate::telemetry::build;
 
 pub mod check;
+mod common;
 pub mod completion;
-mod discovery;
-mod error;
-mod exit;
 pub mod explain;
-mod files;
-mod flags;
-pub mod flavor;
-mod follow;
-mod generator;
-mod instances;
-mod invoked;
+pub mod kong;
+pub mod kudo;
 pub mod man;
-mod output;
 pub mod override_object;
-pub mod package;
-pub mod plan;
-mod progress;
-mod reader;
 pub mod render;
-pub mod rollout;
 pub mod run;
-mod target;
-pub mod template;
 pub mod topology;
-mod trial;
 pub mod uninstall;
 pub mod verify;
 pub mod version;
-mod watch;
 pub mod why;
 
 /// The same for every command.
@@ -68,11 +51,11 @@ enum Command {
     /// Removes Interlock from a cluster, and leaves what its packages made.
     Uninstall(Box<uninstall::UninstallArguments>),
     /// Installs, upgrades and uninstalls packages.
-    Package(Box<package::PackageArguments>),
+    Package(Box<kudo::package::PackageArguments>),
     /// Renders a template of a package with given values, without a cluster.
-    Template(Box<template::TemplateArguments>),
+    Template(Box<kudo::template::TemplateArguments>),
     /// Shows, triggers, aborts and retries the plans of Instances.
-    Plan(Box<plan::PlanCommand>),
+    Plan(Box<kudo::plan::PlanCommand>),
     /// Decides about manifests as the API server and the webhook do, without a cluster: 0 allowed, 1 refused.
     Check(Box<check::CheckArguments>),
     /// Prints the objects that Interlock watches, and the links between them.
@@ -82,11 +65,11 @@ enum Command {
     /// Explains a rule, a condition or a reason, without a cluster.
     Explain(explain::ExplainArguments),
     /// Plans changes of a gateway's router flavor, and carries them out.
-    Flavor(Box<flavor::FlavorArguments>),
+    Flavor(Box<kong::flavor::FlavorArguments>),
     /// Admits what one rule refuses, of one Instance, by one user, for a while.
     Override(Box<override_object::OverrideCommand>),
     /// Shows, promotes and aborts what is staged in a DataPlane.
-    Rollout(Box<rollout::RolloutCommand>),
+    Rollout(Box<kong::rollout::RolloutCommand>),
     /// Prints the version of this program, of the API server, and of what runs in the cluster.
     Version(Box<version::VersionArguments>),
     /// Prints a script that completes commands and flags in a shell.
@@ -98,7 +81,7 @@ enum Command {
 /// The command line as it was called: as a plug-in of kubectl, usage lines begin with `kubectl interlock`.
 fn command() -> clap::Command {
     let command = Cli::command();
-    if invoked::by_kubectl() { command.bin_name(invoked::AS_PLUGIN) } else { command }
+    if common::invoked::by_kubectl() { command.bin_name(common::invoked::AS_PLUGIN) } else { command }
 }
 
 /// Parses the arguments and runs the command, for these kinds.
@@ -109,16 +92,16 @@ pub fn main(kinds: Kinds) -> ExitCode {
         Command::Render(arguments) => render::main(*arguments, kinds),
         Command::Verify(arguments) => verify::main(*arguments, kinds),
         Command::Uninstall(arguments) => uninstall::main(*arguments, kinds),
-        Command::Package(arguments) => package::main(*arguments),
-        Command::Template(arguments) => template::main(*arguments),
-        Command::Plan(arguments) => plan::main(*arguments),
+        Command::Package(arguments) => kudo::package::main(*arguments),
+        Command::Template(arguments) => kudo::template::main(*arguments),
+        Command::Plan(arguments) => kudo::plan::main(*arguments),
         Command::Check(arguments) => check::main(*arguments, kinds),
         Command::Topology(arguments) => topology::main(*arguments, kinds),
         Command::Why(arguments) => why::main(*arguments),
         Command::Explain(arguments) => explain::main(&arguments),
-        Command::Flavor(arguments) => flavor::main(*arguments),
+        Command::Flavor(arguments) => kong::flavor::main(*arguments),
         Command::Override(arguments) => override_object::main(*arguments),
-        Command::Rollout(arguments) => rollout::main(*arguments),
+        Command::Rollout(arguments) => kong::rollout::main(*arguments),
         Command::Version(arguments) => version::main(*arguments),
         Command::Completion(arguments) => completion::main(&arguments, Cli::command()),
         Command::Man(arguments) => man::main(&arguments, Cli::command()),

@@ -13,10 +13,13 @@ use interlock_core::kinds::Kinds;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::error::Exit;
-use super::flags::{Cidrs, DocsFlag, FreezeFlag, Namespaces, cidrs, dns_label, namespaced_name, namespaces};
-use super::{exit, output};
-use crate::install::{self, CertificateIssuer, ClientCa, Endpoint, InstallOptions, Layout, Part};
+use crate::cli::common::error::Exit;
+use crate::cli::common::flags::{
+    Cidrs, DocsFlag, FreezeFlag, Namespaces, cidrs, dns_label, namespaced_name, namespaces,
+};
+use crate::cli::common::{exit, output};
+use crate::install;
+use crate::install::{CertificateIssuer, ClientCa, Endpoint, InstallOptions, Layout, Part};
 
 /// The parts to render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

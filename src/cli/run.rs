@@ -12,13 +12,14 @@ use interlock_core::kinds::Kinds;
 use interlock_kudo::engine::run::{PIPE_IMAGE, PipeHelper};
 use serde_json::Value;
 
-use super::error::{CliError, of_client};
-use super::exit;
-use super::flags::{Cidrs, DocsFlag, FreezeFlag, Namespaces, cidrs, dns_label, duration, namespaces};
-use crate::cluster::lease::Timing;
-use crate::run::{
-    self, CallerOptions, LeaseOptions, Roles, RunError, RunOptions, Runtimes, ServingCertificate,
+use crate::cli::common::error::{CliError, of_client};
+use crate::cli::common::exit;
+use crate::cli::common::flags::{
+    Cidrs, DocsFlag, FreezeFlag, Namespaces, cidrs, dns_label, duration, namespaces,
 };
+use crate::cluster::lease::Timing;
+use crate::run;
+use crate::run::{CallerOptions, LeaseOptions, Roles, RunError, RunOptions, Runtimes, ServingCertificate};
 use crate::server::tls::MinVersion;
 use crate::telemetry::log;
 

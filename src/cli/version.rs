@@ -9,9 +9,9 @@ use kube::api::{Api, ListParams};
 use kube::{Client, Error};
 use serde::Serialize;
 
-use super::error::{CliError, api, of_api};
-use super::output::OutputFlag;
-use super::target::{TargetFlags, block_on};
+use crate::cli::common::error::{CliError, api, of_api};
+use crate::cli::common::output::OutputFlag;
+use crate::cli::common::target::{TargetFlags, block_on};
 use crate::telemetry::build;
 
 /// The label of everything that an installation holds.

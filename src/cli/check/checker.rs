@@ -15,7 +15,7 @@ use super::manifests::Manifest;
 use super::object::{named, namespace_of, same, set_namespace, with_kept_label};
 use super::state::{ClusterState, KnownDefinition};
 use super::webhook::{Write, ask};
-use crate::cli::trial;
+use crate::cli::kudo::trial;
 
 /// What is done with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

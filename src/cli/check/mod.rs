@@ -15,9 +15,9 @@ use self::manifests::STDIN;
 use self::output::ReportFormat;
 use self::settings::read_settings;
 use self::state::ClusterState;
-use super::exit;
-use super::files::read_one;
-use super::flags::{DocsFlag, FreezeFlag, dns_label};
+use crate::cli::common::exit;
+use crate::cli::common::files::read_one;
+use crate::cli::common::flags::{DocsFlag, FreezeFlag, dns_label};
 
 mod checker;
 mod decision;
@@ -86,7 +86,7 @@ fn answer(arguments: CheckArguments, kinds: Kinds) -> anyhow::Result<bool> {
     let check = thread.spawn(move || run(&arguments, kinds)).context("no thread can be started")?;
     let report =
         check.join().map_err(|_| anyhow!("the check failed: report the input that it fails on"))??;
-    crate::cli::output::text(&output.of(&report, docs.as_ref()))?;
+    crate::cli::common::output::text(&output.of(&report, docs.as_ref()))?;
     Ok(report.is_allowed())
 }
 

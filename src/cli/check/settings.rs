@@ -14,7 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 use serde_json::Value;
 
-use crate::cli::files::read_one;
+use crate::cli::common::files::read_one;
 use crate::controllers::capabilities;
 
 /// Fields of every object, which are not part of the spec.

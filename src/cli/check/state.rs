@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use super::manifests::Manifest;
 use super::object::{as_stored, namespace_of, set_namespace};
-use crate::install::{self, InstallOptions, Part};
+use crate::install;
+use crate::install::{InstallOptions, Part};
 
 /// A definition, and who says that it is served.
 #[derive(Clone)]

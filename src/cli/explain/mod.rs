@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 use interlock_core::api::suggest;
 
-use super::error::CliError;
-use super::{exit, output};
+use crate::cli::common::error::CliError;
+use crate::cli::common::{exit, output};
 
 include!(concat!(env!("OUT_DIR"), "/denials.rs"));
 

@@ -11,10 +11,11 @@ use interlock_kudo::instance::KIND;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, ResourceExt as _};
 
-use crate::cli::error::{CliError, api, of_client};
-use crate::cli::flags::duration;
-use crate::cli::target::TargetFlags;
-use crate::cli::{instances, output};
+use crate::cli::common::error::{CliError, api, of_client};
+use crate::cli::common::flags::duration;
+use crate::cli::common::output;
+use crate::cli::common::target::TargetFlags;
+use crate::cli::kudo::instances;
 use crate::cluster::client::self_subject_review;
 
 /// Characters of a reason, as the definition has it.

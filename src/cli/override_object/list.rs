@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 
-use crate::cli::error::{CliError, api, plain};
-use crate::cli::output::{Output, table};
+use crate::cli::common::error::{CliError, api, plain};
+use crate::cli::common::output::{Output, table};
 
 /// Overrides that are looked at.
 pub(super) const MOST: u32 = 500;

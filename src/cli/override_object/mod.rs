@@ -12,9 +12,9 @@ use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client, Error, ResourceExt as _};
 
 use self::list::MOST;
-use super::error::{CliError, api, of_api};
-use super::output;
-use super::target::{TargetFlags, block_on};
+use crate::cli::common::error::{CliError, api, of_api};
+use crate::cli::common::output;
+use crate::cli::common::target::{TargetFlags, block_on};
 
 /// Flags of `interlock override`.
 #[derive(Args, Debug)]

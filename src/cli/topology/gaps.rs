@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::cli::error::CliError;
+use crate::cli::common::error::CliError;
 
 /// Why a kind was not listed, or not everywhere.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,9 +15,10 @@ use serde_json::Value;
 
 use super::gaps::{Gaps, ListProblem};
 use super::rollouts::Rollouts;
-use crate::cli::discovery::{ServedKinds, ServedResource};
-use crate::cli::progress::ProgressLine;
-use crate::cli::reader::{self, ReadOutcome, Selection};
+use crate::cli::common::discovery::{ServedKinds, ServedResource};
+use crate::cli::common::progress::ProgressLine;
+use crate::cli::common::reader;
+use crate::cli::common::reader::{ReadOutcome, Selection};
 
 /// Concurrent lists.
 const CONCURRENCY: usize = 8;

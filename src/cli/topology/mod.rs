@@ -11,11 +11,11 @@ use interlock_core::topology::{GroupKind, NodeId, event_table};
 use serde_json::json;
 
 use self::listing::{ListScope, Listing};
-use super::discovery::{NamedObject, ServedKinds};
-use super::error::CliError;
-use super::output::Output;
-use super::target::{AllNamespaces, TargetFlags, block_on};
-use super::{exit, output};
+use crate::cli::common::discovery::{NamedObject, ServedKinds};
+use crate::cli::common::error::CliError;
+use crate::cli::common::output::Output;
+use crate::cli::common::target::{AllNamespaces, TargetFlags, block_on};
+use crate::cli::common::{exit, output};
 
 mod gaps;
 mod listing;

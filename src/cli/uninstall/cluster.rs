@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use super::lease::LeaseWatch;
 use super::plan::{RemovalPlan, RemovalTarget};
-use crate::cli::reader::{self, ReadOutcome, api_message, code};
+use crate::cli::common::reader;
+use crate::cli::common::reader::{ReadOutcome, api_message, code};
 use crate::install::removal::without_finalizer;
 
 /// Pause between two looks.

@@ -14,9 +14,9 @@ use cluster::Remover;
 use interlock_core::kinds::Kinds;
 use plan::RemovalPlan;
 
-use super::flags::duration;
-use super::output;
-use super::target::{TargetFlags, finish};
+use crate::cli::common::flags::duration;
+use crate::cli::common::output;
+use crate::cli::common::target::{TargetFlags, finish};
 
 /// Exit codes.
 const MISUSED: u8 = 2;

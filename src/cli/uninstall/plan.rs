@@ -12,10 +12,12 @@ use kube::Client;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::cli::discovery::{ServedKinds, ServedResource};
-use crate::cli::reader::{self, ReadOutcome, Selection};
+use crate::cli::common::discovery::{ServedKinds, ServedResource};
+use crate::cli::common::reader;
+use crate::cli::common::reader::{ReadOutcome, Selection};
 use crate::install::installed::InstalledObjects;
-use crate::install::removal::{self, RemovedKind};
+use crate::install::removal;
+use crate::install::removal::RemovedKind;
 use crate::install::{InstallOptions, crds};
 
 /// An object to remove, or to change.

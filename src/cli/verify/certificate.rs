@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::installation::{Installation, there};
 use super::report::CheckResult;
-use crate::cli::reader::ReadOutcome;
+use crate::cli::common::reader::ReadOutcome;
 use crate::cluster::certificates::{CaBundles, validate};
 
 const CHECK: &str = "certificate";

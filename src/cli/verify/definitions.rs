@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::installation::Installation;
 use super::report::CheckResult;
-use crate::cli::reader::ReadOutcome;
+use crate::cli::common::reader::ReadOutcome;
 use crate::install::crds;
 
 const CHECK: &str = "definitions";

@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use super::installation::{Installation, there};
 use super::report::CheckResult;
-use crate::cli::reader::ReadOutcome;
+use crate::cli::common::reader::ReadOutcome;
 use crate::cluster::tamper::weakened;
-use crate::install::{self, InstallOptions, Part};
+use crate::install;
+use crate::install::{InstallOptions, Part};
 
 const WEBHOOKS: &str = "webhooks";
 const POLICIES: &str = "policies";

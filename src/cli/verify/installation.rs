@@ -8,8 +8,9 @@ use interlock_core::kinds::Kinds;
 use kube::Client;
 use serde_json::Value;
 
-use crate::cli::discovery::ServedKinds;
-use crate::cli::reader::{self, ReadOutcome, Selection};
+use crate::cli::common::discovery::ServedKinds;
+use crate::cli::common::reader;
+use crate::cli::common::reader::{ReadOutcome, Selection};
 use crate::install::InstallOptions;
 use crate::install::installed::InstalledObjects;
 

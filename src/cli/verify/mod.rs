@@ -20,9 +20,9 @@ use kube::Client;
 use report::CheckResult;
 use tokio::time::Instant;
 
-use super::flags::Limit;
-use super::output;
-use super::target::{TargetFlags, finish};
+use crate::cli::common::flags::Limit;
+use crate::cli::common::output;
+use crate::cli::common::target::{TargetFlags, finish};
 
 /// Pause between two rounds of checks.
 const PAUSE: Duration = Duration::from_secs(2);

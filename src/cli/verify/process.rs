@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::installation::Installation;
 use super::report::CheckResult;
-use crate::cli::reader::ReadOutcome;
+use crate::cli::common::reader::ReadOutcome;
 use crate::install::Endpoint;
 use crate::telemetry::build;
 

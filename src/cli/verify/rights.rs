@@ -7,7 +7,7 @@ use kube::api::{Api, PostParams};
 
 use super::installation::Installation;
 use super::report::CheckResult;
-use crate::cli::reader::api_message;
+use crate::cli::common::reader::api_message;
 use crate::install::account_rights::{NeededRight, needed};
 
 const CHECK: &str = "rights";

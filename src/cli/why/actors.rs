@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use super::answer::{Actor, named, one_line};
 use super::data_plane::is_data_plane;
-use super::facts::{self, ClusterFacts};
-use crate::cli::reader::ReadOutcome;
+use super::facts;
+use super::facts::ClusterFacts;
+use crate::cli::common::reader::ReadOutcome;
 use crate::cluster::supervisor::Capability;
 use crate::controllers::capabilities::{CAPABILITIES, DATA_PLANES, INSTANCES, SETTINGS};
 

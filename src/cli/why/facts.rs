@@ -14,9 +14,10 @@ use kube::Client;
 use serde_json::Value;
 
 use super::data_plane::{DataPlaneObjects, is_data_plane};
-use crate::cli::discovery::{ServedKinds, ServedResource};
-use crate::cli::reader::{self, ReadOutcome, Selection};
-use crate::cli::rollout::data_plane::DataPlaneRef;
+use crate::cli::common::discovery::{ServedKinds, ServedResource};
+use crate::cli::common::reader;
+use crate::cli::common::reader::{ReadOutcome, Selection};
+use crate::cli::kong::rollout::data_plane::DataPlaneRef;
 
 /// Length of the followed chain of owners: an Instance or a DataPlane, a Deployment, a ReplicaSet, a Pod and spare.
 const MAX_OWNERS: usize = 8;

@@ -9,12 +9,13 @@ use kube::Client;
 
 use self::answer::WhyAnswer;
 use self::facts::FactReader;
-use super::discovery::{NamedObject, ServedKinds, ServedResource};
-use super::error::CliError;
-use super::output::OutputFlag;
-use super::progress::ProgressLine;
-use super::reader::{self, ReadOutcome, Selection};
-use super::target::{TargetFlags, block_on};
+use crate::cli::common::discovery::{NamedObject, ServedKinds, ServedResource};
+use crate::cli::common::error::CliError;
+use crate::cli::common::output::OutputFlag;
+use crate::cli::common::progress::ProgressLine;
+use crate::cli::common::reader;
+use crate::cli::common::reader::{ReadOutcome, Selection};
+use crate::cli::common::target::{TargetFlags, block_on};
 
 mod actors;
 mod answer;

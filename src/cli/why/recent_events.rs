@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::answer::{RecentEvent, one_line, read_instance};
 use super::data_plane::is_data_plane;
-use super::facts::{self, ClusterFacts};
+use super::facts;
+use super::facts::ClusterFacts;
 
 /// Ended runs, changed conditions and Events, in no order.
 pub(super) fn all(facts: &ClusterFacts) -> Vec<RecentEvent> {

@@ -12,8 +12,9 @@ use go_template::Never;
 use go_template::yaml::{Aliases, PathStep, Reader, duplicate_key, line_of, lines_of_items};
 use serde_json::Value;
 
-use crate::cli::files::{self, READABLE};
-use crate::cli::package::read_package;
+use crate::cli::common::files;
+use crate::cli::common::files::READABLE;
+use crate::cli::kudo::package::read_package;
 
 mod json;
 

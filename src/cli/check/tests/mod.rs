@@ -383,7 +383,7 @@ fn the_page_about_flavors_says_what_the_rules_say() {
     }
     let goldens = ["kubectl", "check"].map(goldens_about_flavors).concat();
     // Tables of messages that need no cluster.
-    let tables = ["crates/interlock-kong/src/data_plane/flavor", "crates/interlock-kudo/src/tests"]
+    let tables = ["crates/interlock-kong/src/data_plane/flavor", "crates/interlock-kong/src/tests"]
         .map(sources)
         .concat()
         .replace("\\\"", "\"");

@@ -15,7 +15,7 @@ use super::data_plane::is_data_plane;
 use super::facts::ClusterFacts;
 use super::rollout::RolloutAnswer;
 use super::{actors, recent_events};
-use crate::cli::reader::ReadOutcome;
+use crate::cli::common::reader::ReadOutcome;
 
 /// Maximum length of the history.
 const HISTORY_LENGTH: usize = 12;

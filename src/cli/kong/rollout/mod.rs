@@ -1,0 +1,60 @@
+//! `interlock rollout`: shows, promotes and aborts what is staged in a DataPlane, and goes back to what was live.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use self::data_plane::DataPlaneRef;
+use self::flags::{DataPlaneName, VerbFlags};
+use crate::cli::common::target::{TargetFlags, block_on};
+
+mod abort;
+pub(in crate::cli) mod data_plane;
+mod flags;
+mod history;
+pub(in crate::cli) mod promote;
+mod spec_write;
+pub(in crate::cli) mod status;
+mod undo;
+pub(in crate::cli) mod wait;
+
+/// Flags of `interlock rollout`.
+#[derive(Args, Debug)]
+pub struct RolloutCommand {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    target: TargetFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Shows the phase of a rollout, what is live, what is staged, and what it waits for.
+    Status(status::RolloutStatusFlags),
+    /// Promotes what is staged, when its pods are ready: 0 requested or live, 1 nothing is staged.
+    Promote(VerbFlags),
+    /// Sets the spec back to what is live: 0 set back, 1 nothing is staged.
+    Abort(VerbFlags),
+    /// Lists the revisions that were live, and what each changed.
+    History(history::HistoryFlags),
+    /// Writes the spec of a former revision, which is staged as any change: 0 written, 1 there is none.
+    Undo(undo::UndoFlags),
+}
+
+/// Runs the command.
+pub fn main(arguments: RolloutCommand) -> ExitCode {
+    block_on(run(arguments))
+}
+
+async fn run(arguments: RolloutCommand) -> anyhow::Result<()> {
+    let RolloutCommand { verb, target } = arguments;
+    let plane = |name: &DataPlaneName| DataPlaneRef::connect(&target, name.get().to_owned());
+    match verb {
+        Verb::Status(flags) => status::run(&plane(&flags.name).await?, &flags).await?,
+        Verb::Promote(flags) => promote::run(&plane(&flags.name).await?, &flags).await?,
+        Verb::Abort(flags) => abort::run(&plane(&flags.name).await?, &flags).await?,
+        Verb::History(flags) => history::run(&plane(&flags.name).await?, &flags).await?,
+        Verb::Undo(flags) => undo::run(&plane(&flags.verb.name).await?, &flags).await?,
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Follows a plan by events: its changes, and whether it is over.
+
+use std::collections::BTreeMap;
+
+use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
+
+/// Whether a plan is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum PlanEnd {
+    /// Not yet.
+    No,
+    /// The plan is COMPLETE.
+    Complete(String),
+    /// The plan failed; its messages.
+    Failed(String),
+}
+
+/// Follows the plan of an Instance, also when another replaces it.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Follower {
+    run: Option<(String, String)>,
+    shown: BTreeMap<String, ExecutionStatus>,
+}
+
+impl Follower {
+    /// Takes in a version of the Instance; returns new lines, and whether the plan is over.
+    pub(in crate::cli) fn observe(&mut self, instance: &Instance) -> (Vec<String>, PlanEnd) {
+        if let Some(execution) = instance.spec.plan_execution.as_ref().filter(|e| !e.plan().is_empty()) {
+            let run = (execution.plan().to_owned(), execution.uid().to_owned());
+            if self.run.as_ref() != Some(&run) {
+                self.run = Some(run);
+                self.shown.clear();
+            }
+        }
+        let Some((plan, uid)) = self.run.clone() else { return (Vec::new(), PlanEnd::No) };
+        let entry = instance.status.as_ref().and_then(|s| s.plan_status.get(&plan)).filter(|e| e.uid == uid);
+        let Some(entry) = entry else { return (Vec::new(), PlanEnd::No) };
+        let lines = self.changes(&plan, entry);
+        let end = match entry.status {
+            ExecutionStatus::Complete => PlanEnd::Complete(plan),
+            ExecutionStatus::FatalError => PlanEnd::Failed(failure_message(&plan, entry)),
+            _ => PlanEnd::No,
+        };
+        (lines, end)
+    }
+
+    /// Whether a plan is known to be scheduled.
+    pub(in crate::cli) fn has_plan(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// The state of the plan, for a caller whose wait has timed out.
+    pub(in crate::cli) fn current_state(&self) -> String {
+        match &self.run {
+            None => "no plan has been scheduled; is Interlock running?".to_owned(),
+            Some((plan, _)) => {
+                let open: Vec<_> = self
+                    .shown
+                    .iter()
+                    .filter(|(_, status)| **status != ExecutionStatus::Complete)
+                    .map(|(step, status)| format!("{step} {status}"))
+                    .collect();
+                if open.is_empty() { format!("plan {plan} has not begun") } else { open.join(", ") }
+            }
+        }
+    }
+
+    fn changes(&mut self, plan: &str, entry: &PlanStatus) -> Vec<String> {
+        let mut lines = Vec::new();
+        for phase in entry.phases.iter().flatten() {
+            for step in phase.steps.iter().flatten() {
+                let key = format!("{plan} {}/{}", phase.name, step.name);
+                let known = self.shown.get(&key);
+                let news = known != Some(&step.status);
+                let begun = !matches!(step.status, ExecutionStatus::Pending | ExecutionStatus::NeverRun);
+                if news && (begun || known.is_some()) {
+                    let message = step.message.as_deref().map_or_else(String::new, |m| format!(" ({m})"));
+                    lines.push(format!("plan {key} {}{message}", step.status));
+                }
+                self.shown.insert(key, step.status.clone());
+            }
+        }
+        lines
+    }
+}
+
+/// Why a plan failed: every message, with its phase and step.
+pub(in crate::cli) fn failure_message(plan: &str, entry: &PlanStatus) -> String {
+    let mut parts = Vec::new();
+    let mut add = |at: String, message: Option<&String>| {
+        if let Some(message) = message.filter(|m| !m.is_empty()) {
+            parts.push(format!("{at}: {message}"));
+        }
+    };
+    add(format!("plan {plan}"), entry.message.as_ref());
+    for phase in entry.phases.iter().flatten() {
+        add(format!("phase {}", phase.name), phase.message.as_ref());
+        for step in phase.steps.iter().flatten() {
+            add(format!("step {}/{}", phase.name, step.name), step.message.as_ref());
+        }
+    }
+    if parts.is_empty() {
+        return format!("plan {plan} ended in FATAL_ERROR");
+    }
+    format!("plan {plan} ended in FATAL_ERROR: {}", parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn instance(execution: serde_json::Value, plans: serde_json::Value) -> Instance {
+        serde_json::from_value(json!({
+            "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "metadata": {"name": "i"},
+            "spec": {"planExecution": execution}, "status": {"planStatus": plans},
+        }))
+        .unwrap()
+    }
+
+    fn plan(uid: &str, status: &str, step: &str, message: &str) -> serde_json::Value {
+        json!({"uid": uid, "status": status, "phases": [
+            {"name": "p", "status": status, "steps": [{"name": "s", "status": step, "message": message}]}]})
+    }
+
+    #[test]
+    fn a_plan_is_followed_to_its_end() {
+        let mut follower = Follower::default();
+        let run = json!({"planName": "deploy", "uid": "1", "status": "NEVER_RUN"});
+        assert_eq!(follower.observe(&instance(json!({}), json!({}))), (vec![], PlanEnd::No));
+        assert!(!follower.has_plan());
+        assert_eq!(follower.observe(&instance(run.clone(), json!({}))), (vec![], PlanEnd::No));
+        let waiting = json!({"deploy": plan("1", "IN_PROGRESS", "PENDING", "")});
+        assert_eq!(follower.observe(&instance(run.clone(), waiting)), (vec![], PlanEnd::No));
+        let trying = json!({"deploy": plan("1", "IN_PROGRESS", "ERROR", "try again")});
+        let lines = vec!["plan deploy p/s ERROR (try again)".to_owned()];
+        assert_eq!(follower.observe(&instance(run.clone(), trying.clone())), (lines, PlanEnd::No));
+        assert_eq!(follower.observe(&instance(run, trying)), (vec![], PlanEnd::No), "nothing is told twice");
+        assert_eq!(follower.current_state(), "deploy p/s ERROR");
+        let done = json!({"deploy": plan("1", "COMPLETE", "COMPLETE", "")});
+        let (_, end) = follower.observe(&instance(json!({}), done));
+        assert_eq!(end, PlanEnd::Complete("deploy".to_owned()));
+    }
+
+    #[test]
+    fn an_old_end_is_not_the_end() {
+        let mut follower = Follower::default();
+        let run = json!({"planName": "deploy", "uid": "2"});
+        let old = json!({"deploy": plan("1", "FATAL_ERROR", "FATAL_ERROR", "no")});
+        assert_eq!(follower.observe(&instance(run, old)), (vec![], PlanEnd::No));
+    }
+
+    #[test]
+    fn a_failure_says_what_the_steps_say() {
+        let mut follower = Follower::default();
+        let run = json!({"planName": "deploy", "uid": "1"});
+        let failed = json!({"deploy": plan("1", "FATAL_ERROR", "FATAL_ERROR", "no such kind")});
+        let (_, end) = follower.observe(&instance(run, failed));
+        let text = "plan deploy ended in FATAL_ERROR: step p/s: no such kind";
+        assert_eq!(end, PlanEnd::Failed(text.to_owned()));
+    }
+
+    #[test]
+    fn a_plan_that_replaces_another_is_followed() {
+        let mut follower = Follower::default();
+        follower.observe(&instance(json!({"planName": "deploy", "uid": "1"}), json!({})));
+        let plans = json!({"deploy": plan("1", "COMPLETE", "COMPLETE", ""), "update": plan("2", "PENDING", "PENDING", "")});
+        let (_, end) = follower.observe(&instance(json!({"planName": "update", "uid": "2"}), plans));
+        assert_eq!(end, PlanEnd::No);
+    }
+}
