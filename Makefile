@@ -37,22 +37,30 @@ run: tools
 # Cases on a control plane wait more than they compute, so twice as many run at a time as there are cores, and of those
 # with pods and a network half as many more. The other suites measure time, and run as many as there are cores.
 DECISIONS := -p crd-schema -p go-template -p interlock-core -p interlock-gateway -p interlock-kong -p interlock-kudo
-PACKAGES := $(DECISIONS) -p add-a-kind -p interlock --features interlock/pod-proxy
+FEATURES := interlock/pod-proxy,interlock-kong/exploration
+PACKAGES := $(DECISIONS) -p add-a-kind -p interlock --features $(FEATURES)
 SUITES := $(filter-out e2e service_path,$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
+# libtest says how long a case took only where it takes the compiler for a nightly one.
+HOST := $(shell rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
+TIMED := -- -Zunstable-options --report-time
 .PHONY: test
+test: export CARGO_TARGET_$(HOST)_RUNNER := env RUSTC_BOOTSTRAP=1
 test: peers
 	@echo "== build"
-	cargo test --locked $(PACKAGES) --no-run
+	@rm -rf target/test-logs && mkdir -p target/test-logs
+	@began=$$(date +%s) && cargo test --locked $(PACKAGES) --no-run && echo "build $$(($$(date +%s) - began))" > target/test-logs/parts
 	@echo "== tests"
-	@rm -rf target/test-logs && mkdir -p target/test-logs && set -o pipefail; failed=0; \
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} \
-		cargo test --locked $(PACKAGES) --no-fail-fast --test e2e 2>&1 | tee target/test-logs/e2e || failed=1; \
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 3 / 2))} \
-		cargo test --locked $(PACKAGES) --no-fail-fast --test service_path 2>&1 \
-		| tee target/test-logs/service_path || failed=1; \
-	cargo test --locked $(PACKAGES) --no-fail-fast --lib --bins $(addprefix --test ,$(SUITES)) --test commands 2>&1 \
-		| tee target/test-logs/suites || failed=1; \
-	cargo test --locked $(PACKAGES) --no-fail-fast --doc 2>&1 | tee target/test-logs/doc || failed=1; \
+	@set -o pipefail; failed=0; \
+	run() { \
+		log=target/test-logs/$$1; shift; began=$$(date +%s); \
+		cargo test --locked $(PACKAGES) --no-fail-fast "$$@" 2>&1 | tee $$log || failed=1; \
+		echo "$${log##*/} $$(($$(date +%s) - began))" >> target/test-logs/parts; \
+	}; \
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} run e2e --test e2e $(TIMED); \
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 3 / 2))} run service_path --test service_path $(TIMED); \
+	run suites --lib --bins $(addprefix --test ,$(SUITES)) --test commands $(TIMED); \
+	run doc --doc; \
+	hack/times target/test-logs; \
 	[ $$failed = 0 ] || hack/failures target/test-logs/*; \
 	exit $$failed
 

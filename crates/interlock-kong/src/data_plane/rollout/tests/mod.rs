@@ -1,5 +1,6 @@
 mod certificates;
 mod events;
+#[cfg(feature = "exploration")]
 mod explored;
 mod faults;
 mod fingerprint;
