@@ -12,18 +12,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use super::error::{CliError, of_watch};
-
-/// What errors call the objects of a kind.
-pub(in crate::cli) struct WatchTarget {
-    /// The kind.
-    pub(in crate::cli) kind: &'static str,
-    /// The resource, as rights name it.
-    pub(in crate::cli) resource: &'static str,
-}
-
-/// Instances.
-pub(in crate::cli) const INSTANCE: WatchTarget =
-    WatchTarget { kind: "Instance", resource: "instances.kudo.dev" };
+use super::object_ref::ObjectKind;
 
 /// Watches an object until a condition is met, which may be its deletion; `None` after a timeout. A
 /// broken watch is restarted.
@@ -33,7 +22,7 @@ pub(in crate::cli) const INSTANCE: WatchTarget =
 /// nothing then.
 pub(in crate::cli) async fn until<K, T>(
     objects: Api<K>,
-    kind: &WatchTarget,
+    kind: &ObjectKind,
     name: &str,
     limit: Duration,
     mut look: impl FnMut(Option<K>) -> Option<T>,
@@ -71,7 +60,7 @@ where
 }
 
 /// The error of who may not watch an object.
-pub(in crate::cli) fn unwatchable(kind: &WatchTarget, name: &str, error: &Error) -> CliError {
+pub(in crate::cli) fn unwatchable(kind: &ObjectKind, name: &str, error: &Error) -> CliError {
     of_watch(&format!("{} {name} cannot be waited for", kind.kind), error).next(format!(
         "ask an administrator for the verbs list and watch on {}; what was asked for goes on all the same",
         kind.resource

@@ -3,41 +3,34 @@
 use std::time::Duration;
 
 use interlock_core::api::meta;
-use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::api::object::meta_str;
 use interlock_core::api::revision;
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::api::suggest;
 use interlock_kong::api as kong;
 use interlock_kong::data_plane::flavor::gateway::referenced_spec;
 use interlock_kong::data_plane::live_spec;
 use interlock_kong::data_plane::rollout::verbs::VerbRefusal;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch};
 use kube::core::GroupVersionKind;
-use kube::{Client, Error, ResourceExt as _};
 use serde_json::Value;
 
 use crate::cli::common::error::{CliError, api, reason};
+use crate::cli::common::object_ref::{ObjectKind, ObjectRef};
 use crate::cli::common::target::TargetFlags;
-use crate::cli::common::watch;
-use crate::cli::common::watch::WatchTarget;
-
-/// Most DataPlanes whose names are compared with one that does not exist.
-const COMPARED: u32 = 500;
 
 /// Most ControllerRevisions of a history that are read.
 const LISTED: u32 = 500;
 
-const WATCHED: WatchTarget =
-    WatchTarget { kind: "DataPlane", resource: "dataplanes.gateway-operator.konghq.com" };
+const DATA_PLANE: ObjectKind = ObjectKind {
+    kind: "DataPlane",
+    resource: "dataplanes.gateway-operator.konghq.com",
+    definitions: "kong-crds",
+};
 
 /// A DataPlane of a cluster.
-pub(in crate::cli) struct DataPlaneRef {
-    client: Client,
-    objects: Api<DynamicObject>,
-    namespace: String,
-    name: String,
-}
+pub(in crate::cli) type DataPlaneRef = ObjectRef<DynamicObject>;
 
 /// The live spec that a stamp refers to.
 #[derive(Debug, Default)]
@@ -48,7 +41,7 @@ pub(in crate::cli) struct KeptLiveSpec {
     pub(in crate::cli) unread: Option<String>,
 }
 
-impl DataPlaneRef {
+impl ObjectRef<DynamicObject> {
     pub(in crate::cli) async fn connect(flags: &TargetFlags, name: String) -> Result<Self, CliError> {
         let (client, namespace) = flags.connect().await?;
         Ok(Self::of(client, &namespace, &name))
@@ -59,41 +52,15 @@ impl DataPlaneRef {
         let kind = GroupVersionKind::gvk(kong::GROUP, kong::VERSION, "DataPlane");
         let resource = ApiResource::from_gvk_with_plural(&kind, "dataplanes");
         let objects = Api::namespaced_with(client.clone(), namespace, &resource);
-        Self { client, objects, namespace: namespace.to_owned(), name: name.to_owned() }
+        Self { client, objects, kind: &DATA_PLANE, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     pub(in crate::cli) fn client(&self) -> &Client {
         &self.client
     }
 
-    pub(in crate::cli) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(in crate::cli) fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    pub(in crate::cli) fn namespaced_name(&self) -> NamespacedName {
-        NamespacedName::new(self.namespace.as_str(), self.name.as_str())
-    }
-
-    /// `NAMESPACE/NAME`.
-    pub(in crate::cli) fn key(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
-    }
-
-    /// `NAME -n NAMESPACE`, as further commands name it.
-    pub(in crate::cli) fn arguments(&self) -> String {
-        format!("{} -n {}", self.name, self.namespace)
-    }
-
     pub(in crate::cli) async fn get(&self) -> Result<Value, CliError> {
-        let found = self.objects.get_opt(&self.name).await;
-        match found.map_err(api(format!("DataPlane {} cannot be read", self.key())))? {
-            Some(object) => value(object),
-            None => Err(self.missing().await),
-        }
+        value(self.read().await?)
     }
 
     /// Patches the object; `None` where it was changed since it was read.
@@ -107,12 +74,7 @@ impl DataPlaneRef {
         patch: Patch<Value>,
         dry_run: bool,
     ) -> Result<Option<Value>, CliError> {
-        let parameters = PatchParams { dry_run, ..PatchParams::default() };
-        match self.objects.patch(&self.name, &parameters, &patch).await {
-            Ok(object) => value(object).map(Some),
-            Err(Error::Api(status)) if status.code == 409 => Ok(None),
-            Err(error) => Err(api(format!("DataPlane {} is not changed", self.key()))(error)),
-        }
+        self.patched(&patch, dry_run).await?.map(value).transpose()
     }
 
     /// The live spec, where the stamp only refers to it and something else is stored.
@@ -176,7 +138,7 @@ impl DataPlaneRef {
             Some(Ok(object)) => look(object),
             Some(Err(error)) => Some(Err(error)),
         };
-        watch::until(self.objects.clone(), &WATCHED, &self.name, limit, seen).await?.transpose()
+        self.watched(limit, seen).await?.transpose()
     }
 
     /// The error of a verb that cannot be carried out.
@@ -203,30 +165,6 @@ impl DataPlaneRef {
                 error.next(format!("wait for its end: `interlock rollout status {arguments} --watch`"))
             }
         }
-    }
-
-    /// The error about a DataPlane that does not exist; it names those that do.
-    async fn missing(&self) -> CliError {
-        let names: Vec<String> = match self
-            .objects
-            .list_metadata(&ListParams::default().limit(COMPARED))
-            .await
-        {
-            Ok(list) => list.iter().map(|object| object.name_any()).collect(),
-            Err(Error::Api(status)) if status.code == 404 => {
-                return CliError::unreached(format!("the API server serves no kind {}", WATCHED.resource)).next(
-                    "install its definition with `interlock render kong-crds | kubectl apply --server-side -f -`, or \
-                     choose another cluster with --context",
-                );
-            }
-            // Who may not list them sees no names.
-            Err(_) => Vec::new(),
-        };
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let remedy =
-            suggest::remedy(&self.name, &format!("DataPlanes of namespace {}", self.namespace), &names);
-        CliError::unreached(format!("DataPlane {} does not exist", self.key()))
-            .next(remedy.unwrap_or_else(|| "choose another namespace with -n".to_owned()))
     }
 }
 

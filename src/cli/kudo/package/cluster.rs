@@ -177,7 +177,7 @@ impl PackageNamespace {
             return output::line(&format!("instance {}/{name} deleted", self.namespace));
         };
         let mut follower = Follower::default();
-        let gone = watch::until(instances, &watch::INSTANCE, name, limit, |seen| {
+        let gone = watch::until(instances, &instances::INSTANCE, name, limit, |seen| {
             let Some(instance) = seen else { return Some(()) };
             print_lines(&follower.observe(&instance).0);
             None
@@ -288,7 +288,7 @@ impl PackageNamespace {
         if !follower.has_plan() && written.status.is_some() {
             return output::line(&format!("instance {}/{name}: nothing to do", self.namespace));
         }
-        let end = watch::until(self.instances(), &watch::INSTANCE, name, limit, |seen| {
+        let end = watch::until(self.instances(), &instances::INSTANCE, name, limit, |seen| {
             let Some(instance) = seen else {
                 return Some(PlanEnd::Failed("it was deleted meanwhile".to_owned()));
             };

@@ -1,49 +1,37 @@
 //! The Instance of a command.
 
-use std::time::Duration;
-
 use interlock_kudo::api::{ExecutionStatus, Instance, OperatorVersion, PlanStatus};
 use interlock_kudo::instance::change::lock;
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::Api;
+use kube::api::Patch;
 use serde_json::Value;
 
 use crate::cli::common::error::{CliError, api};
+use crate::cli::common::object_ref::ObjectRef;
 use crate::cli::common::target::TargetFlags;
-use crate::cli::common::watch;
 use crate::cli::kudo::instances;
 
 /// An Instance of a cluster.
-pub(super) struct InstanceRef {
-    client: Client,
-    instances: Api<Instance>,
-    namespace: String,
-    name: String,
-}
+pub(super) type InstanceRef = ObjectRef<Instance>;
 
-impl InstanceRef {
+impl ObjectRef<Instance> {
     pub(super) async fn connect(flags: &TargetFlags, name: String) -> Result<Self, CliError> {
         let (client, namespace) = flags.connect().await?;
-        let instances = Api::namespaced(client.clone(), &namespace);
-        Ok(Self { client, instances, namespace, name })
+        let objects = Api::namespaced(client.clone(), &namespace);
+        Ok(Self { client, objects, kind: &instances::INSTANCE, namespace, name })
     }
 
-    /// `NAMESPACE/NAME`.
-    pub(super) fn key(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
+    pub(super) async fn get(&self) -> Result<Instance, CliError> {
+        self.read().await
     }
 
-    /// `NAME -n NAMESPACE`, as further commands name it.
-    pub(super) fn arguments(&self) -> String {
-        format!("{} -n {}", self.name, self.namespace)
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn namespace(&self) -> &str {
-        &self.namespace
+    pub(super) async fn patch(&self, patch: Value) -> Result<Instance, CliError> {
+        let patched = self.patched(&Patch::Merge(patch), false).await?;
+        patched.ok_or_else(|| {
+            CliError::refused(format!("Instance {} is not changed", self.key()))
+                .why("somebody else changed it at the same time")
+                .next("run the command again")
+        })
     }
 
     /// Objects of a kind in its namespace.
@@ -52,14 +40,6 @@ impl InstanceRef {
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    pub(super) async fn get(&self) -> Result<Instance, CliError> {
-        let found = self.instances.get_opt(&self.name).await;
-        match found.map_err(api(format!("Instance {} cannot be read", self.key())))? {
-            Some(instance) => Ok(instance),
-            None => Err(instances::missing(&self.instances, &self.namespace, &self.name).await),
-        }
     }
 
     /// The OperatorVersion that it refers to; `None` where there is none.
@@ -75,20 +55,6 @@ impl InstanceRef {
         let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), namespace);
         let what = format!("OperatorVersion {namespace}/{} cannot be read", reference.name());
         versions.get_opt(reference.name()).await.map_err(api(what))
-    }
-
-    pub(super) async fn patch(&self, patch: Value) -> Result<Instance, CliError> {
-        let patched = self.instances.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        patched.map_err(api(format!("Instance {} is not changed", self.key())))
-    }
-
-    /// Watches until a condition is met; `None` after a timeout.
-    pub(super) async fn until<T>(
-        &self,
-        limit: Duration,
-        look: impl FnMut(Option<Instance>) -> Option<T>,
-    ) -> Result<Option<T>, CliError> {
-        watch::until(self.instances.clone(), &watch::INSTANCE, &self.name, limit, look).await
     }
 }
 

@@ -22,6 +22,7 @@ use super::wait;
 use crate::cli::common::error::{CliError, of_watch};
 use crate::cli::common::{output, watch};
 use crate::cli::kudo::follow::{Follower, PlanEnd};
+use crate::cli::kudo::instances;
 
 /// Time between two drawings: ages grow by the second.
 const TICK: Duration = Duration::from_secs(1);
@@ -64,7 +65,7 @@ async fn draw(subject: &InstanceRef, mut instance: Instance) -> Result<PlanEnd, 
                     Some(Ok(Some(seen))) => { instance = seen; break }
                     Some(Ok(None)) => return Err(wait::gone(subject)),
                     Some(Err(error)) if watch::is_refusal(&error) => {
-                        return Err(watch::unwatchable(&watch::INSTANCE, &subject.key(), &error));
+                        return Err(watch::unwatchable(&instances::INSTANCE, &subject.key(), &error));
                     }
                     // The watch starts again by itself.
                     Some(Err(_)) => {}

@@ -69,7 +69,7 @@ pub(super) async fn await_result(
 ) -> Result<Instance, CliError> {
     let text = request.to_string();
     let mut unavailable = None;
-    let seen = subject.until(limit, |seen| match seen {
+    let seen = subject.watched(limit, |seen| match seen {
         None => Some(None),
         Some(instance) => {
             unavailable = not_carried_out(&instance);

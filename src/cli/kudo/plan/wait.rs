@@ -35,7 +35,7 @@ pub(super) async fn run(subject: &InstanceRef, limit: Duration) -> Result<(), Cl
     for line in follower.observe(&instance).0 {
         output::line(&line)?;
     }
-    let end = subject.until(limit, |seen| {
+    let end = subject.watched(limit, |seen| {
         let Some(instance) = seen else { return Some(Err(gone(subject))) };
         let (lines, end) = follower.observe(&instance);
         let printed = lines.iter().try_for_each(|line| output::line(line));

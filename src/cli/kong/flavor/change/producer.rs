@@ -14,11 +14,12 @@ use kube::{Client, Error};
 use serde_json::Value;
 
 use crate::cli::common::error::{CliError, api};
+use crate::cli::common::object_ref::ObjectKind;
 use crate::cli::common::output;
 use crate::cli::common::watch;
-use crate::cli::common::watch::WatchTarget;
 
-const WATCHED: WatchTarget = WatchTarget { kind: "Deployment", resource: "deployments.apps" };
+const DEPLOYMENT: ObjectKind =
+    ObjectKind { kind: "Deployment", resource: "deployments.apps", definitions: "" };
 
 /// A producer as the flag names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +149,7 @@ impl ProducerRef {
             Some(Ok(deployment)) => holds(&deployment).then_some(Ok(())),
             Some(Err(error)) => Some(Err(error)),
         };
-        let ended = watch::until(self.deployments.clone(), &WATCHED, &self.name.name, limit, look).await?;
+        let ended = watch::until(self.deployments.clone(), &DEPLOYMENT, &self.name.name, limit, look).await?;
         ended.unwrap_or_else(|| {
             let NamespacedName { namespace, name } = &self.name;
             Err(CliError::unreached(format!("Deployment {} is not rolled out after {limit:?}", self.name)).next(format!(
