@@ -19,6 +19,7 @@ use interlock_kudo::instance::change::creation;
 use interlock_kudo::instance::change::creation::Creation;
 use interlock_kudo::instance::change::drift;
 use interlock_kudo::instance::change::next::{DriftRefusal, Next, SpecSource};
+use interlock_kudo::instance::change::readiness;
 use interlock_kudo::operator_version::PackageLister as _;
 use jiff::Timestamp;
 use tracing::{info, warn};
@@ -430,8 +431,7 @@ async fn retry_cleanup(
 async fn idle(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     ctx.store.mark_clean(&subject.key);
     let found = subject.conditions();
-    let ready = condition::find(&found, types::READY);
-    let failed = ready.filter(|ready| ready.reason == types::PLAN_IN_FATAL_ERROR);
+    let failed = readiness::failed(&found);
     let owed = subject.basis.as_ref().map(drift::failed).unwrap_or_default();
     let conditions = match (failed, owed.as_slice()) {
         (Some(failed), owed) => conditions::failed(&failed.message, owed),

@@ -18,7 +18,6 @@ pub mod inventory_cache;
 mod model;
 mod no_room;
 pub mod no_room_cache;
-mod not_served;
 pub mod patches;
 pub mod plan_intent;
 pub mod plan_request;

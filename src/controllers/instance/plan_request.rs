@@ -19,6 +19,8 @@ use interlock_kudo::instance::change::conditions;
 use interlock_kudo::instance::change::drift;
 use interlock_kudo::instance::change::next::RequestAnswer;
 use interlock_kudo::instance::change::plan_request::{PendingRequest, PlanRequest};
+use interlock_kudo::instance::change::readiness;
+use interlock_kudo::instance::change::readiness::Readiness;
 use interlock_kudo::instance::change::validate::ChangedPackages;
 use interlock_kudo::package::Package;
 use jiff::Timestamp;
@@ -27,7 +29,6 @@ use super::api_calls;
 use super::api_calls::{fresh_uid, note, patch, patch_status};
 use super::context::InstanceContext;
 use super::flow::Flow;
-use super::not_served;
 use super::patches;
 use super::patches::InstanceChange;
 use super::plan_intent;
@@ -260,8 +261,8 @@ fn executed(subject: &InstanceView, request: &PlanRequest, paused: Option<Pause>
 pub(super) async fn paused(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let pause = subject.requests.as_ref().and_then(|requests| requests.paused.as_ref());
     let mut conditions = pause.map(|pause| conditions::paused(subject.plan(), pause)).unwrap_or_default();
-    if not_served::says(&subject.conditions()) {
-        conditions.push(record::in_progress(subject.plan()));
+    if readiness::is_unserved(&subject.conditions()) {
+        conditions.push(Readiness::InProgress(subject.plan().to_owned()).change());
     }
     patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
     Ok(Flow::End(Action::AwaitChange))

@@ -4,18 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use interlock_core::api::condition::{ConditionStatus, WantedCondition};
-use interlock_core::api::meta::{condition as types, plan};
+use interlock_core::api::meta::plan;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::health;
 use interlock_core::health::Health;
 use interlock_kudo::api::ExecutionStatus;
 use interlock_kudo::engine::errors::TaskError;
 use interlock_kudo::engine::rendered_kinds;
+use interlock_kudo::instance::change::readiness::Readiness;
 
 use super::context::InstanceContext;
 use super::engine::Engine;
-use super::not_served::MISSING_DEPENDENCY;
 use super::view::InstanceView;
 use crate::cluster::discovery::KindLookup;
 use crate::runtime::index::{SPEAKING, Store};
@@ -28,11 +27,8 @@ const LASTING: [&str; 3] = [plan::DEPLOY, plan::UPGRADE, plan::UPDATE];
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// The wanted condition where no plan has failed; `None` where it stays: an Instance that never ran has none.
-pub async fn condition(ctx: &InstanceContext, subject: &InstanceView) -> Option<WantedCondition> {
+pub async fn condition(ctx: &InstanceContext, subject: &InstanceView) -> Option<Readiness> {
     subject.basis.as_ref()?;
-    let wanted = |status, reason: &str, message: String| {
-        Some(WantedCondition { type_: types::READY, status, reason: reason.to_owned(), message })
-    };
     // Without a watch health is unknown; the watch enqueues the Instance when it is open again.
     if !ctx.sees(subject, |kind| kind.group == "apps" && SPEAKING.contains(&kind.kind.as_str())) {
         return None;
@@ -44,11 +40,11 @@ pub async fn condition(ctx: &InstanceContext, subject: &InstanceView) -> Option<
         ctx.queue.add_after(subject.key.clone(), AGAIN);
         return None;
     };
-    match (unhealthy.as_slice(), missing.as_slice()) {
-        ([], []) => wanted(ConditionStatus::True, "ResourcesReady", String::new()),
-        ([], missing) => wanted(ConditionStatus::Unknown, MISSING_DEPENDENCY, missing.join("; ")),
-        (why, _) => wanted(ConditionStatus::False, "ResourceNotReady", why.join(", ")),
-    }
+    Some(match (unhealthy.is_empty(), missing.is_empty()) {
+        (false, _) => Readiness::Unhealthy(unhealthy),
+        (true, false) => Readiness::Unserved(missing.join("; ")),
+        (true, true) => Readiness::Healthy,
+    })
 }
 
 /// The unhealthy objects of its package, for people.

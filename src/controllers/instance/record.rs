@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_core::api::condition;
-use interlock_core::api::condition::{Condition, ConditionChange, ConditionStatus, WantedCondition};
+use interlock_core::api::condition::{Condition, ConditionChange};
 use interlock_core::api::meta::{condition as types, event, plan as plans};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{Note, Severity};
@@ -15,11 +15,12 @@ use interlock_kudo::instance::change::baseline::{Baseline, CarriedOutRun};
 use interlock_kudo::instance::change::conditions;
 use interlock_kudo::instance::change::drift;
 use interlock_kudo::instance::change::drift::RunEnd;
+use interlock_kudo::instance::change::readiness;
+use interlock_kudo::instance::change::readiness::Readiness;
 use interlock_kudo::instance::change::validate::ChangedPackages;
 use interlock_kudo::package::Package;
 use jiff::Timestamp;
 
-use super::not_served;
 use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
 use super::view::InstanceView;
 
@@ -86,8 +87,8 @@ pub fn change(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> St
     let over = matches!(phase, RecordPhase::Over { .. });
     let deploys = [plans::DEPLOY, plans::UPDATE, plans::UPGRADE].contains(&plan.as_str());
     let begins = baseline.is_some() && !view.started && deploys;
-    if !over && (begins || not_served::says(&view.subject.conditions())) {
-        conditions.push(in_progress(plan));
+    if !over && (begins || readiness::is_unserved(&view.subject.conditions())) {
+        conditions.push(Readiness::InProgress(plan.to_owned()).change());
     }
     let progress =
         if over { ProgressChange::Remove } else { ProgressChange::Set(progress(view, phase, now)) };
@@ -109,12 +110,6 @@ fn requests(view: &RecordInput<'_>, phase: &RecordPhase) -> RequestsChange {
         _ if view.adopts.is_empty() => RequestsChange::Remove,
         _ => of(&BTreeSet::new(), view.adopts),
     }
-}
-
-/// `Ready` while a plan runs that decides it.
-pub(super) fn in_progress(plan: &str) -> ConditionChange {
-    let message = format!("plan {plan} runs");
-    ConditionChange::set(types::READY, ConditionStatus::Unknown, types::PLAN_IN_PROGRESS, message)
 }
 
 /// The wanted baseline; `None` while the run only continues.
@@ -220,12 +215,7 @@ fn ended(view: &RecordInput<'_>, baseline: Option<&Baseline>, fatal: Option<&Fat
     if !owed.is_empty() {
         return conditions::owed(&owed);
     }
-    let mut changes = conditions::settled(Some(WantedCondition {
-        type_: types::READY,
-        status: ConditionStatus::True,
-        reason: "ResourcesReady".to_owned(),
-        message: String::new(),
-    }));
+    let mut changes = conditions::settled(Some(Readiness::Healthy));
     // An edit that came meanwhile is judged next.
     if baseline.is_none_or(|baseline| view.subject.hash != baseline.hash) {
         changes.retain(|change| *change != ConditionChange::Remove(types::SPEC_DRIFT));

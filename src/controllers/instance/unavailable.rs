@@ -4,18 +4,17 @@
 
 use std::time::Duration;
 
-use interlock_core::api::condition;
-use interlock_core::api::condition::{ConditionChange, ConditionStatus};
 use interlock_core::api::interlock::DEFAULT;
 use interlock_core::api::meta::condition as types;
 use interlock_core::api::object::NamespacedName;
 use interlock_kudo::instance::change::conditions;
 use interlock_kudo::instance::change::lock;
+use interlock_kudo::instance::change::readiness;
+use interlock_kudo::instance::change::readiness::Readiness;
 use jiff::Timestamp;
 
 use super::api_calls::patch_status;
 use super::context::InstanceContext;
-use super::not_served::MISSING_DEPENDENCY;
 use super::reconcile;
 use super::status_patch::StatusChange;
 use crate::cluster::supervisor::{
@@ -125,13 +124,11 @@ pub async fn say(ctx: &InstanceContext, key: &NamespacedName) -> Action {
     };
     let mut conditions = Vec::new();
     if lock::of(&subject.instance).is_some() {
-        conditions = conditions::stalled(MISSING_DEPENDENCY, message.as_str());
+        conditions = conditions::stalled(types::MISSING_DEPENDENCY, message.as_str());
     }
     // A failed plan stays reported until one completes.
-    let found = subject.conditions();
-    if condition::find(&found, types::READY).is_none_or(|ready| ready.reason != types::PLAN_IN_FATAL_ERROR) {
-        let unknown = ConditionStatus::Unknown;
-        conditions.push(ConditionChange::set(types::READY, unknown, MISSING_DEPENDENCY, message));
+    if readiness::failed(&subject.conditions()).is_none() {
+        conditions.push(Readiness::Unserved(message).change());
     }
     // Records could not be stored where the definition lacks their fields.
     let change = StatusChange { conditions, conditions_only: true, ..StatusChange::default() };

@@ -246,6 +246,8 @@ pub mod condition {
     pub const PLAN_OWED: &str = "PlanOwed";
     /// Reason of [`READY`]: an object of the package is not healthy (KUDO's).
     pub const RESOURCE_NOT_READY: &str = "ResourceNotReady";
+    /// The objects of the package are healthy.
+    pub const RESOURCES_READY: &str = "ResourcesReady";
     /// Reason of [`READY`] and [`STALLED`]: something that has to be served is not.
     pub const MISSING_DEPENDENCY: &str = "MissingDependency";
     /// Reason of [`RECONCILING`], for two minutes, then of [`STALLED`]: the OperatorVersion is not there.

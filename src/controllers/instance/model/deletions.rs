@@ -4,7 +4,6 @@ use interlock_core::api::condition;
 use interlock_core::api::meta::condition as types;
 use jiff::Timestamp;
 
-use super::super::not_served::MISSING_DEPENDENCY;
 use super::super::view::InstanceView;
 use super::api::Api;
 use super::cluster::Cluster;
@@ -68,6 +67,6 @@ fn without_a_deletion_an_instance_is_only_told_what_is_missing() {
     let found = api.cluster.objects.instance().expect("it stays").clone();
     let ready =
         condition::find(&InstanceView::read(&key(), found).unwrap().conditions(), types::READY).cloned();
-    assert_eq!(ready.map(|ready| ready.reason).as_deref(), Some(MISSING_DEPENDENCY));
+    assert_eq!(ready.map(|ready| ready.reason).as_deref(), Some(types::MISSING_DEPENDENCY));
     assert_eq!(api.writes, 1, "{:#?}", api.log);
 }

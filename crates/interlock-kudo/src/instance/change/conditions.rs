@@ -3,10 +3,11 @@
 //! All well is `Ready` alone, as KUDO's clients compare the list as a whole. `Reconciling` and `Stalled` never
 //! stand together. Each condition but `Ready` is absent where it does not hold.
 
-use interlock_core::api::condition::{ConditionChange, ConditionStatus, WantedCondition};
+use interlock_core::api::condition::{ConditionChange, ConditionStatus};
 use interlock_core::api::meta::condition as types;
 use jiff::{SignedDuration, Timestamp};
 
+use super::readiness::Readiness;
 use crate::api::Pause;
 use crate::engine::lookup::{FailureKind, TaskFailure};
 
@@ -61,7 +62,7 @@ pub fn awaiting_version(
         true => stalled(reason, message),
         false => reconciling(reason, message),
     };
-    changes.push(not_ready(reason, message));
+    changes.push(Readiness::Failed(reason.to_owned(), message.to_owned()).change());
     if drifts {
         changes.push(ConditionChange::set(types::SPEC_DRIFT, ConditionStatus::True, reason, message));
     }
@@ -71,7 +72,7 @@ pub fn awaiting_version(
 /// A plan has failed; these are owed.
 pub fn failed(message: &str, owed: &[String]) -> Vec<ConditionChange> {
     let mut changes = stalled(types::PLAN_IN_FATAL_ERROR, message);
-    changes.push(not_ready(types::PLAN_IN_FATAL_ERROR, message));
+    changes.push(Readiness::Failed(types::PLAN_IN_FATAL_ERROR.to_owned(), message.to_owned()).change());
     if !owed.is_empty() {
         let status = ConditionStatus::True;
         changes.push(ConditionChange::set(types::SPEC_DRIFT, status, types::PLAN_OWED, owed_text(owed)));
@@ -82,7 +83,7 @@ pub fn failed(message: &str, owed: &[String]) -> Vec<ConditionChange> {
 /// The spec differs from what was carried out, and that stays so until a person acts.
 pub fn drifted(reason: &str, message: &str) -> Vec<ConditionChange> {
     let mut changes = stalled(reason, message);
-    changes.push(not_ready(reason, message));
+    changes.push(Readiness::Failed(reason.to_owned(), message.to_owned()).change());
     changes.push(ConditionChange::set(types::SPEC_DRIFT, ConditionStatus::True, reason, message));
     changes
 }
@@ -100,14 +101,9 @@ fn owed_text(plans: &[String]) -> String {
 }
 
 /// Nothing is to be done; `ready` is `None` where health is not known now.
-pub fn settled(ready: Option<WantedCondition>) -> Vec<ConditionChange> {
+pub fn settled(ready: Option<Readiness>) -> Vec<ConditionChange> {
     let absent = [types::RECONCILING, types::STALLED, types::SPEC_DRIFT];
-    ready.map(ConditionChange::Set).into_iter().chain(absent.map(ConditionChange::Remove)).collect()
-}
-
-/// `Ready` is False.
-fn not_ready(reason: &str, message: &str) -> ConditionChange {
-    ConditionChange::set(types::READY, ConditionStatus::False, reason, message)
+    ready.map(Readiness::change).into_iter().chain(absent.map(ConditionChange::Remove)).collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub mod history;
 pub mod lock;
 pub mod next;
 pub mod plan_request;
+pub mod readiness;
 pub mod settled;
 pub mod spec_change;
 pub mod uid;
