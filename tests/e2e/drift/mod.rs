@@ -1,6 +1,6 @@
 //! Edits that admission never saw: with the webhook configurations and the policies deleted,
 //! the reconciler finds every one, carries out what admission would have accepted and reports
-//! what it would have refused. A case a row of the table in `docs/architecture.md`, "Drift".
+//! what it would have refused. A case a row of the table in `docs/drift.md`, "Drift".
 
 use std::sync::OnceLock;
 use std::time::Duration;

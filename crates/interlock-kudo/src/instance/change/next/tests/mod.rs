@@ -1,4 +1,4 @@
-//! The drift table, one case a row and a sentence of `docs/architecture.md`, "Drift".
+//! The drift table, one case a row and a sentence of `docs/drift.md`, "Drift".
 
 use rstest::rstest;
 
