@@ -6,6 +6,7 @@ pub(in crate::cli) mod exit;
 pub(in crate::cli) mod files;
 pub(in crate::cli) mod flags;
 pub(in crate::cli) mod invoked;
+pub(in crate::cli) mod object_kind;
 pub(in crate::cli) mod object_ref;
 pub(in crate::cli) mod output;
 pub(in crate::cli) mod progress;

@@ -11,20 +11,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{CliError, api};
+use super::object_kind::ObjectKind;
 use super::watch;
 
 /// Most objects whose names are compared with one that does not exist.
 const COMPARED: u32 = 500;
-
-/// What messages call the objects of a kind.
-pub(in crate::cli) struct ObjectKind {
-    /// The kind.
-    pub(in crate::cli) kind: &'static str,
-    /// The resource, as rights name it.
-    pub(in crate::cli) resource: &'static str,
-    /// What `interlock render` prints the definition with; empty for a built-in kind.
-    pub(in crate::cli) definitions: &'static str,
-}
 
 /// An object of a cluster, which may not exist.
 pub(in crate::cli) struct ObjectRef<K> {

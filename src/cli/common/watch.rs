@@ -12,7 +12,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use super::error::{CliError, of_watch};
-use super::object_ref::ObjectKind;
+use super::object_kind::ObjectKind;
 
 /// Watches an object until a condition is met, which may be its deletion; `None` after a timeout. A
 /// broken watch is restarted.

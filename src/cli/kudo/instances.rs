@@ -4,8 +4,8 @@ use interlock_kudo::api::Instance;
 use kube::Api;
 
 use crate::cli::common::error::CliError;
+use crate::cli::common::object_kind::ObjectKind;
 use crate::cli::common::object_ref;
-use crate::cli::common::object_ref::ObjectKind;
 
 /// Instances.
 pub(in crate::cli) const INSTANCE: ObjectKind =

@@ -17,7 +17,8 @@ use kube::core::GroupVersionKind;
 use serde_json::Value;
 
 use crate::cli::common::error::{CliError, api, reason};
-use crate::cli::common::object_ref::{ObjectKind, ObjectRef};
+use crate::cli::common::object_kind::ObjectKind;
+use crate::cli::common::object_ref::ObjectRef;
 use crate::cli::common::target::TargetFlags;
 
 /// Most ControllerRevisions of a history that are read.

@@ -14,7 +14,7 @@ use kube::{Client, Error};
 use serde_json::Value;
 
 use crate::cli::common::error::{CliError, api};
-use crate::cli::common::object_ref::ObjectKind;
+use crate::cli::common::object_kind::ObjectKind;
 use crate::cli::common::output;
 use crate::cli::common::watch;
 
