@@ -121,8 +121,6 @@ pub const REQUESTED_BY: &str = "plan.interlock.dev/requested-by";
 pub const REVISION_OF: &str = "interlock.dev/revision-of";
 /// Label on the ControllerRevisions that keep an inventory: uid of the Instance.
 pub const INVENTORY_OF: &str = "interlock.dev/inventory-of";
-/// Type of the Secrets that Interlock 0.1 kept such specs in.
-pub const SPEC_SECRET_TYPE: &str = "interlock.dev/spec";
 
 /// Label on Deployments: guarded by the rules that its value names.
 pub const GUARD: &str = "interlock.dev/guard";
@@ -188,8 +186,6 @@ pub mod install {
     pub const CLIENT_CA_KEY: &str = "client-ca.crt";
     /// ValidatingAdmissionPolicy of the freeze, and its binding, which follows the settings.
     pub const FREEZE_BINDING: &str = "interlock-freeze";
-    /// Overlay with the rights to read and delete the Secrets in which Interlock 0.1 kept specs.
-    pub const MIGRATE_SPEC_SECRETS: &str = "migrate-spec-secrets";
     /// ValidatingAdmissionPolicy of references to OperatorVersions of other namespaces, and its binding.
     pub const VERSIONS_POLICY: &str = "interlock-versions";
     /// ConfigMap that records which state of the policy `interlock-verbs` has been in force.

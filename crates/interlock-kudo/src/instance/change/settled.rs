@@ -7,7 +7,7 @@ use interlock_core::api::condition;
 use interlock_core::api::meta;
 use interlock_core::api::meta::condition as types;
 use interlock_core::api::object::annotation;
-use interlock_core::api::stamp::{Envelope, SpecReference};
+use interlock_core::api::stamp::Envelope;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -48,10 +48,7 @@ fn is_carried_out(instance: &Instance, object: &Value, baseline: &Baseline) -> b
     baseline.pending.is_empty()
         && baseline.hash == baseline::carried_out(instance, namespace).hash()
         && stamp.is_some_and(|stamp| {
-            stamp.hash == baseline.hash
-                && stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own)
-                // The reconciler has yet to move specs that an older Interlock kept in Secrets.
-                && stamp.kept.reference() != Some(SpecReference::Secret)
+            stamp.hash == baseline.hash && stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own)
         })
 }
 
@@ -100,9 +97,6 @@ mod tests {
     #[case::without_its_stamp(json!({"metadata": {"annotations": null}}))]
     #[case::with_the_stamp_of_another(json!({"metadata": {"uid": "other"}}))]
     #[case::being_deleted(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))]
-    #[case::with_its_spec_in_a_secret(json!({"metadata": {"annotations": {
-        meta::LAST_APPLIED_SPEC: settled()["metadata"]["annotations"][meta::LAST_APPLIED_SPEC]
-            .as_str().unwrap().replacen("\"spec\":{", "\"ref\":\"Secret\",\"was\":{", 1)}}}))]
     #[case::with_a_request(json!({"metadata": {"annotations": {"plan.interlock.dev/request": "retry/x/1"}}}))]
     #[case::without_status(json!({"status": null}))]
     #[case::not_ready(json!({"status": {"conditions": [condition("Ready", "False", "")]}}))]
