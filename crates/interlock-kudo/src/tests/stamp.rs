@@ -3,7 +3,7 @@
 use interlock_core::admission::WebhookEndpoint;
 use interlock_core::admission::size_budget::{ANNOTATIONS_LIMIT, OBJECT_LIMIT, SPEC_LIMIT};
 use interlock_core::api::meta;
-use interlock_core::api::stamp::Envelope;
+use interlock_core::api::stamp::{Envelope, SpecChanges};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -90,7 +90,8 @@ fn previous(#[case] owed: &[(&str, PendingPlan)], #[case] before: Option<&str>, 
     };
     let mut stamp = stamp_of(&old["spec"]);
     if let Some(name) = before {
-        stamp["previous"] = json!({"hash": hash_of(&spec(name)), "spec": super::applied(&spec(name))});
+        let changes = SpecChanges::between(&super::applied(&old["spec"]), &super::applied(&spec(name)));
+        stamp["previous"] = json!({"hash": hash_of(&spec(name)), "changes": changes});
     }
     old["metadata"]["annotations"][KEY] = json!(stamp.to_string());
     old["status"]["lastApplied"] = json!(basis_of(&old["spec"], owed));
