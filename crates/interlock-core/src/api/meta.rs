@@ -224,10 +224,6 @@ pub mod condition {
     pub const STALLED: &str = "Stalled";
     /// The spec differs from what was carried out; absent otherwise.
     pub const SPEC_DRIFT: &str = "SpecDrift";
-    /// Of Interlock 0.1: the progress of a run, as JSON in the message. Read, and replaced by `status.progress`.
-    pub const PLAN_RUNNING: &str = "PlanRunning";
-    /// Of Interlock 0.1: the baseline, as JSON in the message. Read, and replaced by `status.lastApplied`.
-    pub const SPEC_STAMPED: &str = "SpecStamped";
     /// Reason of [`RECONCILING`]: the run goes on.
     pub const PLAN_IN_PROGRESS: &str = "PlanInProgress";
     /// Reason of [`RECONCILING`]: the run waits for objects.
@@ -305,10 +301,7 @@ pub mod condition {
     /// Of DataPlanes: the hash of the spec that the live side is made from; true once the live side was ready.
     pub const LIVE_SPEC_RECORDED: &str = "LiveSpecRecorded";
     /// All of ours on Instances: only the bookkeeping user writes them.
-    pub const OURS: [&str; 7] =
-        [READY, RECONCILING, STALLED, SPEC_DRIFT, VERBS_UNAVAILABLE, PLAN_RUNNING, SPEC_STAMPED];
-    /// Those of Interlock 0.1 that fields of the status replace.
-    pub const LEGACY: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
+    pub const OURS: [&str; 5] = [READY, RECONCILING, STALLED, SPEC_DRIFT, VERBS_UNAVAILABLE];
 }
 
 /// Reasons of Events.

@@ -1,7 +1,7 @@
 //! The annotation `interlock.dev/last-applied-spec`: its envelope and the hash of a spec.
 //!
 //! The envelope describes the spec that is being, or has been, carried out. It is only text; the
-//! baseline is the condition `SpecStamped` (see [`interlock_kudo::instance::change::baseline`]).
+//! baseline is `status.lastApplied` (see [`interlock_kudo::instance::change::baseline`]).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
