@@ -1,7 +1,7 @@
 //! Instances of a size, the package that they take, and the stamps of their specs.
 
 use interlock_core::api::meta;
-use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecReference, VersionRef};
+use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
 use serde_json::{Map, Value, json};
 
 const PACKAGE: &str = "written-0.1.0";
@@ -28,7 +28,7 @@ impl Stamp {
         };
         let hash = spec.hash();
         let kept = match self {
-            Self::Reference => KeptSpec::Referenced(SpecReference::default()),
+            Self::Reference => KeptSpec::Referenced,
             _ => KeptSpec::Inline { spec },
         };
         let text = Envelope { hash, kept, previous: None, uid: None, generation: None }.to_json();

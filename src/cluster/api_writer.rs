@@ -214,19 +214,11 @@ impl Bookkeeping {
 
     /// Deletes an unreferenced ControllerRevision; succeeds if it is already gone.
     pub async fn delete_revision(&self, key: &NamespacedName, uid: &str) -> Result<(), ApiFailure> {
-        self.delete(&revision_path(key)?, uid).await
-    }
-
-    /// Deletes a Secret whose spec a ControllerRevision now holds; succeeds if it is already gone.
-    pub async fn delete_secret(&self, key: &NamespacedName, uid: &str) -> Result<(), ApiFailure> {
-        self.delete(&secret_path(key)?, uid).await
-    }
-
-    async fn delete(&self, path: &str, uid: &str) -> Result<(), ApiFailure> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid },
         });
-        found(self.requests.send(None, Method::DELETE, path, JSON, Some(&options)).await).map(drop)
+        let path = revision_path(key)?;
+        found(self.requests.send(None, Method::DELETE, &path, JSON, Some(&options)).await).map(drop)
     }
 
     /// Adds our label to an object of the core API, or removes it, at the version that was read; reads and
@@ -269,11 +261,6 @@ impl Bookkeeping {
         }
         Ok(true)
     }
-
-    /// Reads a Secret by name.
-    pub async fn secret(&self, key: &NamespacedName) -> Result<Option<Value>, ApiFailure> {
-        found(self.requests.send(None, Method::GET, &secret_path(key)?, "", None).await)
-    }
 }
 
 /// The object of an answer; `None` for 404.
@@ -300,10 +287,6 @@ const REVISION: &str = "revision";
 fn instance_path(key: &NamespacedName, subresource: &[&str]) -> Result<String, ApiFailure> {
     let below = [&[key.name.as_str()], subresource].concat();
     path::of(meta::KUDO_API_VERSION, Some(&key.namespace), "instances", &below)
-}
-
-fn secret_path(key: &NamespacedName) -> Result<String, ApiFailure> {
-    path::of("v1", Some(&key.namespace), "secrets", &[&key.name])
 }
 
 /// Makes a merge patch conditional on a version.

@@ -70,12 +70,11 @@ pub fn settable(capabilities: &[CapabilityKinds]) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use interlock_core::api::resource::Resource;
+    use interlock_core::kinds;
     use interlock_core::kinds::capabilities::{DATA_PLANES, FLAVORS};
     use interlock_core::reconcile::{ReconcileStep, Reconciler};
     use interlock_core::topology::KindName;
     use rstest::rstest;
-
-    use interlock_core::kinds;
 
     use super::*;
 

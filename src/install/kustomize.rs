@@ -39,11 +39,6 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     put(&format!("{admin}/binding.yaml"), &[opt_in_rights::packages_cluster_admin(&options)])?;
     put(&format!("{admin}/kustomization.yaml"), &[kustomization(&["../../base", "binding.yaml"], &[])])?;
 
-    // Without the base: users apply it to an existing installation, and delete it again.
-    let migrate = format!("overlays/{}", install::MIGRATE_SPEC_SECRETS);
-    put(&format!("{migrate}/rbac.yaml"), &opt_in_rights::migrate_spec_secrets(&options))?;
-    put(&format!("{migrate}/kustomization.yaml"), &[kustomization(&["rbac.yaml"], &[])])?;
-
     let secrets = InstallOptions { flavor_secrets: true, ..options.clone() };
     let flavors = "overlays/flavor-secrets";
     put(&format!("{flavors}/rbac.yaml"), &opt_in_rights::flavor_secrets(&secrets))?;

@@ -47,13 +47,6 @@ pub fn data_plane_certificates(options: &InstallOptions) -> Vec<Value> {
     all
 }
 
-/// The rights to move specs out of the Secrets of Interlock 0.1. An overlay of its own, for the time of an
-/// upgrade.
-pub fn migrate_spec_secrets(options: &InstallOptions) -> Vec<Value> {
-    let rules = vec![rule([""], ["secrets"], ["get", "delete"])];
-    granted(MIGRATE_SPEC_SECRETS, rules, MIGRATE_WHY, options)
-}
-
 /// A ClusterRole and the binding of the process to it.
 fn granted(name: &str, rules: Vec<PolicyRule>, why: &str, options: &InstallOptions) -> Vec<Value> {
     vec![
@@ -61,12 +54,6 @@ fn granted(name: &str, rules: Vec<PolicyRule>, why: &str, options: &InstallOptio
         json!(bind_cluster(name, name, own(install::NAME, options))),
     ]
 }
-
-/// ClusterRole and binding of the overlay `migrate-spec-secrets`.
-pub(super) const MIGRATE_SPEC_SECRETS: &str = "interlock-migrate-spec-secrets";
-const MIGRATE_WHY: &str = "Interlock 0.1 kept specs of more than 32 KiB in Secrets of the Instance's namespace, whose \
-     names are not known beforehand. They are read by name, moved to ControllerRevisions and deleted. When no Instance says \
-     MissingRight without this binding, it can be removed.";
 
 /// ClusterRole and binding of `--flavor-secrets`.
 pub(super) const FLAVOR_SECRETS: &str = "interlock-flavor-secrets";

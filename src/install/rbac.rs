@@ -287,18 +287,14 @@ mod tests {
     #[test]
     fn rights_on_secrets_are_bindings_of_their_own() {
         let options = InstallOptions { flavor_secrets: true, ..InstallOptions::default() };
-        let opt_in = [
-            opt_in_rights::flavor_secrets(&options),
-            opt_in_rights::migrate_spec_secrets(&options),
-            opt_in_rights::data_plane_certificates(&options),
-        ]
-        .concat();
+        let opt_in =
+            [opt_in_rights::flavor_secrets(&options), opt_in_rights::data_plane_certificates(&options)]
+                .concat();
         let verbs: Vec<_> = rules(&opt_in).map(|(name, rule)| (name, rule["verbs"].clone())).collect();
         assert_eq!(
             verbs,
             [
                 (opt_in_rights::FLAVOR_SECRETS, json!(["get", "patch"])),
-                (opt_in_rights::MIGRATE_SPEC_SECRETS, json!(["get", "delete"])),
                 (opt_in_rights::DATA_PLANE_CERTIFICATES, json!(["create", "get", "patch"])),
                 (opt_in_rights::DATA_PLANE_CERTIFICATES, json!(["get", "patch"])),
             ]

@@ -111,7 +111,6 @@ mod tests {
         let mut all = objects(Part::All, &split);
         all.extend(objects(Part::All, &InstallOptions::default()));
         all.push(opt_in_rights::packages_cluster_admin(&split));
-        all.extend(opt_in_rights::migrate_spec_secrets(&split));
         all.push(json!(network::egress(&split)));
         let stages = [&GUARDS[..], &PROCESS, &REST].concat();
         for object in &all {

@@ -154,7 +154,7 @@ fn status_edits() -> Vec<Value> {
         json!({"planStatus": null}),
         json!({"conditions": [condition("Mine", "True")]}),
         json!({"conditions": [condition("Mine", "True"), condition("Ready", "True")]}),
-        json!({"conditions": [condition("SpecStamped", "True")]}),
+        json!({"conditions": [condition("SpecDrift", "True")]}),
         json!({"lastApplied": {"hash": "sha256:0"}}),
         json!({"progress": {"uid": "x"}}),
         json!({"requests": {"run": RUNNING, "paused": {"since": "2026-01-01T00:00:00Z", "reason": "mine"}}}),

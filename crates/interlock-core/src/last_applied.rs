@@ -6,7 +6,8 @@ use crate::admission::size_budget::{
     ANNOTATIONS_LIMIT, ANNOTATIONS_MAX, OBJECT_LIMIT, OBJECT_MAX, SPEC_LIMIT, SizeBudget,
 };
 use crate::api::json::json_string;
-use crate::api::stamp::{Applied, Envelope, KeptSpec, Previous, SpecChanges, SpecHash, SpecReference};
+use crate::api::revision;
+use crate::api::stamp::{Applied, Envelope, KeptSpec, Previous, SpecChanges, SpecHash};
 
 /// The last spec that was carried out in full, as text.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,8 +18,6 @@ pub struct WholeSpec<'a> {
     pub spec: Option<Cow<'a, str>>,
     /// What makes it of the new spec, as JSON; written instead where that is inline. `None` = never.
     pub changes: Option<String>,
-    /// The kind of object that stores a referenced spec.
-    pub reference: SpecReference,
 }
 
 /// The source of a last-applied annotation, as texts.
@@ -66,7 +65,7 @@ const SPEC: &str = ",\"spec\":";
 
 /// Writes what [`Envelope::to_json`] writes, from texts that are canonical JSON already.
 fn text_of(draft: &LastAppliedDraft<'_>, spec: Option<&str>, previous: Option<&WholeSpec<'_>>) -> String {
-    let of = |out: &mut String, hash: &str, spec: Option<(&str, &str)>, reference: SpecReference| {
+    let of = |out: &mut String, hash: &str, spec: Option<(&str, &str)>| {
         out.push_str("\"hash\":");
         json_string(out, hash);
         match spec {
@@ -76,7 +75,7 @@ fn text_of(draft: &LastAppliedDraft<'_>, spec: Option<&str>, previous: Option<&W
             }
             None => {
                 out.push_str(",\"ref\":");
-                json_string(out, reference.as_str());
+                json_string(out, revision::KIND);
             }
         }
     };
@@ -88,10 +87,10 @@ fn text_of(draft: &LastAppliedDraft<'_>, spec: Option<&str>, previous: Option<&W
     let length = spec.map_or(0, str::len) + inline.map_or(0, |(_, text)| text.len()) + 320;
     let mut out = String::with_capacity(length);
     out.push_str("{\"v\":1,");
-    of(&mut out, draft.hash.as_str(), spec.map(|spec| (SPEC, spec)), SpecReference::default());
+    of(&mut out, draft.hash.as_str(), spec.map(|spec| (SPEC, spec)));
     if let Some(previous) = previous {
         out.push_str(",\"previous\":{");
-        of(&mut out, &previous.hash, inline, previous.reference);
+        of(&mut out, &previous.hash, inline);
         out.push('}');
     }
     if let Some(uid) = draft.uid {
@@ -144,7 +143,7 @@ pub fn kept<'t>(text: &'t str, annotations: usize) -> Option<Cow<'t, str>> {
     }
     let mut envelope = Envelope::parse(text)?;
     if envelope.kept.inline().is_some() {
-        envelope.kept = KeptSpec::Referenced(SpecReference::default());
+        envelope.kept = KeptSpec::Referenced;
     }
     envelope.previous = envelope.previous.filter(|previous| previous.kept.inline().is_none());
     let text = envelope.to_json();
@@ -159,7 +158,6 @@ impl WholeSpec<'_> {
             hash: Cow::Owned(previous.hash.as_str().to_owned()),
             spec: spec.map(|spec| Cow::Owned(spec.canonical())),
             changes: spec.map(|spec| SpecChanges::between(new, spec).to_json()),
-            reference: previous.kept.reference().unwrap_or_default(),
         }
     }
 }

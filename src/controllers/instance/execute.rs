@@ -32,7 +32,7 @@ use super::patches;
 use super::patches::InstanceChange;
 use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
 use super::view::InstanceView;
-use super::{cluster_objects, plan_intent, plan_request, ready, refusal, spec_archive, spec_migration};
+use super::{cluster_objects, plan_intent, plan_request, ready, refusal, spec_archive};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
 
@@ -202,7 +202,7 @@ async fn run(
         tell_overrides(ctx, &subject, source, &spec).await;
     }
     if let Err(failure) = keep_spec(ctx, &subject, &spec, progress.is_none()).await {
-        return spec_migration::not_kept(ctx, &subject, failure).await;
+        return not_kept(ctx, &subject, failure).await;
     }
     // A request that this run answers goes once it has begun: no event comes to remove it while the run waits.
     let answers = plan_intent::asked(ctx, &subject).is_some_and(|asked| asked.new_run == subject.plan_uid());
@@ -255,6 +255,27 @@ async fn keep_spec(
         ctx.status_cache.record_archived(subject, hash);
     }
     Ok(())
+}
+
+/// Reports why a spec could not be archived, where a person has to act; its plan does not begin.
+async fn not_kept(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    failure: ApiFailure,
+) -> Result<Flow, ApiFailure> {
+    let reason = match failure.code {
+        403 if failure.namespace_terminating => return Err(failure),
+        403 => types::MISSING_RIGHT,
+        409 | 413 | 422 => types::SPEC_NOT_KEPT,
+        _ => return Err(failure),
+    };
+    let remedy = if failure.code == 403 { "; apply what `interlock render rbac` prints" } else { "" };
+    let message = format!(
+        "the spec is too large for the annotation and cannot be kept in a ControllerRevision: {}{remedy}",
+        failure.message
+    );
+    stall(ctx, subject, reason, message).await?;
+    Ok(Flow::End(Action::Retry))
 }
 
 /// Sets baseline and stamp to the present spec, without a rollout.

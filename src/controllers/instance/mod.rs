@@ -29,8 +29,6 @@ pub mod references;
 pub mod refusal;
 pub mod request_guard;
 mod spec_archive;
-mod spec_migration;
-mod spec_secrets;
 pub mod status_cache;
 pub mod status_patch;
 pub mod unavailable;

@@ -355,7 +355,7 @@ async fn way_back(
     };
     let spec = match previous.kept.inline() {
         Some(spec) if spec.hash() == previous.hash => Some(spec.clone().into_owned()),
-        _ => spec_archive::read(ctx, subject, &previous.hash, &previous.kept).await?,
+        _ => spec_archive::read(ctx, subject, &previous.hash).await?,
     };
     let Some(spec) = spec else {
         return Ok(Err("the spec to go back to is not there any more".to_owned()));

@@ -20,10 +20,7 @@ use tracing::{debug, warn};
 use super::context::InstanceContext;
 use super::flow::Flow;
 use super::view::InstanceView;
-use super::{
-    api_calls, execute, no_room, patches, plan_intent, plan_request, record, refusal, spec_archive,
-    spec_migration,
-};
+use super::{api_calls, execute, no_room, patches, plan_intent, plan_request, record, refusal, spec_archive};
 use crate::cluster::failure_reports;
 use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
@@ -188,9 +185,6 @@ async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiF
     if let Some(flow) = plan_request::look(ctx, &subject).await? {
         return Ok(flow);
     }
-    if let Some(flow) = spec_migration::migrate(ctx, &subject).await? {
-        return Ok(flow);
-    }
     let stamped = stamped_spec(ctx, &subject).await?;
     let next = decide(ctx, &subject, stamped.as_ref());
     debug!(instance = %subject.key, ?next, "next");
@@ -222,7 +216,7 @@ async fn stamped_spec(
     subject: &InstanceView,
 ) -> Result<Option<Applied<'static>>, ApiFailure> {
     match (subject.stamped_spec(), &subject.stamp) {
-        (None, Some(stamp)) => spec_archive::read(ctx, subject, &stamp.hash, &stamp.kept).await,
+        (None, Some(stamp)) => spec_archive::read(ctx, subject, &stamp.hash).await,
         (found, _) => Ok(found),
     }
 }

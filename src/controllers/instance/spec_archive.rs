@@ -1,14 +1,12 @@
-//! Archive of specs that are too large for an Instance's stamp, in ControllerRevisions; and, until they are
-//! moved, in the Secrets that Interlock 0.1 used.
+//! Archive of specs that are too large for an Instance's stamp, in ControllerRevisions.
 
 use interlock_core::api::meta;
 use interlock_core::api::revision::RevisionOwner;
-use interlock_core::api::stamp::{Applied, KeptSpec, SpecHash, SpecReference};
+use interlock_core::api::stamp::{Applied, SpecHash};
 use interlock_core::effect::ApiFailure;
 
 use super::context::InstanceContext;
 use super::patches;
-use super::spec_secrets;
 use super::view::InstanceView;
 use crate::controllers::revisions;
 
@@ -27,21 +25,9 @@ pub async fn read(
     ctx: &InstanceContext,
     subject: &InstanceView,
     hash: &SpecHash,
-    kept: &KeptSpec<'_>,
 ) -> Result<Option<Applied<'static>>, ApiFailure> {
-    if let Some(text) = revisions::read(&ctx.bookkeeping, &owner(subject), hash).await?
-        && let Some(spec) = parse(&text, hash)
-    {
-        return Ok(Some(spec));
-    }
-    if kept.reference() != Some(SpecReference::Secret) {
-        return Ok(None);
-    }
-    match read_secrets(ctx, subject, hash).await {
-        // Only an Instance that is being deleted continues without it.
-        Err(failure) if failure.code == 403 => Ok(None),
-        found => found,
-    }
+    let found = revisions::read(&ctx.bookkeeping, &owner(subject), hash).await?;
+    Ok(found.and_then(|text| parse(&text, hash)))
 }
 
 /// Deletes specs that the stamp no longer refers to.
@@ -61,25 +47,6 @@ pub fn owner(subject: &InstanceView) -> RevisionOwner<'_> {
         uid: subject.uid(),
         revision: subject.generation().unwrap_or_default(),
     }
-}
-
-/// Whether ControllerRevisions hold a spec.
-pub async fn holds(
-    ctx: &InstanceContext,
-    subject: &InstanceView,
-    hash: &SpecHash,
-) -> Result<bool, ApiFailure> {
-    let found = revisions::read(&ctx.bookkeeping, &owner(subject), hash).await?;
-    Ok(found.is_some_and(|text| parse(&text, hash).is_some()))
-}
-
-/// Reads a spec from the Secrets of Interlock 0.1.
-pub async fn read_secrets(
-    ctx: &InstanceContext,
-    subject: &InstanceView,
-    hash: &SpecHash,
-) -> Result<Option<Applied<'static>>, ApiFailure> {
-    Ok(spec_secrets::read(ctx, subject, hash).await?.and_then(|text| parse(&text, hash)))
 }
 
 /// A stored spec; `None` unless it has that hash.

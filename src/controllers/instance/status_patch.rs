@@ -88,7 +88,6 @@ pub fn status(subject: &InstanceView, change: StatusChange, now: Timestamp) -> O
     if requests != found.requests && !change.conditions_only {
         patch.insert("requests".to_owned(), json!(requests));
     }
-    conditions.retain(|c| change.conditions_only || !types::LEGACY.contains(&c.type_.as_str()));
     let observed = found.observed_generation == subject.generation()
         || !subject.plan().is_empty()
         || change.conditions_only;
@@ -226,22 +225,18 @@ mod tests {
         }
     }
 
-    /// What Interlock 0.1 kept in conditions moves into the typed field, with any write.
     #[test]
-    fn records_in_conditions_are_taken_over() {
-        let before = at_rest(&json!({}));
-        let record = json!(before.instance.status.as_ref().unwrap().last_applied);
-        let old = json!({"type": "SpecStamped", "status": "True", "reason": "Stamped", "message": record.to_string(),
-            "lastTransitionTime": "2026-01-01T00:00:00Z"});
-        let ready = json!({"type": "Ready", "status": "True", "reason": "R", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z"});
-        let subject = at_rest(&json!({"status": {"lastApplied": null, "conditions": [old, ready]}}));
-        let patch = settled(&subject).expect("there is something to write");
-        assert_eq!(patch["lastApplied"], record);
-        let types: Vec<_> =
-            patch["conditions"].as_array().unwrap().iter().map(|c| c["type"].clone()).collect();
-        assert_eq!(types, ["Ready"]);
-        let change = StatusChange { conditions_only: true, ..StatusChange::default() };
-        assert_eq!(status(&subject, change, Timestamp::UNIX_EPOCH), None, "the definition would drop it");
+    fn records_stay_where_only_conditions_are_written() {
+        let subject = at_rest(&json!({}));
+        let baseline = subject.basis.clone().map(|found| Baseline { detail: None, ..found });
+        let change = |conditions_only| StatusChange {
+            baseline: baseline.clone(),
+            conditions_only,
+            ..StatusChange::default()
+        };
+        let written = |change| status(&subject, change, Timestamp::UNIX_EPOCH);
+        let patch = written(change(false)).expect("there is something to write");
+        assert_eq!(patch["lastApplied"], json!(baseline));
+        assert_eq!(written(change(true)), None, "the definition would drop it");
     }
 }

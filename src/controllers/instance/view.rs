@@ -66,8 +66,8 @@ impl InstanceView {
             .and_then(Envelope::parse)
             .filter(|stamp| stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own))
             .map(Envelope::into_owned);
-        let basis = instance.status.as_ref().and_then(Baseline::read);
-        let progress = instance.status.as_ref().and_then(Progress::read);
+        let basis = instance.status.as_ref().and_then(|status| status.last_applied.clone());
+        let progress = instance.status.as_ref().and_then(|status| status.progress.clone());
         let requests = instance.status.as_ref().and_then(|status| status.requests.clone());
         let hash = spec.hash();
         Ok(Self { key: key.clone(), instance, spec, hash, stamp, basis, progress, requests, object })

@@ -121,7 +121,7 @@ fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies, Layers::S
         forger.merge_patch(&path, &json!({"status": {"lastApplied": null}})),
         forger.merge_patch(&path, &json!({"status": {"progress": {"plan": "other"}}})),
         forger.merge_patch(&path, &json!({"status": {"requests": {"run": "other"}}})),
-        forger.merge_patch(&path, &condition("SpecStamped")),
+        forger.merge_patch(&path, &condition("SpecDrift")),
         forger.merge_patch(&path, &condition("Reconciling")),
         forger.merge_patch(&path, &condition("Ready")),
     ];

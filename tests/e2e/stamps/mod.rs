@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use interlock_core::api::stamp::{Envelope, KeptSpec, SpecHash, SpecReference};
+use interlock_core::api::stamp::{Envelope, KeptSpec, SpecHash};
 use interlock_core::api::{meta, revision};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use crate::support::{Client, Cluster, Interlock, Namespace, announce, wait_until};
 
 mod edges;
-mod migration;
 mod runs;
+mod secrets;
 
 const CAP: Duration = Duration::from_secs(120);
 const PACKAGE: &str = include_str!("operatorversion.yaml");
@@ -191,8 +191,7 @@ impl<'a> Ground<'a> {
                 assert_eq!(spec.parameters.get("BLOB").map(AsRef::as_ref), Some(blob));
                 assert!(parts.is_empty(), "{} ControllerRevisions beside an inline stamp", parts.len());
             }
-            KeptSpec::Referenced(reference) => {
-                assert_eq!(*reference, SpecReference::ControllerRevision);
+            KeptSpec::Referenced => {
                 let room = total + size > 192 * KB;
                 assert!(size > 32 * KB || room, "{size} bytes not inline, {total} in all");
                 self.assert_kept(found, &envelope.hash, blob, parts);

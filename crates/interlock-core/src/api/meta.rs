@@ -121,8 +121,6 @@ pub const REQUESTED_BY: &str = "plan.interlock.dev/requested-by";
 pub const REVISION_OF: &str = "interlock.dev/revision-of";
 /// Label on the ControllerRevisions that keep an inventory: uid of the Instance.
 pub const INVENTORY_OF: &str = "interlock.dev/inventory-of";
-/// Type of the Secrets that Interlock 0.1 kept such specs in.
-pub const SPEC_SECRET_TYPE: &str = "interlock.dev/spec";
 
 /// Label on Deployments: guarded by the rules that its value names.
 pub const GUARD: &str = "interlock.dev/guard";
@@ -188,8 +186,6 @@ pub mod install {
     pub const CLIENT_CA_KEY: &str = "client-ca.crt";
     /// ValidatingAdmissionPolicy of the freeze, and its binding, which follows the settings.
     pub const FREEZE_BINDING: &str = "interlock-freeze";
-    /// Overlay with the rights to read and delete the Secrets in which Interlock 0.1 kept specs.
-    pub const MIGRATE_SPEC_SECRETS: &str = "migrate-spec-secrets";
     /// ValidatingAdmissionPolicy of references to OperatorVersions of other namespaces, and its binding.
     pub const VERSIONS_POLICY: &str = "interlock-versions";
     /// ConfigMap that records which state of the policy `interlock-verbs` has been in force.
@@ -228,10 +224,6 @@ pub mod condition {
     pub const STALLED: &str = "Stalled";
     /// The spec differs from what was carried out; absent otherwise.
     pub const SPEC_DRIFT: &str = "SpecDrift";
-    /// Of Interlock 0.1: the progress of a run, as JSON in the message. Read, and replaced by `status.progress`.
-    pub const PLAN_RUNNING: &str = "PlanRunning";
-    /// Of Interlock 0.1: the baseline, as JSON in the message. Read, and replaced by `status.lastApplied`.
-    pub const SPEC_STAMPED: &str = "SpecStamped";
     /// Reason of [`RECONCILING`]: the run goes on.
     pub const PLAN_IN_PROGRESS: &str = "PlanInProgress";
     /// Reason of [`RECONCILING`]: the run waits for objects.
@@ -311,10 +303,7 @@ pub mod condition {
     /// Of DataPlanes: the hash of the spec that the live side is made from; true once the live side was ready.
     pub const LIVE_SPEC_RECORDED: &str = "LiveSpecRecorded";
     /// All of ours on Instances: only the bookkeeping user writes them.
-    pub const OURS: [&str; 7] =
-        [READY, RECONCILING, STALLED, SPEC_DRIFT, VERBS_UNAVAILABLE, PLAN_RUNNING, SPEC_STAMPED];
-    /// Those of Interlock 0.1 that fields of the status replace.
-    pub const LEGACY: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
+    pub const OURS: [&str; 5] = [READY, RECONCILING, STALLED, SPEC_DRIFT, VERBS_UNAVAILABLE];
 }
 
 /// Reasons of Events.

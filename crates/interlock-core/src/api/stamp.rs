@@ -1,7 +1,7 @@
 //! The annotation `interlock.dev/last-applied-spec`: its envelope and the hash of a spec.
 //!
 //! The envelope describes the spec that is being, or has been, carried out. It is only text; the
-//! baseline is the condition `SpecStamped` (see [`interlock_kudo::instance::change::baseline`]).
+//! baseline is `status.lastApplied` (see [`interlock_kudo::instance::change::baseline`]).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use super::json::json_string;
+use super::revision;
 use super::text::Text;
 use super::values::Values;
 
@@ -136,32 +137,6 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The kind of the objects that keep a spec which the annotation only refers to; the value of its
-/// member `ref`. They are named `NAME-UID8-HASH12-N` (see [`crate::api::revision`]).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SpecReference {
-    /// ControllerRevisions (`apps/v1`).
-    #[default]
-    ControllerRevision,
-    /// Secrets of type [`crate::api::meta::SPEC_SECRET_TYPE`], as Interlock 0.1 wrote them.
-    Secret,
-}
-
-impl SpecReference {
-    /// The value of `ref`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ControllerRevision => "ControllerRevision",
-            Self::Secret => "Secret",
-        }
-    }
-
-    /// From the value of `ref`; an unknown one means the kind that is written now.
-    pub fn named(text: &str) -> Self {
-        if text == Self::Secret.as_str() { Self::Secret } else { Self::ControllerRevision }
-    }
-}
-
 /// Where a stamped spec is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptSpec<'a> {
@@ -170,9 +145,9 @@ pub enum KeptSpec<'a> {
         /// The spec.
         spec: Applied<'a>,
     },
-    /// In objects of this kind; until the reconciler has written them the locked object itself is
-    /// the source.
-    Referenced(SpecReference),
+    /// In ControllerRevisions, named `NAME-UID8-HASH12-N` (see [`revision`]); until the reconciler has
+    /// written them the locked object itself is the source.
+    Referenced,
 }
 
 impl KeptSpec<'_> {
@@ -180,22 +155,14 @@ impl KeptSpec<'_> {
     pub fn inline(&self) -> Option<&Applied<'_>> {
         match self {
             Self::Inline { spec } => Some(spec),
-            Self::Referenced(_) => None,
-        }
-    }
-
-    /// The kind of the objects that keep the spec, where the annotation does not.
-    pub fn reference(&self) -> Option<SpecReference> {
-        match self {
-            Self::Inline { .. } => None,
-            Self::Referenced(reference) => Some(*reference),
+            Self::Referenced => None,
         }
     }
 
     fn into_owned(self) -> KeptSpec<'static> {
         match self {
             Self::Inline { spec } => KeptSpec::Inline { spec: spec.into_owned() },
-            Self::Referenced(reference) => KeptSpec::Referenced(reference),
+            Self::Referenced => KeptSpec::Referenced,
         }
     }
 }
@@ -290,8 +257,6 @@ struct Wire<'a> {
     hash: SpecHash,
     #[serde(borrow, default)]
     spec: Option<Applied<'a>>,
-    #[serde(borrow, default, rename = "ref")]
-    reference: Option<Text<'a>>,
     #[serde(borrow, default)]
     previous: Option<WirePrevious<'a>>,
     #[serde(borrow, default)]
@@ -307,13 +272,11 @@ struct WirePrevious<'a> {
     changes: Option<SpecChanges<'a>>,
     #[serde(borrow, default)]
     spec: Option<Applied<'a>>,
-    #[serde(borrow, default, rename = "ref")]
-    reference: Option<Text<'a>>,
 }
 
-fn kept<'a>(spec: Option<Applied<'a>>, reference: Option<&Text<'_>>) -> KeptSpec<'a> {
-    let reference = || reference.map(|text| SpecReference::named(&text.0)).unwrap_or_default();
-    spec.map_or_else(|| KeptSpec::Referenced(reference()), |spec| KeptSpec::Inline { spec })
+/// Without a spec, the annotation refers to it.
+fn kept(spec: Option<Applied<'_>>) -> KeptSpec<'_> {
+    spec.map_or(KeptSpec::Referenced, |spec| KeptSpec::Inline { spec })
 }
 
 /// The beginning of an envelope, read without the rest.
@@ -324,8 +287,8 @@ fn kept<'a>(spec: Option<Applied<'a>>, reference: Option<&Text<'_>>) -> KeptSpec
 pub struct Beginning<'a> {
     /// Text of its hash.
     pub hash: &'a str,
-    /// The kind of the objects that keep the spec; `None` where it is inline.
-    pub reference: Option<SpecReference>,
+    /// Whether it holds the spec; else it refers to it.
+    pub inline: bool,
 }
 
 impl<'a> Beginning<'a> {
@@ -336,10 +299,9 @@ impl<'a> Beginning<'a> {
         let (hash, rest) = rest.split_at(rest.find('\\')?);
         let rest = rest.strip_prefix(r#"\",\""#)?;
         if rest.starts_with(r#"spec\":{"#) {
-            return Some(Self { hash, reference: None });
+            return Some(Self { hash, inline: true });
         }
-        let (kind, _) = rest.strip_prefix(r#"ref\":\""#)?.split_once('\\')?;
-        Some(Self { hash, reference: Some(SpecReference::named(kind)) })
+        rest.starts_with(r#"ref\":\""#).then_some(Self { hash, inline: false })
     }
 }
 
@@ -348,13 +310,13 @@ impl<'a> Envelope<'a> {
     pub fn parse(text: &'a str) -> Option<Self> {
         let wire: Wire<'a> = serde_json::from_str(text).ok().filter(|wire: &Wire<'a>| wire.v == FORMAT)?;
         let previous = wire.previous.map(|previous| {
-            let WirePrevious { hash, changes, spec, reference } = previous;
+            let WirePrevious { hash, changes, spec } = previous;
             let changed = || Some(changes?.applied_to(wire.spec.as_ref()?));
-            Previous { hash, kept: kept(spec.or_else(changed), reference.as_ref()) }
+            Previous { hash, kept: kept(spec.or_else(changed)) }
         });
         Some(Self {
             hash: wire.hash,
-            kept: kept(wire.spec, wire.reference.as_ref()),
+            kept: kept(wire.spec),
             previous,
             uid: wire.uid.map(|uid| uid.0),
             generation: wire.generation,
@@ -383,7 +345,7 @@ fn entries<M: SerializeMap>(map: &mut M, hash: &SpecHash, kept: &KeptSpec<'_>) -
     map.serialize_entry("hash", hash)?;
     match kept {
         KeptSpec::Inline { spec } => map.serialize_entry("spec", spec),
-        KeptSpec::Referenced(reference) => map.serialize_entry("ref", reference.as_str()),
+        KeptSpec::Referenced => map.serialize_entry("ref", revision::KIND),
     }
 }
 
@@ -450,7 +412,7 @@ mod tests {
         assert_eq!(spec.hash().as_str(), format!("sha256:{}", hex(&Sha256::digest(text.as_bytes()))));
     }
 
-    /// What was written before, and what is written now: of the same hash, and read as the same.
+    /// And it is read as the spec that it was.
     #[rstest]
     #[case::value(&[("A", "2"), ("B", "b")], r#"{"parameters":{"A":"2"}}"#)]
     #[case::taken_away(&[("A", "1")], r#"{"parameters":{"B":null}}"#)]
@@ -458,18 +420,18 @@ mod tests {
     #[case::nothing_left(&[], r#"{"parameters":{"A":null,"B":null}}"#)]
     fn the_previous_spec_is_written_as_changes(#[case] before: &[(&str, &str)], #[case] changes: &str) {
         let (spec, before) = (applied(&[("A", "1"), ("B", "b")]), applied(before));
-        let (hash, previous) = (spec.hash(), before.hash());
-        let whole = format!(
-            r#"{{"v":1,"hash":"{hash}","spec":{},"previous":{{"hash":"{previous}","spec":{}}}}}"#,
-            spec.canonical(),
-            before.canonical()
-        );
-        let read = Envelope::parse(&whole).unwrap();
-        let written = read.to_json();
+        let previous = before.hash();
+        let envelope = Envelope {
+            hash: spec.hash(),
+            kept: KeptSpec::Inline { spec },
+            previous: Some(Previous { hash: previous.clone(), kept: KeptSpec::Inline { spec: before } }),
+            uid: None,
+            generation: None,
+        };
+        let written = envelope.to_json();
         let end = format!(r#""previous":{{"hash":"{previous}","changes":{changes}}}}}"#);
         assert!(written.ends_with(&end), "{written}");
-        assert_eq!(Envelope::parse(&written), Some(read.clone()));
-        assert_eq!(read.previous.unwrap().kept.inline().unwrap().hash(), previous);
+        assert_eq!(Envelope::parse(&written), Some(envelope));
     }
 
     #[test]
@@ -486,7 +448,7 @@ mod tests {
     fn changes_without_their_spec_are_a_reference() {
         let text = r#"{"v":1,"hash":"sha256:0","ref":"ControllerRevision","previous":{"hash":"sha256:1","changes":{}}}"#;
         let previous = Envelope::parse(text).unwrap().previous.unwrap();
-        assert_eq!(previous.kept.reference(), Some(SpecReference::ControllerRevision));
+        assert_eq!(previous.kept, KeptSpec::Referenced);
     }
 
     #[rstest]
@@ -497,13 +459,20 @@ mod tests {
         uid: Some("u-1".into()),
         generation: Some(3),
     })]
-    #[case::referenced(Envelope {
+    #[case::previous_beside_a_reference(Envelope {
         hash: applied(&[]).hash(),
-        kept: KeptSpec::Referenced(SpecReference::ControllerRevision),
+        kept: KeptSpec::Referenced,
         previous: Some(Previous {
             hash: applied(&[("A", "1")]).hash(),
-            kept: KeptSpec::Referenced(SpecReference::Secret),
+            kept: KeptSpec::Inline { spec: applied(&[("A", "1")]) },
         }),
+        uid: Some("u-1".into()),
+        generation: None,
+    })]
+    #[case::referenced(Envelope {
+        hash: applied(&[]).hash(),
+        kept: KeptSpec::Referenced,
+        previous: Some(Previous { hash: applied(&[("A", "1")]).hash(), kept: KeptSpec::Referenced }),
         uid: None,
         generation: None,
     })]
@@ -512,10 +481,8 @@ mod tests {
         assert_eq!(Envelope::parse(&text), Some(envelope.clone()));
         let json = serde_json::to_string(&text).unwrap();
         let beginning = Beginning::of(&json).unwrap();
-        assert_eq!(
-            (beginning.hash, beginning.reference),
-            (envelope.hash.as_str(), envelope.kept.reference())
-        );
+        let inline = envelope.kept.inline().is_some();
+        assert_eq!((beginning.hash, beginning.inline), (envelope.hash.as_str(), inline));
     }
 
     #[rstest]

@@ -18,7 +18,7 @@ pub const SELECTOR: &str = "selector";
 /// Member of the envelope: the router flavor of the live pods, where it was known.
 pub const FLAVOR: &str = "flavor";
 /// Member of the envelope: the part of a referenced spec that decides its router flavor. Admission
-/// reads neither ControllerRevisions nor Secrets.
+/// reads no ControllerRevisions.
 pub const FLAVOR_SPEC: &str = "flavorSpec";
 
 /// The envelope of a DataPlane's live spec.
@@ -164,7 +164,7 @@ mod tests {
     #[rstest]
     #[case::whole(json!({"v": 1, "hash": SpecHash::of("{\"a\":1}"), "spec": {"a": 1}, "selector": "s-1", "flavor": "expressions"}), true)]
     #[case::referenced(json!({"v": 1, "hash": "sha256:0", "ref": "ControllerRevision", "flavorSpec": {}}), true)]
-    #[case::of_0_1(json!({"v": 1, "hash": "sha256:0", "ref": "Secret"}), true)]
+    #[case::bare(json!({"v": 1, "hash": "sha256:0", "ref": "ControllerRevision"}), true)]
     #[case::another_hash(json!({"v": 1, "hash": "sha256:0", "spec": {"a": 1}}), false)]
     #[case::another_format(json!({"v": 2, "hash": SpecHash::of("{}"), "spec": {}}), false)]
     #[case::no_hash(json!({"v": 1}), false)]

@@ -199,7 +199,7 @@ fn next_hop(staged: &Value, objects: &[Value]) -> Said {
     ask_with(view(), WebhookEndpoint::Validate, &object, staged)
 }
 
-/// The annotations of Interlock 0.1 have only the flavor.
+/// Where what the flavor is read from is too large, there is only the flavor.
 #[rstest]
 #[case::by_the_excerpt(&["flavorSpec"])]
 #[case::by_the_flavor(&["flavor"])]

@@ -1,20 +1,10 @@
-//! Progress of a run that must survive a restart and has no field in KUDO's status: `status.progress`. Interlock
-//! 0.1 kept it as JSON in the message of the condition `PlanRunning`, which is still read.
+//! Progress of a run that must survive a restart and has no field in KUDO's status: `status.progress`.
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::api::InstanceStatus;
 pub use crate::api::Progress;
-use interlock_core::api::condition;
-use interlock_core::api::meta;
 
 impl Progress {
-    /// Reads it from the status of an Instance.
-    pub fn read(status: &InstanceStatus) -> Option<Self> {
-        let legacy = || condition::find(&status.conditions, meta::condition::PLAN_RUNNING);
-        status.progress.clone().or_else(|| serde_json::from_str(&legacy()?.message).ok())
-    }
-
     /// The same after a pause, which counts for no deadline of a step.
     #[must_use]
     pub fn after_pause(mut self, paused: Timestamp, now: Timestamp) -> Self {

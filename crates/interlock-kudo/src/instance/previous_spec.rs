@@ -37,13 +37,12 @@ pub fn replaced<'a>(
         && basis.hash == beginning.hash
         && basis.hash == old.hash().as_str()
     {
-        let inline = beginning.reference.is_none() && old.canonical().len() <= SPEC_LIMIT;
+        let inline = beginning.inline && old.canonical().len() <= SPEC_LIMIT;
         let changes = || SpecChanges::between(&new.applied, &old.applied).to_json();
         return (old.hash() != new.hash()).then(|| WholeSpec {
             hash: Cow::Borrowed(old.hash().as_str()),
             spec: inline.then(|| Cow::Borrowed(old.canonical())),
             changes: inline.then(changes),
-            reference: beginning.reference.unwrap_or_default(),
         });
     }
     let text = annotations.stamp_text()?;

@@ -1,7 +1,6 @@
 //! Status wire format: the parts of an Instance's status that rules read, from the text of a review.
 
 use interlock_core::api::json::{JsonError, Raw, Scanner, SeenMembers};
-use interlock_core::api::meta;
 use interlock_core::api::text::Text;
 
 use crate::api::ExecutionStatus;
@@ -61,22 +60,4 @@ pub fn baseline_head(json: &str) -> Result<(Option<Text<'_>>, bool), JsonError> 
     })?;
     scanner.end()?;
     Ok((hash, owes))
-}
-
-/// The message of the condition in which Interlock 0.1 kept the baseline, from `conditions`.
-pub fn legacy_baseline<'a>(s: &mut Scanner<'a>) -> Result<Option<Raw<'a>>, JsonError> {
-    let mut basis = None;
-    s.elements(|s| {
-        let (mut type_, mut message) = (None, None);
-        s.members(|name, s| match name.as_str() {
-            "type" => s.optional_text().map(|text| type_ = text),
-            "message" => s.optional_value().map(|raw| message = raw),
-            _ => s.value().map(drop),
-        })?;
-        if type_.as_deref() == Some(meta::condition::SPEC_STAMPED) {
-            basis = basis.or(message);
-        }
-        Ok(())
-    })?;
-    Ok(basis)
 }

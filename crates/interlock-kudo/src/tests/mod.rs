@@ -275,12 +275,6 @@ fn ready() -> Value {
            "lastTransitionTime": "2026-01-02T03:10:00Z"})
 }
 
-/// The condition in which Interlock 0.1 kept the baseline.
-pub fn legacy_condition(basis: &Baseline) -> Value {
-    json!({"type": "SpecStamped", "status": "True", "reason": "Stamped", "message": json!(basis).to_string(),
-           "lastTransitionTime": "2026-01-02T03:10:00Z"})
-}
-
 pub const RUN: &str = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee";
 
 /// `plan` is running.

@@ -3,7 +3,7 @@
 use interlock_core::admission::WebhookEndpoint;
 use interlock_core::admission::size_budget::{ANNOTATIONS_LIMIT, OBJECT_LIMIT, SPEC_LIMIT};
 use interlock_core::api::meta;
-use interlock_core::api::stamp::Envelope;
+use interlock_core::api::stamp::{Envelope, SpecChanges};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -90,7 +90,8 @@ fn previous(#[case] owed: &[(&str, PendingPlan)], #[case] before: Option<&str>, 
     };
     let mut stamp = stamp_of(&old["spec"]);
     if let Some(name) = before {
-        stamp["previous"] = json!({"hash": hash_of(&spec(name)), "spec": super::applied(&spec(name))});
+        let changes = SpecChanges::between(&super::applied(&old["spec"]), &super::applied(&spec(name)));
+        stamp["previous"] = json!({"hash": hash_of(&spec(name)), "changes": changes});
     }
     old["metadata"]["annotations"][KEY] = json!(stamp.to_string());
     old["status"]["lastApplied"] = json!(basis_of(&old["spec"], owed));
@@ -105,25 +106,6 @@ fn previous(#[case] owed: &[(&str, PendingPlan)], #[case] before: Option<&str>, 
     assert_eq!(Envelope::parse(text).unwrap().to_json(), text, "the reconciler writes it as admission does");
 }
 
-/// Interlock 0.1 wrote `previous` out whole: validation takes it, and nothing rewrites it.
-#[test]
-fn a_previous_that_is_written_out_is_as_good_as_changes() {
-    let world = World::strict();
-    let old = base();
-    let mut object = world.merge(&old, json!({"spec": {"parameters": {"NODES": "5"}}})).object;
-    let text = object["metadata"]["annotations"][KEY].as_str().unwrap();
-    let mut stamp: Value = serde_json::from_str(text).unwrap();
-    stamp["previous"] = json!({"hash": hash_of(&old["spec"]), "spec": super::applied(&old["spec"])});
-    // As it was written, its head in the order that is compared.
-    let head = format!("{{\"v\":1,\"hash\":{},\"spec\":{}", stamp["hash"], stamp["spec"]);
-    let whole = format!("{head},\"previous\":{},\"uid\":{}}}", stamp["previous"], stamp["uid"]);
-    object["metadata"]["annotations"][KEY] = json!(whole);
-    world.ask(WebhookEndpoint::Validate, &review("UPDATE", "Instance", object.clone(), old)).assert_allowed();
-    let said = world.merge(&object, json!({"metadata": {"labels": {"a": "b"}}}));
-    said.assert_allowed();
-    assert_eq!(said.object["metadata"]["annotations"], object["metadata"]["annotations"]);
-}
-
 /// With same-plan, a restart before the first start keeps the last spec that was carried out in full.
 #[test]
 fn previous_survives_a_restart_before_the_start() {
@@ -133,18 +115,6 @@ fn previous_survives_a_restart_before_the_start() {
     let second = world.merge(&first, json!({"spec": {"parameters": {"PASSWORD": "n3wer"}}}));
     second.assert_allowed();
     assert_eq!(second.stamp()["previous"]["hash"], json!(hash_of(&old["spec"])));
-}
-
-/// The baseline that Interlock 0.1 kept in a condition counts as the typed one does.
-#[test]
-fn the_baseline_in_a_condition_counts() {
-    let edit = json!({"spec": {"parameters": {"NODES": "5"}}});
-    let typed = World::strict().merge(&base(), edit.clone()).stamp();
-    let mut old = base();
-    old["status"]["lastApplied"] = Value::Null;
-    old["status"]["conditions"] = json!([super::legacy_condition(&basis_of(&base()["spec"], &[]))]);
-    assert_eq!(World::strict().merge(&old, edit).stamp(), typed);
-    assert_eq!(typed["previous"]["hash"], json!(hash_of(&base()["spec"])));
 }
 
 /// A first annotation, on an Instance created by KUDO.

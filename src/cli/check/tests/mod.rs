@@ -436,8 +436,8 @@ fn every_rule_about_flavors_has_a_golden(#[case] folder: &str) {
     assert!(text.contains("# RF11\n"));
 }
 
-/// A DataPlane with a pod template of 40 KB, as a cluster holds it with `traditional_compatible` staged, by
-/// the stamp of Interlock 0.1, which referred to a Secret that does not exist.
+/// A DataPlane with a pod template of 40 KB, as a cluster holds it with `traditional_compatible` staged, by a
+/// stamp without room for what its flavor is read from.
 #[rstest]
 #[case::with_its_flavor(json!({"flavor": "traditional"}), None, "RF06")]
 #[case::bare(json!({}), None, "RF10")]
@@ -465,7 +465,7 @@ fn a_large_data_plane_is_judged_by_what_is_live(
     live["spec"]["deployment"].as_object_mut().unwrap().remove("rollout");
     let live = live["spec"].to_string();
     let hash = SpecHash::of(&live);
-    let mut stamp = json!({"v": 1, "hash": hash, "ref": "Secret", "uid": "0123456789"});
+    let mut stamp = json!({"v": 1, "hash": hash, "ref": "ControllerRevision", "uid": "0123456789"});
     json_patch::merge(&mut stamp, &stamped);
     let mut old = plane("traditional_compatible");
     old["metadata"]["annotations"] = json!({meta::LAST_APPLIED_SPEC: stamp.to_string()});

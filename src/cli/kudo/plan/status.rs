@@ -8,7 +8,7 @@ use interlock_core::api::display::one_line;
 use interlock_core::api::meta;
 use interlock_core::api::meta::condition as types;
 use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
-use interlock_kudo::instance::change::baseline::{Baseline, PendingPlan};
+use interlock_kudo::instance::change::baseline::PendingPlan;
 use serde::Serialize;
 
 use super::flags::OutputFlags;
@@ -92,8 +92,8 @@ impl Report {
         let current = instance::current(instance).map(|(plan, run)| Current { plan, run });
         // The plan that runs is not queued, although it counts as pending until it is COMPLETE.
         let runs = |plan: &str| current.as_ref().is_some_and(|current| current.plan == plan);
-        let mut owed =
-            instance.status.as_ref().and_then(Baseline::read).map(|it| it.pending).unwrap_or_default();
+        let baseline = instance.status.as_ref().and_then(|status| status.last_applied.as_ref());
+        let mut owed = baseline.map(|baseline| baseline.pending.clone()).unwrap_or_default();
         owed.retain(|plan, how| *how != PendingPlan::Queued || !runs(plan));
         Self {
             namespace: name(&instance.metadata.namespace),

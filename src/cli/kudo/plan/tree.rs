@@ -7,7 +7,6 @@ use interlock_core::api::condition;
 use interlock_core::api::display::one_line;
 use interlock_core::api::meta::condition::{PAUSED, RECONCILING, RETRYING, STALLED, WAITING};
 use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
-use interlock_kudo::instance::change::baseline::Baseline;
 use jiff::Timestamp;
 
 use super::instance::{current, entries, last};
@@ -101,8 +100,8 @@ fn started(instance: &Instance, entry: &PlanStatus) -> Option<Timestamp> {
     if entry.status.is_terminal() {
         return changed;
     }
-    let baseline = Baseline::read(instance.status.as_ref()?);
-    let run = baseline.and_then(|baseline| baseline.run).filter(|run| run.uid == entry.uid);
+    let baseline = instance.status.as_ref()?.last_applied.as_ref();
+    let run = baseline.and_then(|baseline| baseline.run.as_ref()).filter(|run| run.uid == entry.uid);
     run.map(|run| run.started).or(changed)
 }
 

@@ -140,11 +140,9 @@ fn open_steps(entry: &PlanStatus) -> Vec<String> {
 
 /// A condition that reports more than success; omits those whose message is for programs.
 fn current_state(condition: &Condition) -> Option<String> {
-    use meta::condition::{
-        LIVE_SPEC_RECORDED, MANAGED, PLAN_RUNNING, READY, ROUTER_FLAVOR_CONSISTENT, SPEC_STAMPED,
-    };
+    use meta::condition::{LIVE_SPEC_RECORDED, MANAGED, READY, ROUTER_FLAVOR_CONSISTENT};
     let told = match condition.type_.as_str() {
-        PLAN_RUNNING | SPEC_STAMPED | LIVE_SPEC_RECORDED => false,
+        LIVE_SPEC_RECORDED => false,
         READY | MANAGED | ROUTER_FLAVOR_CONSISTENT => true,
         _ => condition.status != "False",
     };

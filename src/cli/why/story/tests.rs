@@ -28,7 +28,7 @@ fn instance() -> Value {
             ]}},
             "conditions": [
                 condition("Ready", "False", "PlanInProgress", ""),
-                condition("PlanRunning", "True", "Running", "{\"for\": \"programs\"}"),
+                condition("LiveSpecRecorded", "True", "Recorded", "for programs"),
                 condition("Stalled", "True", "Error", "the server\nsays no"),
                 condition("SpecDrift", "False", "InSync", "no"),
             ],

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use interlock_core::admission::size_budget::{SPEC_LIMIT, SizeBudget};
 use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
-use interlock_core::api::stamp::{SpecHash, SpecReference};
+use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::Effect;
 use interlock_core::last_applied::{LastAppliedDraft, WholeSpec, write};
 use serde_json::{Map, Value, json};
@@ -50,7 +50,6 @@ fn stamp(of: &DataPlaneView<'_>, side: &LiveSide) -> Option<String> {
             hash: Cow::Owned(hash.as_str().to_owned()),
             spec: (spec.len() <= SPEC_LIMIT).then_some(Cow::Owned(spec)),
             changes: None,
-            reference: SpecReference::default(),
         }
     });
     let draft = LastAppliedDraft {

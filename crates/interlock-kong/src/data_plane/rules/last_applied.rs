@@ -14,7 +14,7 @@ use interlock_core::admission::rule_ids::STAMP_MISMATCH;
 use interlock_core::admission::size_budget::{SPEC_LIMIT, SizeBudget};
 use interlock_core::api::canonical;
 use interlock_core::api::meta;
-use interlock_core::api::stamp::{SpecHash, SpecReference};
+use interlock_core::api::stamp::SpecHash;
 use interlock_core::last_applied;
 use interlock_core::last_applied::{LastAppliedDraft, WholeSpec};
 use serde_json::Value;
@@ -283,7 +283,6 @@ impl<'a> WantedStamp<'a> {
                 hash: Cow::Borrowed(hash.as_str()),
                 spec: spec.filter(|spec| spec.len() <= SPEC_LIMIT).map(Cow::Borrowed),
                 changes: None,
-                reference: SpecReference::default(),
             }),
             uid,
             more: &more,

@@ -1,18 +1,15 @@
 //! The baseline: the spec last carried out, kept in `status`, where a PUT cannot drop it.
 //!
 //! It is `status.lastApplied`: the hash of the spec, a short hash of each parameter and of the reference, and
-//! the pending plans. Where the short hashes do not fit, only the bare hash is kept. Interlock 0.1 kept it as
-//! JSON in the message of the condition `SpecStamped`, which is still read.
+//! the pending plans. Where the short hashes do not fit, only the bare hash is kept.
 
 use std::collections::BTreeMap;
 
 pub use crate::api::{Baseline, CarriedOutRun, Detail, Earlier, PendingPlan, ShortHash};
-use interlock_core::api::condition;
-use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::{Applied, SpecHash, VersionRef};
 
-use crate::api::{Instance, InstanceStatus};
+use crate::api::Instance;
 
 /// The size of the short hashes, as JSON. A status is part of the object, which etcd limits to 1.5 MiB.
 const SIZE_LIMIT: usize = 30 * 1024;
@@ -100,17 +97,6 @@ impl Baseline {
     ) -> Option<&'k NamespacedName> {
         let known = &self.detail.as_ref()?.operator_version;
         versions.find(|key| short(&key.namespace, &key.name) == *known)
-    }
-
-    /// Reads it from the status of an Instance; `None` also where the record is not ours.
-    pub fn read(status: &InstanceStatus) -> Option<Self> {
-        let legacy = || condition::find(&status.conditions, meta::condition::SPEC_STAMPED);
-        status.last_applied.clone().or_else(|| Self::parse(&legacy()?.message))
-    }
-
-    /// Reads its JSON.
-    pub fn parse(json: &str) -> Option<Self> {
-        serde_json::from_str(json).ok()
     }
 
     /// The same where there is next to no room: without the short hashes, unless they are few.

@@ -7,7 +7,7 @@ use interlock_core::api::condition;
 use interlock_core::api::meta;
 use interlock_core::api::meta::condition as types;
 use interlock_core::api::object::annotation;
-use interlock_core::api::stamp::{Envelope, SpecReference};
+use interlock_core::api::stamp::Envelope;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -35,7 +35,6 @@ fn is_settled_instance(instance: &Instance, object: &Value) -> bool {
         && status.observed_generation == instance.metadata.generation
         && condition::is_true(conditions, types::READY)
         && !UNSETTLED.iter().any(|type_| condition::is_true(conditions, type_));
-    // A record in a condition has yet to be moved into the typed field.
     let baseline = status.last_applied.as_ref();
     quiet && baseline.is_some_and(|baseline| is_carried_out(instance, object, baseline))
 }
@@ -48,10 +47,7 @@ fn is_carried_out(instance: &Instance, object: &Value, baseline: &Baseline) -> b
     baseline.pending.is_empty()
         && baseline.hash == baseline::carried_out(instance, namespace).hash()
         && stamp.is_some_and(|stamp| {
-            stamp.hash == baseline.hash
-                && stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own)
-                // The reconciler has yet to move specs that an older Interlock kept in Secrets.
-                && stamp.kept.reference() != Some(SpecReference::Secret)
+            stamp.hash == baseline.hash && stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own)
         })
 }
 
@@ -74,8 +70,8 @@ mod tests {
         .unwrap()
     }
 
-    fn condition(type_: &str, status: &str, message: &str) -> Value {
-        json!({"type": type_, "status": status, "reason": "R", "message": message,
+    fn condition(type_: &str, status: &str) -> Value {
+        json!({"type": type_, "status": status, "reason": "R", "message": "",
                "lastTransitionTime": "2026-01-01T00:00:00Z"})
     }
 
@@ -100,20 +96,15 @@ mod tests {
     #[case::without_its_stamp(json!({"metadata": {"annotations": null}}))]
     #[case::with_the_stamp_of_another(json!({"metadata": {"uid": "other"}}))]
     #[case::being_deleted(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))]
-    #[case::with_its_spec_in_a_secret(json!({"metadata": {"annotations": {
-        meta::LAST_APPLIED_SPEC: settled()["metadata"]["annotations"][meta::LAST_APPLIED_SPEC]
-            .as_str().unwrap().replacen("\"spec\":{", "\"ref\":\"Secret\",\"was\":{", 1)}}}))]
     #[case::with_a_request(json!({"metadata": {"annotations": {"plan.interlock.dev/request": "retry/x/1"}}}))]
     #[case::without_status(json!({"status": null}))]
-    #[case::not_ready(json!({"status": {"conditions": [condition("Ready", "False", "")]}}))]
+    #[case::not_ready(json!({"status": {"conditions": [condition("Ready", "False")]}}))]
     #[case::owing_a_plan(json!({"status": {"lastApplied": with_pending()}}))]
-    #[case::of_an_older_interlock(json!({"status": {"lastApplied": null, "conditions": [
-        condition("SpecStamped", "True", &settled()["status"]["lastApplied"].to_string()),
-        condition("Ready", "True", "")]}}))]
+    #[case::without_a_baseline(json!({"status": {"lastApplied": null}}))]
     #[case::not_observed(json!({"status": {"observedGeneration": 2}}))]
     #[case::reconciling(json!({"status": {"conditions": [
-        condition("Reconciling", "True", ""), condition("Ready", "True", "")]}}))]
-    #[case::stalled(json!({"status": {"conditions": [condition("Stalled", "True", ""), condition("Ready", "True", "")]}}))]
+        condition("Reconciling", "True"), condition("Ready", "True")]}}))]
+    #[case::stalled(json!({"status": {"conditions": [condition("Stalled", "True"), condition("Ready", "True")]}}))]
     #[case::unreadable(json!({"spec": "x"}))]
     fn one_that_has_something_to_do_is_not(#[case] change: Value) {
         assert!(!is_settled(&merged(&change)));

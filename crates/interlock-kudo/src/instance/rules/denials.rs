@@ -164,7 +164,7 @@ fn pause(lock: &Lock<'_>, status: &StatusView<'_>, request: Option<&str>) -> Opt
         // What it waits for is on its way.
         (Some(_), Some(asked)) if asked.verb == PlanVerb::Resume => None,
         (Some(requests), _) => {
-            // The status of an earlier version may lack it.
+            // Others may have written the record while the guards were away, without it.
             let nonce = requests.answered.unwrap_or_else(|| lock.uid.chars().take(8).collect());
             Some((", and is paused", nonce))
         }

@@ -27,7 +27,7 @@ use crate::package::{Package, trigger};
 /// Unlocked: a change of the spec runs the plan that it triggers, and a named plan runs.
 impl<'a> InstanceUpdate<'a, '_> {
     pub(super) fn unlocked(&self, asked: PlanIntent<'_>) -> Result<ChangeEffect<'a>, Rejection> {
-        if self.is_uncreated()? {
+        if self.is_uncreated() {
             return self.uncreated(asked);
         }
         if let PlanIntent::Trigger(plan) = asked {
@@ -40,13 +40,13 @@ impl<'a> InstanceUpdate<'a, '_> {
     }
 
     /// Whether nothing of it was ever scheduled: its OperatorVersion was not there. The leader completes it.
-    fn is_uncreated(&self) -> Result<bool, Rejection> {
+    fn is_uncreated(&self) -> bool {
         let metadata = &self.change.old.metadata;
         let ran = self.status.entries().any(|entry| !matches!(entry.status, ExecutionStatus::NeverRun));
         // A manifest that `interlock check` is given may lack what the API server has.
         let is_stored = metadata.uid.is_some();
         let is_new = self.old.execution.plan.is_empty() && !ran;
-        Ok(is_stored && is_new && self.basis()?.is_none())
+        is_stored && is_new && self.basis().is_none()
     }
 
     /// An Instance that waits for its OperatorVersion: any edit may mend it.
@@ -74,8 +74,8 @@ impl<'a> InstanceUpdate<'a, '_> {
     }
 
     /// The baseline, if the old spec differs from it.
-    fn drifted(&self) -> Result<Option<&BaselineHead<'a>>, Rejection> {
-        Ok(self.basis()?.filter(|head| head.hash != self.old.hash().as_str()))
+    fn drifted(&self) -> Option<&BaselineHead<'a>> {
+        self.basis().filter(|head| head.hash != self.old.hash().as_str())
     }
 
     /// The OperatorVersion of a plan, which must exist in it.
@@ -122,7 +122,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             self.evaluation.violations.push(self.trigger_and_edit(plan));
             return self.edit();
         }
-        let drifted = self.drifted()?.is_some();
+        let drifted = self.drifted().is_some();
         let package = match self.of_stamp().filter(|_| drifted) {
             Some(key) => {
                 let package = packages(self.evaluation.context).operator_version(&key);
@@ -197,7 +197,7 @@ impl<'a> InstanceUpdate<'a, '_> {
     pub(super) fn edit(&self) -> Result<ChangeEffect<'a>, Rejection> {
         let Some((new, old)) = self.packages()? else { return Ok(ChangeEffect::nothing()) };
         let packages = ChangedPackages { new: &new, old: old.as_deref() };
-        if let Some(basis) = self.drifted()? {
+        if let Some(basis) = self.drifted() {
             return self.edit_drifted(basis, packages);
         }
         let delta = SpecChange::between(&self.old.applied, &self.new.applied);
@@ -264,8 +264,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         let mut violations = Vec::new();
         validate::triggered(&own, packages, &mut violations);
         self.violated(violations);
-        let basis = self.status.basis().map_err(|_| Rejection::unreadable_status(self.change.old))?;
-        let Some(basis) = basis else { return Ok(ChangeEffect::nothing()) };
+        let Some(basis) = self.status.basis() else { return Ok(ChangeEffect::nothing()) };
         let together = |found: Vec<SpecViolation>| {
             for objection in found {
                 let denial = denials::from_objection(objection, &self.instance);

@@ -188,7 +188,7 @@ impl<'a> InstanceUpdate<'a, '_> {
                 status: before.status.as_ref().into(),
             }),
         };
-        let stamp = self.stamp(&effect, spec)?;
+        let stamp = self.stamp(&effect, spec);
         let finalizer = match lock.is_some() && has_finalizer(self.change.old) {
             true => Finalizer::Required,
             false => Finalizer::AsWritten,
@@ -232,11 +232,7 @@ impl<'a> InstanceUpdate<'a, '_> {
     }
 
     /// The last-applied annotation that the object must carry.
-    fn stamp<'s>(
-        &'s self,
-        effect: &ChangeEffect<'_>,
-        spec: &'s SpecView<'_>,
-    ) -> Result<WantedInstanceStamp<'s>, Rejection> {
+    fn stamp<'s>(&'s self, effect: &ChangeEffect<'_>, spec: &'s SpecView<'_>) -> WantedInstanceStamp<'s> {
         let metadata = &self.change.old.metadata;
         let annotations = &metadata.annotations;
         let json = annotations.stamp_json();
@@ -249,21 +245,21 @@ impl<'a> InstanceUpdate<'a, '_> {
             }
         };
         if !effect.stamped || stamped() {
-            return Ok(WantedInstanceStamp::Kept(annotations));
+            return WantedInstanceStamp::Kept(annotations);
         }
         // A change that runs no plan keeps the last spec that was carried out in full.
-        let basis = if effect.plan.is_some() { self.basis()? } else { None };
+        let basis = if effect.plan.is_some() { self.basis() } else { None };
         let previous = previous_spec::replaced(annotations, &self.old, basis, spec);
         let uid = metadata.uid.as_deref();
         let draft =
             LastAppliedDraft { hash, spec: Some(spec.canonical()), previous, uid, more: &[], excerpt: None };
         let room = self.change.object.metadata.annotations.room(self.evaluation.request.size);
-        Ok(WantedInstanceStamp::Made { text: last_applied::write(&draft, room), draft, before: json })
+        WantedInstanceStamp::Made { text: last_applied::write(&draft, room), draft, before: json }
     }
 
     /// The baseline in the status.
-    pub(super) fn basis(&self) -> Result<Option<&BaselineHead<'a>>, Rejection> {
-        self.status.baseline_head().map_err(|_| Rejection::unreadable_status(self.change.old))
+    pub(super) fn basis(&self) -> Option<&BaselineHead<'a>> {
+        self.status.baseline_head()
     }
 
     /// The last-applied annotation of the old object.

@@ -1,5 +1,8 @@
 use std::collections::BTreeSet;
 
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::api::stamp::SpecHash;
 use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -14,9 +17,6 @@ use crate::data_plane::flavor::reading::{Effective, FlavorReading};
 use crate::data_plane::flavor::rolled_out::is_rolled_out;
 use crate::data_plane::flavor::routes::Inventory;
 use crate::data_plane::flavor::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
-use interlock_core::api::meta;
-use interlock_core::api::object::NamespacedName;
-use interlock_core::api::stamp::SpecHash;
 
 fn known(objects: &[Value]) -> GatewayInventory {
     let mut known = GatewayInventory::default();

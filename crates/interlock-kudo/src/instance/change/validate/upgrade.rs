@@ -93,12 +93,12 @@ pub fn upgrade_path(from: &VersionRef<'_>, packages: ChangedPackages<'_>) -> Vec
 mod tests {
     use std::borrow::Cow;
 
-    use interlock_core::api::stamp::{KeptSpec, Previous, SpecReference};
+    use interlock_core::api::stamp::{KeptSpec, Previous};
     use rstest::rstest;
 
     use super::*;
 
-    const REFERENCED: KeptSpec<'static> = KeptSpec::Referenced(SpecReference::ControllerRevision);
+    const REFERENCED: KeptSpec<'static> = KeptSpec::Referenced;
 
     fn spec(version: &'static str) -> Applied<'static> {
         let operator_version = VersionRef { name: version.into(), namespace: "ns".into() };
