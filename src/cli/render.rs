@@ -21,7 +21,6 @@ use crate::cli::common::{exit, output};
 use crate::install;
 use crate::install::{CertificateIssuer, ClientCa, Endpoint, InstallOptions, Layout, Part};
 
-/// The parts to render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RenderPart {
     Part(Part),

@@ -47,7 +47,6 @@ struct ClientVersion {
     version: &'static str,
     commit: &'static str,
     compiler: &'static str,
-    /// Version of the Kubernetes types.
     kubernetes_types: &'static str,
 }
 

@@ -18,7 +18,6 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 pub enum ExcludedNamespaces {
     /// These; often none.
     Named(BTreeSet<String>),
-    /// All.
     All,
 }
 
@@ -55,7 +54,6 @@ pub enum BindingState {
     Present(FoundBinding),
 }
 
-/// The binding as it was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundBinding {
     /// Its version, for a conditional write.

@@ -32,7 +32,6 @@ const SILENCE: Duration = Duration::from_secs(300);
 pub struct Connection {
     /// A kubeconfig; else `KUBECONFIG`, `~/.kube/config` or the pod's service account.
     pub kubeconfig: Option<PathBuf>,
-    /// A context of it.
     pub context: Option<String>,
 }
 
@@ -44,17 +43,11 @@ pub enum ClientError {
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// The problem.
         problem: KubeconfigProblem,
     },
     /// The kubeconfig has no such context, or it is incomplete.
     #[error("context {context:?} cannot be used: {problem}; `kubectl config get-contexts` lists them")]
-    Context {
-        /// The context.
-        context: String,
-        /// The problem.
-        problem: KubeconfigProblem,
-    },
+    Context { context: String, problem: KubeconfigProblem },
     /// There is no kubeconfig, and the process does not run in a pod.
     #[error("no cluster is configured: {0}; set --kubeconfig or KUBECONFIG, or run in a pod")]
     Nowhere(KubeconfigProblem),

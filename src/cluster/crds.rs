@@ -17,7 +17,6 @@ pub type DecodedDefinition = kube::core::Object<CrdSpec, CrdStatus>;
 /// `spec` of a definition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "names of the API")]
 pub struct CrdSpec {
     pub group: String,
     pub names: CrdNames,
@@ -29,7 +28,6 @@ pub struct CrdSpec {
 /// `spec.names` of a definition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "names of the API")]
 pub struct CrdNames {
     pub kind: String,
     pub plural: String,
@@ -38,7 +36,6 @@ pub struct CrdNames {
 /// One of `spec.versions` of a definition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "names of the API")]
 pub struct CrdVersion {
     pub name: String,
     pub served: bool,
@@ -49,7 +46,6 @@ pub struct CrdVersion {
 /// The part of a version's schema that is decoded: the names of the fields of `status`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "names of the API")]
 pub struct CrdSchema {
     #[serde(rename = "openAPIV3Schema", deserialize_with = "or_default")]
     pub root: SchemaOf<StatusProperty>,
@@ -58,7 +54,6 @@ pub struct CrdSchema {
 /// A schema whose properties are decoded as `P`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-#[expect(missing_docs, reason = "names of the API")]
 pub struct SchemaOf<P: Default> {
     pub properties: Option<P>,
     #[serde(rename = "x-kubernetes-preserve-unknown-fields")]
@@ -68,7 +63,6 @@ pub struct SchemaOf<P: Default> {
 /// `properties` of the schema of an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-#[expect(missing_docs, reason = "names of the API")]
 pub struct StatusProperty {
     pub status: Option<SchemaOf<BTreeMap<String, serde::de::IgnoredAny>>>,
 }
@@ -86,7 +80,6 @@ impl CrdSchema {
 /// `status` of a definition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "names of the API")]
 pub struct CrdStatus {
     #[serde(deserialize_with = "or_default")]
     pub conditions: Vec<CrdCondition>,
@@ -95,7 +88,6 @@ pub struct CrdStatus {
 /// One of `status.conditions` of a definition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "names of the API")]
 pub struct CrdCondition {
     #[serde(rename = "type")]
     pub type_: String,

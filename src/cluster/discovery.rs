@@ -46,7 +46,6 @@ pub fn is_built_in(group: &str) -> bool {
     !group.contains('.') || BUILT_IN.contains(&group)
 }
 
-/// A served kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedKind {
     /// Plural, as in the path.
@@ -58,7 +57,6 @@ pub struct ServedKind {
 /// The result of a look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KindLookup {
-    /// It is served.
     Served(ServedKind),
     /// It is not served, and none of its objects is stored: it has no definition, or one whose last objects
     /// are being removed. It may be served later: the supervisor reports that.

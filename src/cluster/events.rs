@@ -57,7 +57,6 @@ impl EventPublisher {
         Self { requests: bookkeeping.requests().clone(), ..self }
     }
 
-    /// Publishes one Event on an Instance.
     pub async fn publish(&self, instance: &NamespacedName, uid: &str, note: Note) {
         let regarding = ObjectReference {
             api_version: Some(meta::KUDO_API_VERSION.to_owned()),
@@ -84,7 +83,6 @@ impl EventPublisher {
         self.create(SUPERVISOR, namespace, regarding, note).await;
     }
 
-    /// Publishes one Event on a gateway.
     pub async fn publish_on_gateway(&self, gateway: &Value, note: Note) {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let metadata = &gateway["metadata"];

@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 
 use tokio::net::TcpStream;
 
-/// Dials a pod.
 #[cfg(not(feature = "pod-proxy"))]
 pub async fn dial(pod: SocketAddr) -> io::Result<TcpStream> {
     TcpStream::connect(pod).await

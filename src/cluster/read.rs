@@ -12,7 +12,6 @@ use super::{path, requests};
 
 /// The most objects that a bounded list reads.
 pub const MOST_OBJECTS: usize = 500;
-/// The most bytes of them.
 const MOST_BYTES: usize = 16 << 20;
 
 /// The object at a path of [`path::of`]; `None` for 404.

@@ -68,7 +68,6 @@ impl RequestLimit {
         Self { shares: OF_BOOKS, all: None, slow: Duration::MAX, lanes: Mutex::default(), metrics }
     }
 
-    /// For the requests of packages.
     pub fn of_packages(metrics: Option<Arc<Metrics>>) -> Self {
         let all = Some(Arc::new(Semaphore::new(OF_ALL_PACKAGES)));
         Self { shares: OF_PACKAGES, all, slow: SLOW, lanes: Mutex::default(), metrics }

@@ -28,7 +28,6 @@ const VALIDATION: &str = "Ignore";
 pub struct WarnedAnswer {
     /// The body.
     pub value: Value,
-    /// The warnings.
     pub warnings: Vec<String>,
 }
 

@@ -22,7 +22,6 @@ use super::strip_managed_fields::{Stripped, Whole};
 use crate::cluster::crds::DecodedDefinition;
 use crate::cluster::list::{self, ListedResource, Portion};
 
-/// An event of a kind.
 #[derive(Clone, Debug)]
 pub enum KindEvent<K> {
     /// A list begins. It may break off, and start again.
@@ -47,7 +46,6 @@ pub enum KindEvent<K> {
 pub enum WatchChange {
     /// A list of that namespace begins.
     Listing(Arc<str>),
-    /// It is in the list.
     Listed(Arc<Value>),
     /// The list of that namespace is complete: objects that it does not hold are gone.
     Synced(Arc<str>),

@@ -40,7 +40,6 @@ const HISTORY: usize = 10;
 /// How long a running write may take to end.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// The archive.
 pub struct Archive {
     /// DataPlanes and their stamps.
     pub store: Arc<Store>,

@@ -41,7 +41,6 @@ pub mod rollout_backfill;
 pub mod route_patterns;
 mod template_key;
 
-/// The context of the controllers.
 #[derive(Clone)]
 pub struct ControllersContext {
     /// Writes of the process itself: planExecution, status, stamp, finalizer.

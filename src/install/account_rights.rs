@@ -13,17 +13,14 @@ const OPTIONAL: [&str; 3] = ["interlock-watch", "interlock-watch-custom", "inter
 /// A right of a user, as a SubjectAccessReview asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NeededRight {
-    /// The user.
     pub user: String,
     /// Namespace; empty for all.
     pub namespace: String,
     /// API group.
     pub group: String,
-    /// Resource.
     pub resource: String,
     /// Subresource; empty for none.
     pub subresource: String,
-    /// Verb.
     pub verb: String,
     /// Name of the object; empty for all.
     pub name: String,

@@ -69,7 +69,6 @@ struct Alert {
     lasts: &'static str,
     severity: &'static str,
     summary: &'static str,
-    /// What to do.
     description: &'static str,
 }
 

@@ -2,7 +2,6 @@
 
 use interlock_core::api::meta::install;
 
-/// The role of a Deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeploymentRole {
     All,

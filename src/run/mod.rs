@@ -50,7 +50,6 @@ pub enum RunError {
     /// A port is taken, or the address is not of this machine.
     #[error("cannot listen on {address}: {source}; choose another address with {flag}")]
     Listen {
-        /// The address.
         address: std::net::SocketAddr,
         /// The flag that changes it.
         flag: &'static str,
@@ -150,7 +149,6 @@ struct Guards {
     verbs: watch::Sender<PolicyState>,
     /// The policy of references to OperatorVersions of other namespaces.
     versions: watch::Sender<GuardState>,
-    /// The binding of the freeze.
     freeze: watch::Sender<BindingState>,
 }
 

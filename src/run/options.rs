@@ -66,14 +66,12 @@ pub struct CallerOptions {
     pub interval: Duration,
 }
 
-/// All options.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The kinds that the process knows.
     pub kinds: Kinds,
     /// The roles of this process.
     pub roles: Roles,
-    /// Address of the webhook.
     pub webhook_address: SocketAddr,
     /// Address of health and metrics.
     pub ops_address: SocketAddr,
@@ -115,9 +113,7 @@ pub struct RunOptions {
     pub render_limit: Duration,
     /// How long the webhook answers after a signal to stop.
     pub shutdown_delay: Duration,
-    /// Kubeconfig.
     pub kubeconfig: Option<PathBuf>,
-    /// Context of it.
     pub context: Option<String>,
 }
 

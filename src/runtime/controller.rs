@@ -26,7 +26,6 @@ pub struct WorkerLimits {
     pub workers: usize,
     /// Slow ones at once; further ones keep their workers.
     pub slow: usize,
-    /// Of these, those of one tenant.
     pub slow_of_tenant: usize,
     /// How long running reconciles may take to end when the gate closes.
     pub drain: Duration,

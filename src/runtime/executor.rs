@@ -316,7 +316,6 @@ fn reports_gone(key: &ObjectKey, failure: &ApiFailure) -> bool {
 pub enum Written {
     /// The object as answered, and the warnings of the API server about what a package wrote.
     Now(Arc<Value>, Vec<String>),
-    /// It is gone.
     Gone,
     /// An Event was published, or lost; or there was nothing to write.
     Published,

@@ -154,7 +154,6 @@ impl Sources<'_> {
 /// The facts of a reconcile, and where they come from.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    /// The facts.
     pub facts: Facts,
     /// The objects that were read by request.
     requested: BTreeSet<ObjectKey>,

@@ -30,7 +30,6 @@ use crate::telemetry::metrics::Metrics;
 
 /// Objects of one kind that are reconciled at once.
 const WORKERS: usize = 4;
-/// Of these, those of one namespace.
 const NAMESPACE_SHARE: usize = 3;
 /// Passes of one reconcile; each ends in what it lacks or in writes, or ends the reconcile. The longest one, which takes a
 /// DataPlane over, has 24, and each conflict adds three.

@@ -15,7 +15,6 @@ use crate::telemetry::metrics::Cap;
 
 /// A complete body, and its share of the memory.
 pub struct HeldBody {
-    /// The bytes.
     pub bytes: Bytes,
     /// What it takes of the memory.
     pub share: Share,

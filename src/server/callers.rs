@@ -13,11 +13,8 @@ use super::open_connections::OpenConnection;
 /// The identity of a caller, from its connection.
 #[derive(Debug)]
 pub struct Caller {
-    /// Its address.
     pub address: IpAddr,
-    /// Its client certificate.
     pub certificate: Option<ClientCertificate>,
-    /// Its connection.
     pub connection: Arc<OpenConnection>,
 }
 

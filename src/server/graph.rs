@@ -54,7 +54,6 @@ struct Page {
 }
 
 impl GraphPage {
-    /// For a graph source.
     pub fn new(source: GraphSource) -> Self {
         Self { source, answered: Arc::default(), page: Page::new() }
     }

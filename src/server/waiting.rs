@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// An amount of waiting reviews.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Reviews.
     pub reviews: usize,
     /// Bytes of their bodies.
     pub bytes: usize,
@@ -30,9 +29,7 @@ impl Amount {
 /// The limits of waiting reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitBounds {
-    /// For one namespace.
     pub per_namespace: Amount,
-    /// In all.
     pub total: Amount,
 }
 

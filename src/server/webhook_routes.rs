@@ -64,7 +64,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// `timeoutSeconds` of our own webhook configurations, for callers that send none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The webhook routes.
 pub fn router(routes: WebhookRoutes) -> Router {
     WebhookEndpoint::ALL
         .into_iter()

@@ -14,6 +14,8 @@
 //! It has no clock, no files and no client. Work is limited: each CEL expression by its size, its nesting and
 //! the steps that it could take on the values at hand ([`limits`]), each pattern by its compiled size.
 
+#![deny(missing_docs)]
+
 mod cel;
 mod conversion;
 mod correlation;

@@ -7,6 +7,8 @@
 //! There is no client, clock, randomness, thread or file among the dependencies: time and ids are
 //! arguments, and what has to be read is named in what a decision returns.
 
+#![deny(missing_docs)]
+
 pub mod admission;
 pub mod api;
 pub mod certificate;

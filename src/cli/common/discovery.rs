@@ -73,12 +73,10 @@ impl ServedKinds {
         });
     }
 
-    /// All of them.
     pub(in crate::cli) fn all(&self) -> impl Iterator<Item = &ServedResource> {
         self.resources.iter()
     }
 
-    /// A kind by group and kind.
     pub(in crate::cli) fn of(&self, group: &str, kind: &str) -> Option<&ServedResource> {
         self.resources.iter().find(|known| known.api.group == group && known.api.kind == kind)
     }
@@ -162,7 +160,6 @@ pub(in crate::cli) struct NamedObject {
     pub(in crate::cli) kind: String,
     /// Namespace, where one was given.
     pub(in crate::cli) namespace: Option<String>,
-    /// Name.
     pub(in crate::cli) name: String,
 }
 

@@ -29,7 +29,6 @@ pub(in crate::cli) fn failed(error: &anyhow::Error, exit: Exit) -> ExitCode {
     print(&from_anyhow(error, exit))
 }
 
-/// Prints an error.
 pub(in crate::cli) fn print(error: &CliError) -> ExitCode {
     eprint!("{}", printable(&as_called(&error.text())));
     ExitCode::from(error.exit().code())

@@ -2,7 +2,6 @@
 
 /// What messages call the objects of a kind.
 pub(in crate::cli) struct ObjectKind {
-    /// The kind.
     pub(in crate::cli) kind: &'static str,
     /// The resource, as rights name it.
     pub(in crate::cli) resource: &'static str,

@@ -51,7 +51,6 @@ impl<K> ObjectRef<K> {
 }
 
 impl<K: Resource + Clone + Debug + DeserializeOwned + Send + 'static> ObjectRef<K> {
-    /// Reads the object.
     pub(in crate::cli) async fn read(&self) -> Result<K, CliError> {
         let found = self.objects.get_opt(&self.name).await;
         match found.map_err(api(format!("{} {} cannot be read", self.kind.kind, self.key())))? {

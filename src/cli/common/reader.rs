@@ -39,7 +39,6 @@ pub(in crate::cli) struct Selection<'a> {
     pub(in crate::cli) labels: Option<&'a str>,
     /// Field selector.
     pub(in crate::cli) fields: Option<&'a str>,
-    /// Only the metadata.
     pub(in crate::cli) metadata_only: bool,
 }
 

@@ -67,7 +67,6 @@ impl AllNamespaces {
         }
     }
 
-    /// Whether it is given.
     pub(in crate::cli) fn given(self) -> bool {
         self.all_namespaces
     }

@@ -9,7 +9,6 @@ use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
 pub(in crate::cli) enum PlanEnd {
     /// Not yet.
     No,
-    /// The plan is COMPLETE.
     Complete(String),
     /// The plan failed; its messages.
     Failed(String),

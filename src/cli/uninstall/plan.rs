@@ -27,7 +27,6 @@ pub(super) struct RemovalTarget {
     pub(super) resource: ServedResource,
     /// Namespace; empty for none.
     pub(super) namespace: String,
-    /// Name.
     pub(super) name: String,
     /// As it was read.
     pub(super) object: Value,
@@ -63,7 +62,6 @@ pub(super) struct RemovalPlan {
     pub(super) labelled: Vec<RemovalTarget>,
     /// Lease, certificate and record.
     pub(super) records: Vec<RemovalTarget>,
-    /// All the rest.
     pub(super) rest: Vec<RemovalTarget>,
     /// The namespace, where it is ours and holds nothing else.
     pub(super) own_namespace: Option<RemovalTarget>,

@@ -14,7 +14,6 @@ use crate::cluster::certificates::{CaBundles, validate};
 
 const CHECK: &str = "certificate";
 
-/// The check.
 pub(super) async fn check(installation: &Installation) -> CheckResult {
     let namespace = installation.options.namespace.as_str();
     let read = installation.get("", "Secret", namespace, install::CERTIFICATE_SECRET).await;

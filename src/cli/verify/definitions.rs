@@ -11,7 +11,6 @@ const CHECK: &str = "definitions";
 const APPLY: &str =
     "apply them: `interlock render crds | kubectl apply --server-side --force-conflicts -f -`";
 
-/// The check.
 pub(super) async fn check(installation: &Installation) -> CheckResult {
     let wanted: Vec<Value> = crds::all().iter().map(|crd| json!(crd)).collect();
     for crd in &wanted {

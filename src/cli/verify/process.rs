@@ -34,7 +34,6 @@ pub(super) fn versions(installation: &Installation) -> CheckResult {
     }
 }
 
-/// The Deployments.
 pub(super) fn deployments(installation: &Installation) -> CheckResult {
     const CHECK: &str = "deployment";
     let namespace = installation.options.namespace.as_str();

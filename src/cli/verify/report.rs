@@ -17,10 +17,8 @@ pub(super) enum CheckOutcome {
     Skipped,
 }
 
-/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct CheckResult {
-    /// What was checked.
     pub(super) check: &'static str,
     /// Whether it passed.
     pub(super) result: CheckOutcome,
@@ -42,7 +40,6 @@ impl CheckResult {
         Self { check, result: CheckOutcome::Skipped, message: message.into(), next: None }
     }
 
-    /// It failed.
     pub(super) fn failed(check: &'static str, message: impl Into<String>, next: impl Into<String>) -> Self {
         Self { check, result: CheckOutcome::Failed, message: message.into(), next: Some(next.into()) }
     }

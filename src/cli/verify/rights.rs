@@ -16,7 +16,6 @@ const CONCURRENT: usize = 8;
 /// Missing rights that are named; the rest is counted.
 const NAMED: usize = 5;
 
-/// The check.
 pub(super) async fn check(installation: &Installation) -> CheckResult {
     let needed = needed(&installation.options);
     let reviews: Api<SubjectAccessReview> = Api::all(installation.client.clone());

@@ -27,7 +27,6 @@ pub(super) struct WhyAnswer {
     pub(super) unknown: Vec<String>,
 }
 
-/// An object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct AnsweredObject {
     /// Kind with its group.

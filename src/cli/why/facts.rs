@@ -53,7 +53,6 @@ pub(super) struct FoundReference {
     pub(super) found: ReadOutcome,
 }
 
-/// An owner.
 pub(super) struct Owner {
     pub(super) kind: String,
     pub(super) namespace: String,
@@ -87,7 +86,6 @@ impl ClusterFacts {
     }
 }
 
-/// Whether an object is an Instance.
 pub(super) fn is_instance(object: &Value) -> bool {
     Gvk::of(object).is_some_and(|gvk| gvk.group == meta::KUDO_GROUP && gvk.kind == "Instance")
 }

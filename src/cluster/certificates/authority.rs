@@ -71,7 +71,6 @@ pub fn leaf(
 /// Whom a certificate is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'s> {
-    /// The common name.
     pub common_name: &'s str,
     /// DNS names and addresses.
     pub names: &'s [String],

@@ -47,7 +47,6 @@ pub enum ConfigurationState {
     Present(ConfigurationObject),
 }
 
-/// One configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigurationObject {
     /// Its version, for a conditional write.
@@ -59,7 +58,6 @@ pub struct ConfigurationObject {
 /// One webhook of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleEntry {
-    /// Its name.
     pub name: String,
     /// The name that the API server expects: a Service's DNS name, or a URL's host.
     pub host: String,
@@ -70,9 +68,7 @@ pub struct BundleEntry {
 /// Both configurations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaBundles {
-    /// The mutating one.
     pub mutating: ConfigurationState,
-    /// The validating one.
     pub validating: ConfigurationState,
 }
 

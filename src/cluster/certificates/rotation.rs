@@ -26,7 +26,6 @@ pub enum NextWrite {
 pub struct StoredCertificates {
     /// The CA.
     pub authority: CertificateFacts,
-    /// The leaf.
     pub leaf: CertificateFacts,
     /// The next CA.
     pub next: Option<CertificateFacts>,

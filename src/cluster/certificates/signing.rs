@@ -37,7 +37,6 @@ const MOST_PEM_BYTES: usize = 64 * 1024;
 pub struct SigningAuthority(Stored);
 
 impl SigningAuthority {
-    /// From the data of its Secret.
     pub fn read(data: &BTreeMap<String, ByteString>) -> Result<Self, InvalidSecret> {
         Stored::read(data).map(Self)
     }
@@ -47,7 +46,6 @@ impl SigningAuthority {
         self.0.write()
     }
 
-    /// A new one.
     pub fn new(now: Timestamp) -> Result<Self, GenerationError> {
         let authority = authority(now, AUTHORITY_LIFE)?;
         let leaf = client(&authority, now)?;
@@ -103,7 +101,6 @@ impl SigningAuthority {
             .with_client_auth_cert(chain, key)
     }
 
-    /// A certificate for a request.
     pub fn sign(&self, request: &CertificateRequest, now: Timestamp) -> Result<KeyPem, GenerationError> {
         let CertificateRequest { common_name, names, .. } = request;
         sign(&self.0.authority, &Subject { common_name, names, is_client: true }, now, LEAF_LIFE)

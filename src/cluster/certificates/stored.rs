@@ -43,7 +43,6 @@ pub struct Stored {
     pub previous: String,
 }
 
-/// The Secret is invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidSecret {
     /// A key of the Secret is absent or empty.
@@ -67,7 +66,6 @@ pub enum InvalidSecret {
 }
 
 impl Stored {
-    /// From the data of the Secret.
     pub fn read(data: &BTreeMap<String, ByteString>) -> Result<Self, InvalidSecret> {
         let text = |key: &'static str| match data.get(key) {
             None => Ok(None),
@@ -244,7 +242,6 @@ pub fn is_unexpired_ca(certificate: &CertificateDer<'_>, now: Timestamp) -> bool
     CertificateFacts::of_der(certificate).is_ok_and(|facts| facts.ours && facts.expires > now)
 }
 
-/// As PEM.
 pub fn pem(certificate: &CertificateDer<'_>) -> String {
     use base64::Engine as _;
     let text = base64::engine::general_purpose::STANDARD.encode(certificate);

@@ -16,12 +16,9 @@ use super::step::{LeaseDecision, LeaseRecord, Peer, Timing, step};
 use super::{Heartbeat, Leadership};
 use crate::telemetry::metrics::Metrics;
 
-/// Which Lease.
 #[derive(Clone, Debug)]
 pub struct LeaseName {
-    /// Namespace.
     pub namespace: String,
-    /// Name.
     pub name: String,
 }
 

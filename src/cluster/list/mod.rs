@@ -21,7 +21,6 @@ use self::splitter::{ListPiece, ListSplitter};
 /// The resource of a list and its watch.
 #[derive(Clone, Debug)]
 pub struct ListedResource {
-    /// Path of the list.
     pub path: String,
     /// Label selector; `None` for all objects.
     pub labels: Option<String>,
@@ -50,10 +49,8 @@ impl ListedResource {
 /// How much of a list one request asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Portion {
-    /// All of it.
     #[default]
     Whole,
-    /// Pages.
     Pages,
 }
 

@@ -25,7 +25,6 @@ pub(super) struct ListSplitter {
     depth: usize,
     quoted: bool,
     escaped: bool,
-    /// Member of the list.
     member: Member,
     complete: bool,
 }

@@ -46,7 +46,6 @@ pub enum DefinitionsReport {
     Event(Box<KindEvent<DecodedDefinition>>),
     /// The API server refused the watch, or answered 404.
     Ended(WatchEnd),
-    /// It panicked.
     Broken(Panicked),
 }
 

@@ -45,7 +45,6 @@ struct Inner {
     kind: Option<Gvk>,
 }
 
-/// The source of a watch.
 #[derive(Clone, Debug)]
 pub struct WatchSource {
     /// The kind.

@@ -31,7 +31,6 @@ pub(super) enum SupervisorCommand {
 /// The work that a controller of a capability is assigned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Assignment {
-    /// The work.
     pub work: Work,
     /// Its number; another number is another assignment, also of the same work.
     pub epoch: Epoch,
@@ -40,7 +39,6 @@ pub struct Assignment {
 /// The state of a watched kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watching {
-    /// Its watch state.
     pub watch_state: WatchState,
     /// Whether whole objects are watched at this version, not only their metadata.
     pub whole: bool,

@@ -8,11 +8,9 @@ use super::state::{CapabilitySnapshot, WatchState};
 /// A kind that a capability reads if it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionalKind {
-    /// The capability.
     pub capability: &'static str,
     /// Name of its definition, such as `httproutes.gateway.networking.k8s.io`.
     pub kind: String,
-    /// Its watch state.
     pub watch_state: WatchState,
 }
 

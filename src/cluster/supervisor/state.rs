@@ -33,7 +33,6 @@ impl ApiVerb {
 pub struct Missing {
     /// Name of its definition, such as `instances.kudo.dev`.
     pub name: String,
-    /// Why it is not ready.
     pub why: NotReadyReason,
 }
 
@@ -66,7 +65,6 @@ impl fmt::Display for Missing {
 pub struct RefusedKind {
     /// Name of its definition, such as `instances.kudo.dev`.
     pub name: String,
-    /// The refused verb.
     pub verb: ApiVerb,
 }
 
@@ -175,11 +173,8 @@ impl CapabilityPhase {
 /// The published state of one capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapabilityStatus {
-    /// Its name.
     pub name: &'static str,
-    /// Its state.
     pub state: CapabilityPhase,
-    /// Its mode.
     pub mode: Mode,
     /// Since when it has been in this state.
     pub since: Timestamp,
@@ -238,7 +233,6 @@ pub struct KindStatus {
     pub required: bool,
     /// Whether its definition is being deleted.
     pub terminating: bool,
-    /// Its watch state.
     pub watch_state: WatchState,
 }
 
@@ -290,7 +284,6 @@ pub struct CapabilitySnapshot {
 }
 
 impl CapabilitySnapshot {
-    /// One of them.
     pub fn get(&self, name: &str) -> Option<&CapabilityStatus> {
         self.capabilities.iter().find(|status| status.name == name)
     }

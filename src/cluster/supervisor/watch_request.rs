@@ -11,7 +11,6 @@ use crate::cluster::crds::{Absence, Usable};
 pub struct RequestedKind {
     /// API group, empty for core.
     pub group: String,
-    /// Kind.
     pub kind: String,
     /// Only these labelled objects; `None` for all, or for those that packages made.
     pub labelled: Option<&'static Labelled>,

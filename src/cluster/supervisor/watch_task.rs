@@ -111,7 +111,6 @@ fn watched_as(requested: &RequestedKind, usable: &Usable) -> Gvk {
     }
 }
 
-/// A requested kind at a version.
 pub(super) fn gvk(requested: &RequestedKind, version: &str) -> Gvk {
     Gvk { group: requested.group.clone(), version: version.to_owned(), kind: requested.kind.clone() }
 }

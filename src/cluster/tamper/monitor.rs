@@ -21,13 +21,11 @@ use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::telemetry::metrics::Metrics;
 
-/// The monitor.
 pub struct TamperMonitor {
     /// A client that may read the guard objects.
     pub client: Client,
     /// Observations of the watch of the webhook configurations.
     pub webhooks: mpsc::UnboundedReceiver<Observation>,
-    /// The notifier.
     pub notifier: TamperNotifier,
 }
 

@@ -22,7 +22,6 @@ pub enum GuardKind {
 }
 
 impl GuardKind {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Mutating, Self::Validating, Self::Policy, Self::Binding];
 
     /// As in manifests.
@@ -56,9 +55,7 @@ pub(super) fn resource(kind: GuardKind) -> Option<ApiResource> {
 /// Identifies an object; all are cluster-scoped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GuardId {
-    /// Its kind.
     pub kind: GuardKind,
-    /// Its name.
     pub name: String,
 }
 

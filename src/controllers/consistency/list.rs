@@ -30,9 +30,7 @@ const CONCURRENT: usize = 8;
 
 /// The observed state of a gateway.
 pub struct GatewayPods {
-    /// The gateway.
     pub object: Value,
-    /// Its pods.
     pub pods: Vec<Pod>,
     /// Services of its namespace; none where its pods agree.
     pub services: Vec<Selector>,
@@ -180,7 +178,6 @@ pub fn kept_uid(store: &Store, key: &ObjectKey) -> Option<String> {
     }
 }
 
-/// A gateway as an object.
 pub fn key_of(subject: &GatewayRef) -> ObjectKey {
     let gvk = match subject.kind {
         GatewayKind::DataPlane => Gvk::new(kong::API_VERSION, "DataPlane"),

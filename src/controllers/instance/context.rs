@@ -59,7 +59,6 @@ pub struct InstanceContext {
     pub bookkeeping: Bookkeeping,
     /// Reads and writes as the service account that packages act as by default.
     pub objects: Executor,
-    /// Discovery of kinds.
     pub kinds: Arc<KindDiscovery>,
     /// For discovery requests.
     pub client: Client,
@@ -71,7 +70,6 @@ pub struct InstanceContext {
     pub leadership: watch::Receiver<Leadership>,
     /// The same, asked of the API server.
     pub lease: LeaseHolder,
-    /// The status cache.
     pub status_cache: StatusCache,
     /// Inventories of runs in progress.
     pub inventories: InventoryCache,

@@ -8,7 +8,6 @@ use interlock_core::api::object::NamespacedName;
 
 use super::view::InstanceView;
 
-/// The inventory as it is kept.
 #[derive(Clone, Debug, Default)]
 pub struct KeptInventory {
     /// What is listed.

@@ -18,7 +18,6 @@ impl NoRoomCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers an Instance as it is.
     pub fn remember(&self, subject: &InstanceView) {
         self.all().insert(subject.key.clone(), subject.hash.clone());
     }

@@ -89,9 +89,7 @@ pub struct InstanceChange<'a> {
     pub schedule: Option<(&'a str, &'a str)>,
     /// `planExecution`: a running execution to restore.
     pub put_back: Option<(&'a str, &'a str)>,
-    /// The stamp.
     pub stamp: Option<String>,
-    /// A run for the history.
     pub ended: Option<history::EndedRun>,
     /// Adds the finalizer and the defaults of immutable parameters.
     pub create: Option<&'a Creation<'a>>,

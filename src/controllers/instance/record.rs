@@ -35,10 +35,8 @@ pub enum RecordPhase {
         failure: Option<TaskFailure>,
         /// What blocks it for ever without action by a person.
         held: Option<String>,
-        /// What it waits for.
         waits: Vec<String>,
     },
-    /// It is over.
     Over {
         /// The error that ended it, if one did.
         fatal: Option<Fatal>,
@@ -49,7 +47,6 @@ pub enum RecordPhase {
     },
 }
 
-/// The input of a record.
 pub struct RecordInput<'a> {
     /// The Instance as last read.
     pub subject: &'a InstanceView,
@@ -61,7 +58,6 @@ pub struct RecordInput<'a> {
     pub spec: &'a Applied<'static>,
     /// The run.
     pub state: &'a PlanState,
-    /// Whether its start is recorded.
     pub started: bool,
     /// Objects that no Instance made and that it takes over.
     pub adopts: &'a BTreeSet<HeldObject>,

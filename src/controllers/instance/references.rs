@@ -48,7 +48,6 @@ impl References {
         Self { authorizer: Authorizer::new(client), policy, answers: Mutex::default() }
     }
 
-    /// The state of the policy.
     pub fn policy(&self) -> watch::Receiver<GuardState> {
         self.policy.clone()
     }

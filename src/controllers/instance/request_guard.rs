@@ -21,7 +21,6 @@ use crate::cluster::tamper::{GuardState, PolicyState};
 pub(super) const UNGUARDED: &str = "it was written while the policy interlock-verbs was absent, edited or not yet in force, \
      so that nobody asked whether its author has the verb; ask again";
 
-/// The state of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RequestState {
     /// Not known yet: it waits.

@@ -55,7 +55,6 @@ pub struct InstanceView {
 }
 
 impl InstanceView {
-    /// Reads an object.
     pub fn read(key: &NamespacedName, object: Arc<Value>) -> Result<Self, UnreadableInstance> {
         let instance = Instance::deserialize(object.as_ref())
             .map_err(|source| UnreadableInstance { key: key.clone(), source })?;
@@ -134,7 +133,6 @@ impl InstanceView {
         self.instance.metadata.deletion_timestamp.as_ref().map(|t| t.0)
     }
 
-    /// The run history.
     pub fn history(&self) -> Vec<history::EndedRun> {
         history::read(annotation(&self.object, meta::HISTORY))
     }

@@ -47,7 +47,6 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// How long the binding may stay unread before that is reported.
 const UNREAD: Duration = Duration::from_secs(10);
 
-/// The context of the settings.
 pub struct SettingsContext {
     /// The objects; a watch fills it.
     pub objects: Arc<Interlocks>,
@@ -134,7 +133,6 @@ fn read(honoured: Option<&KnownInterlock>, kinds: Kinds) -> Settings {
 /// Reports on the settings; only the leader writes.
 #[derive(Clone)]
 pub struct Reporter {
-    /// The objects.
     pub objects: Arc<Interlocks>,
     /// Knows all namespaces.
     pub store: Arc<Store>,

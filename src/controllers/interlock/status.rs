@@ -31,7 +31,6 @@ const PASSES_WITHIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
 /// Managed Instances, whatever the settings are.
 #[derive(Clone, Copy, Debug)]
 pub struct Managed {
-    /// Instances.
     pub instances: usize,
     /// Those of them that need reconciling.
     pub to_reconcile: usize,
@@ -42,7 +41,6 @@ pub fn is_deleting(object: &Interlock) -> bool {
     object.metadata.deletion_timestamp.is_some()
 }
 
-/// The input of a status.
 pub struct StatusInput<'a> {
     /// The state of every capability.
     pub snapshot: &'a CapabilitySnapshot,
@@ -60,7 +58,6 @@ pub struct StatusInput<'a> {
     pub lagging: Option<&'a str>,
     /// What continues after a deletion of the object.
     pub managed: Managed,
-    /// Now.
     pub now: Timestamp,
 }
 
@@ -73,7 +70,6 @@ pub struct StatusUpdate {
     pub again: Option<Timestamp>,
 }
 
-/// The status of an ignored object.
 pub fn ignored(object: &Interlock, now: Timestamp) -> InterlockStatus {
     let name = object.metadata.name.as_deref().unwrap_or_default();
     let text = format!(
@@ -86,7 +82,6 @@ pub fn ignored(object: &Interlock, now: Timestamp) -> InterlockStatus {
     with(object, conditions, now)
 }
 
-/// The status of the honoured object.
 pub fn honoured(object: &Interlock, told: &StatusInput<'_>) -> StatusUpdate {
     let mut again = None;
     let mut conditions = if is_deleting(object) {

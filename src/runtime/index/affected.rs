@@ -13,7 +13,6 @@ use super::row::name;
 pub struct Affected {
     /// Affected Instances that need reconciling.
     pub concerned: Vec<Concerned>,
-    /// Affected gateways.
     pub gateways: Vec<GatewayRef>,
     /// All affected objects.
     pub roots: Vec<NodeId>,
@@ -24,7 +23,6 @@ pub struct Affected {
 /// An affected Instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concerned {
-    /// Which.
     pub instance: NamespacedName,
     /// Whether it is settled: no plan waits for its turn.
     pub resting: bool,

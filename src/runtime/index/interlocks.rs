@@ -72,12 +72,10 @@ impl Interlocks {
         self.changes.subscribe()
     }
 
-    /// The honoured one.
     pub fn honoured(&self) -> Option<KnownInterlock> {
         self.known().get(DEFAULT).cloned()
     }
 
-    /// All of them.
     pub fn all(&self) -> Vec<KnownInterlock> {
         self.known().values().cloned().collect()
     }

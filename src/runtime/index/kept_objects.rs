@@ -34,7 +34,6 @@ type Labels = Option<BTreeMap<Box<str>, Box<str>>>;
 /// The most bytes of labels that are kept of an object. One with more has its namespace's lists read by request.
 const LABELS: usize = 4 << 10;
 
-/// The kept objects.
 #[derive(Debug)]
 pub(super) struct KeptObjects {
     kinds: Vec<KeptKind>,
@@ -81,7 +80,6 @@ impl KeptObjects {
         self.bodies.keep(key, &namespace, body.len(), body);
     }
 
-    /// Drops an object.
     pub(super) fn drop(&mut self, kind: KindId, namespace: &str, name: &str) {
         let key = (kind, namespace.into(), name.into());
         self.labels.remove(&key);

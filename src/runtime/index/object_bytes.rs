@@ -15,12 +15,10 @@ pub(super) fn none() -> Bodies {
     Shares::new(BODIES)
 }
 
-/// One object.
 #[derive(Clone, Debug)]
 pub struct ObjectBody(Arc<[u8]>);
 
 impl ObjectBody {
-    /// Of an object.
     pub fn of(object: &Value) -> Self {
         // A JSON value always serialises.
         Self(serde_json::to_vec(object).unwrap_or_default().into())

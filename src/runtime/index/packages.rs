@@ -63,7 +63,6 @@ impl Packages {
         self.known.get(key)
     }
 
-    /// Names of those of a namespace.
     pub(super) fn names_in(&self, namespace: &str) -> impl Iterator<Item = &str> {
         self.known.keys().filter(move |key| key.namespace == namespace).map(|key| key.name.as_str())
     }
@@ -80,7 +79,6 @@ impl Packages {
         all
     }
 
-    /// The package of a baseline.
     pub(super) fn of_basis(&self, basis: &Baseline) -> Option<&Arc<Package>> {
         self.known.get(basis.version_among(self.known.keys())?)
     }

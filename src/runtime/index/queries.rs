@@ -28,7 +28,6 @@ use super::store::Store;
 use crate::cluster::tamper::GuardState;
 
 impl Store {
-    /// The objects of a kind.
     pub fn objects_of(&self, group: &str, kind: &str) -> Vec<NamespacedName> {
         let tables = self.read();
         let Some(kind) = tables.graph.find_kind(group, kind) else { return Vec::new() };

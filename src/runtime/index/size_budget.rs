@@ -84,7 +84,6 @@ impl<K: Eq + Hash, V> Shares<K, V> {
         self.used.values().sum()
     }
 
-    /// All keys.
     pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
         self.kept.keys()
     }

@@ -51,7 +51,6 @@ impl Decoded {
     }
 }
 
-/// The source of a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChangeSource {
     /// A watch, with a controller behind it.

@@ -59,7 +59,6 @@ impl Cap {
 /// What a request to the API server waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hindrance {
-    /// Others in flight.
     InFlight,
     /// The end of the time for which the API server refuses more (`Retry-After`).
     Paused,

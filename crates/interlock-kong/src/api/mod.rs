@@ -43,7 +43,6 @@ pub struct DataPlaneSpec {
 /// Network settings of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct DataPlaneNetwork {
-    /// Its Services.
     #[serde(default, deserialize_with = "or_default")]
     pub services: DataPlaneServices,
 }
@@ -51,7 +50,6 @@ pub struct DataPlaneNetwork {
 /// The Services of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct DataPlaneServices {
-    /// The ingress Service.
     #[serde(default, deserialize_with = "or_default")]
     pub ingress: IngressService,
 }
@@ -83,7 +81,6 @@ pub struct DataPlaneDeployment {
     /// Number of desired pods; absent means one.
     #[serde(default)]
     pub replicas: Option<i32>,
-    /// Template of the pods.
     #[serde(default, deserialize_with = "or_default")]
     pub pod_template_spec: PodTemplate,
     /// Rollout of changes.
@@ -94,12 +91,10 @@ pub struct DataPlaneDeployment {
 /// Rollout of changes to the pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Rollout {
-    /// Strategy of the rollout.
     #[serde(default, deserialize_with = "or_default")]
     pub strategy: RolloutStrategy,
 }
 
-/// Strategy of a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutStrategy {

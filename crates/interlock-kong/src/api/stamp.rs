@@ -25,7 +25,6 @@ pub const FLAVOR_SPEC: &str = "flavorSpec";
 #[derive(Clone, Debug, Deserialize)]
 pub struct LiveStamp<'a> {
     v: u8,
-    /// Hash of the spec.
     pub hash: SpecHash,
     /// The spec, without `deployment.rollout`; absent where it was too large.
     #[serde(borrow, default)]
@@ -49,7 +48,6 @@ pub struct LiveStamp<'a> {
 /// The spec that was live before an edit in place.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PreviousSpec<'a> {
-    /// Hash of the spec.
     pub hash: SpecHash,
     #[serde(borrow, default)]
     spec: Option<&'a RawValue>,
@@ -72,7 +70,6 @@ pub struct StatusSelectors {
 }
 
 impl StatusSelectors {
-    /// Those of a status.
     pub fn of(status: &Value) -> Self {
         let text = |pointer: &str| {
             let found = status.pointer(pointer).and_then(Value::as_str);

@@ -31,7 +31,6 @@ pub const DATA_PLANE_PODS: Labelled =
 pub const DATA_PLANE_ENDPOINTS: Labelled =
     of_data_planes("discovery.k8s.io", "EndpointSlice", "DataPlaneEndpointSlice");
 
-/// All of them.
 pub const LABELLED: [Labelled; 9] = [
     GUARDED_DEPLOYMENTS,
     GUARDED_SERVICES,

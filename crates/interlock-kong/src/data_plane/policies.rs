@@ -156,7 +156,6 @@ pub(crate) fn may_update_config_maps(template: &str) -> String {
     format!("!({}) || {}", of_config_maps(template), may_update_all("configmaps"))
 }
 
-/// The same of Secrets.
 pub(crate) fn may_update_secrets(template: &str) -> String {
     format!("!({}) || {}", of_secrets(template), may_update_all("secrets"))
 }

@@ -44,7 +44,6 @@ pub(super) fn beside_an_override() -> Said {
     said(&annotated(plane(TC, true), OVERRIDE, "app=edge"), &Value::Null)
 }
 
-/// The same.
 pub(super) fn unstaged() -> Said {
     let old = staged();
     let mut object = old.clone();

@@ -34,7 +34,6 @@ pub fn is_due(run: &Run<'_>, observed: &Observed) -> bool {
 /// The removal of children.
 #[derive(Debug, Default)]
 pub struct Removal {
-    /// Its progress.
     pub progress: TaskProgress,
     /// The children that the inventory lists once it is done: those that are named, and those that may not be deleted.
     pub left: BTreeSet<ListedObject>,

@@ -25,7 +25,6 @@ const POD_TEMPLATES: [(&str, &str, &[&str]); 7] = [
 /// The desired object, with labels, annotations, namespace and owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedObject {
-    /// Its key.
     pub key: ObjectKey,
     /// The object, without [`meta::LAST_APPLIED_CONFIGURATION`].
     pub object: Value,

@@ -61,7 +61,6 @@ pub struct InvalidTask {
     pub field: String,
     /// The fault.
     pub message: String,
-    /// The remedy.
     pub remedy: &'static str,
 }
 
@@ -88,14 +87,12 @@ pub enum TaskError {
     Fatal {
         /// Event reason.
         reason: &'static str,
-        /// The cause.
         cause: String,
     },
     /// Objects exist that no Instance made: it ends the run, which may be retried with them.
     Held {
         /// Those that can be taken over.
         objects: BTreeSet<HeldObject>,
-        /// The cause.
         cause: String,
     },
 }

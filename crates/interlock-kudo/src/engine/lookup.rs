@@ -56,9 +56,7 @@ pub struct PlanState {
 pub struct TaskObject {
     /// API group, empty for core.
     pub group: String,
-    /// Kind.
     pub kind: String,
-    /// Name.
     pub name: String,
 }
 
@@ -69,10 +67,8 @@ impl TaskObject {
     }
 }
 
-/// Progress of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskProgress {
-    /// Whether it is done.
     pub done: bool,
     /// Its writes, in order.
     pub lane: Vec<Effect>,

@@ -53,23 +53,18 @@ const CLUSTER_SCOPED: [(&str, &str); 31] = [
 /// A task of a plan, and its objects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskManifests<'a> {
-    /// Phase.
     pub phase: &'a str,
-    /// Step.
     pub step: &'a str,
-    /// Task.
     pub task: &'a str,
     /// Kind of the task, empty if there is no such task.
     pub kind: &'a str,
     /// Objects that it applies.
     pub applied: Vec<RenderedObject>,
-    /// Objects that it deletes.
     pub deleted: Vec<RenderedObject>,
     /// Why there are none.
     pub error: Option<String>,
 }
 
-/// A rendered object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenderedObject {
     /// Template file; that of the parameters of a child Instance, empty where it has none.

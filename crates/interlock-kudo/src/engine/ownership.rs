@@ -48,7 +48,6 @@ impl TaskOwners {
         }
     }
 
-    /// Records the writes of a task.
     pub fn record(&mut self, context: &TaskContext<'_>, writes: &[Effect]) {
         self.writers.extend(writes.iter().filter_map(Effect::key).map(|key| (key, context.path())));
     }

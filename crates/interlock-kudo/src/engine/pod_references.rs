@@ -8,7 +8,6 @@ use serde_json::Value;
 /// A ConfigMap or Secret of the pod's namespace; ordered as KUDO does, by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodReference<'t> {
-    /// Its kind.
     pub kind: ConfigKind,
     /// Its name, as it is written: it may be none.
     pub name: &'t str,

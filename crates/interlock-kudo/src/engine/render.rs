@@ -23,15 +23,11 @@ const EXCERPT: usize = 100;
 /// Task context: the input of its templates, and the names that it writes onto its objects.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskContext<'a> {
-    /// The run.
     pub run: &'a Run<'a>,
     /// Values of parameters for templates.
     pub params: &'a Parameters,
-    /// Phase.
     pub phase: &'a str,
-    /// Step.
     pub step: &'a str,
-    /// Task.
     pub task: &'a str,
 }
 

@@ -16,7 +16,6 @@ use crate::package::Package;
 pub struct InstanceId {
     /// Namespace, also of every namespaced object of the package.
     pub namespace: String,
-    /// Name.
     pub name: String,
     /// Uid of the object, for owner references.
     pub uid: String,
@@ -53,7 +52,6 @@ impl PipeHelper {
 pub struct Run<'a> {
     /// The package as it was when the run started.
     pub package: &'a Package,
-    /// Its Instance.
     pub instance: &'a InstanceId,
     /// Name of the plan.
     pub plan: &'a str,

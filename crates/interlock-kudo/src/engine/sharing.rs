@@ -14,7 +14,6 @@ const LISTED: usize = 1000;
 pub struct Users {
     /// The creator; `None` where it is unknown.
     creator: Option<String>,
-    /// The others.
     others: Vec<String>,
     /// Whether others were listed before: the annotation stays, so that no other Instance claims
     /// the object.

@@ -15,7 +15,6 @@ use crate::package::Package;
 /// The parts of a plan that have a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// A plan.
     Plan,
     /// A phase of a plan.
     Phase,
@@ -45,7 +44,6 @@ pub enum StateEvent {
 pub struct Transition {
     /// Levels that it applies to.
     pub levels: &'static [Level],
-    /// The event.
     pub event: StateEvent,
     /// Statuses before it.
     pub from: &'static [ExecutionStatus],

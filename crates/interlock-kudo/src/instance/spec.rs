@@ -52,7 +52,6 @@ impl WrittenExecution<'_> {
         self.plan == other.plan && self.uid == other.uid && self.status == other.status
     }
 
-    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.same(&WrittenExecution::default())
     }

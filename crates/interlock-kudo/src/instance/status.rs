@@ -45,7 +45,6 @@ pub struct BaselineHead<'a> {
 }
 
 impl<'a> StatusView<'a> {
-    /// Reads the status of an object.
     pub fn read(object: &ReviewObject<'a>) -> Result<Self, JsonError> {
         let mut status = Self::default();
         let Some(text) = object.status else { return Ok(status) };

@@ -55,9 +55,7 @@ pub struct Trouble<'a> {
     pub state: TroubleState,
     /// Type of the condition.
     pub type_: &'a str,
-    /// Its reason.
     pub reason: &'a str,
-    /// Its message.
     pub message: &'a str,
     /// Its `lastTransitionTime`; of a request that is sent again, when it first failed.
     pub since: Option<&'a str>,

@@ -48,7 +48,6 @@ const NODE: usize = 150;
 /// Bytes of a parsed template that are cached regardless of its text.
 const KEPT: usize = 4 << 10;
 
-/// A parsed template, or its error.
 pub type Parsed = Result<Arc<Template>, ParseError>;
 
 /// An OperatorVersion with indexes by name.
@@ -56,7 +55,6 @@ pub type Parsed = Result<Arc<Template>, ParseError>;
 pub struct Package {
     /// Namespace and name of the OperatorVersion.
     pub key: NamespacedName,
-    /// Its spec.
     pub spec: Arc<OperatorVersionSpec>,
     /// Hash of the spec.
     pub hash: PackageHash,
@@ -115,7 +113,6 @@ impl Package {
         Self { key, limits, ..self.clone() }
     }
 
-    /// A plan by name.
     pub fn plan(&self, name: &str) -> Option<&Plan> {
         self.spec.plans.as_ref()?.get(name)
     }
@@ -125,7 +122,6 @@ impl Package {
         self.spec.plans.iter().flatten().map(|(name, _)| name.as_str())
     }
 
-    /// A parameter by name.
     pub fn parameter(&self, name: &str) -> Option<&Parameter> {
         self.spec.parameters.as_ref()?.get(*self.parameters.get(name)?)
     }
@@ -141,7 +137,6 @@ impl Package {
         self.constrained.iter().filter_map(|&i| all.get(i))
     }
 
-    /// A task by name.
     pub fn task(&self, name: &str) -> Option<&Task> {
         self.spec.tasks.as_ref()?.get(*self.tasks.get(name)?)
     }

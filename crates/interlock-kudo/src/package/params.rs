@@ -40,7 +40,6 @@ pub fn display<'v>(parameter: Option<&Parameter>, value: &'v str) -> Cow<'v, str
 /// A value that does not fit its parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterProblem {
-    /// The parameter.
     pub parameter: String,
     /// Whether a value is missing, or wrong.
     pub reason: FieldReason,
@@ -48,12 +47,10 @@ pub struct ParameterProblem {
     pub sentence: String,
     /// The fault, in one line, for the cause of the field.
     pub detail: String,
-    /// The remedy.
     pub remedy: String,
 }
 
 impl ParameterProblem {
-    /// As the field of a violation.
     pub fn field(&self) -> ViolationField {
         ViolationField::parameter(&self.parameter, self.reason, self.detail.clone())
     }

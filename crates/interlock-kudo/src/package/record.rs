@@ -17,7 +17,6 @@ const STEP: usize = 35;
 /// The size of a package's plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanRecord {
-    /// Steps of all plans.
     pub steps: usize,
     /// Tasks that they name.
     pub references: usize,

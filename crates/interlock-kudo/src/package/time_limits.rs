@@ -132,7 +132,6 @@ pub struct CleanupDeadline {
     pub failing: bool,
 }
 
-/// The limits of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunLimits {
     /// The current time.

@@ -16,7 +16,6 @@ pub enum TriggerError {
     /// A parameter names a plan that the package does not have. The text is KUDO's.
     #[error("param {parameter} defined trigger plan {plan}, but plan not defined in operatorversion")]
     UndefinedPlan {
-        /// The parameter.
         parameter: String,
         /// The plan it names.
         plan: String,

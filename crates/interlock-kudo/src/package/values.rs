@@ -18,7 +18,6 @@ use crate::api::Parameter;
      spec.parameters.{parameter} to a YAML {value_type}"
 )]
 pub struct ValueError {
-    /// The parameter.
     pub parameter: String,
     /// `array` or `map`.
     pub value_type: &'static str,

@@ -48,7 +48,6 @@ impl ObjectRef<DynamicObject> {
         Ok(Self::of(client, &namespace, &name))
     }
 
-    /// The one of that name.
     pub(in crate::cli) fn of(client: Client, namespace: &str, name: &str) -> Self {
         let kind = GroupVersionKind::gvk(kong::GROUP, kong::VERSION, "DataPlane");
         let resource = ApiResource::from_gvk_with_plural(&kind, "dataplanes");

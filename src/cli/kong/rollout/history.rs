@@ -60,7 +60,6 @@ pub(super) async fn run(plane: &DataPlaneRef, flags: &HistoryFlags) -> Result<()
     flags.form.output.print(&RevisionDetail { summary, spec }, || detail(plane, summary))
 }
 
-/// The uid of an object.
 pub(super) fn uid(object: &Value) -> &str {
     meta_str(object, "uid").unwrap_or_default()
 }

@@ -34,7 +34,6 @@ pub(super) async fn run(plane: &DataPlaneRef, flags: &VerbFlags) -> Result<(), C
     output::line(&format!("dataplane {}: spec {} is live", plane.key(), hash.short()))
 }
 
-/// The hash of what is staged.
 async fn staged(plane: &DataPlaneRef, object: &Value) -> Result<SpecHash, CliError> {
     let kept = plane.kept(object).await;
     verbs::promote(object, kept.spec.as_ref()).map_err(|why| plane.refusal("promoted", &why))

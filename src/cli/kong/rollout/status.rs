@@ -77,7 +77,6 @@ fn is_over(summary: &RolloutSummary) -> bool {
     rests || summary.phase.has_failed() || summary.stalled.is_some()
 }
 
-/// A rollout in one line.
 pub(in crate::cli) fn line(summary: &RolloutSummary) -> String {
     let waits_for = summary.waits_for.as_ref().map_or_else(String::new, |what| format!(", waits for {what}"));
     format!("dataplane {}/{}: {}{waits_for}", summary.namespace, summary.name, summary.phase)

@@ -19,7 +19,6 @@ use crate::cli::common::{output, watch};
 use crate::cli::kudo::follow::{Follower, PlanEnd};
 use crate::cli::kudo::instances;
 
-/// The wanted Instance.
 pub(super) struct WantedInstance<'a> {
     pub(super) tree: &'a PackageTree,
     pub(super) name: &'a str,
@@ -79,7 +78,6 @@ impl PackageNamespace {
         }
     }
 
-    /// Its name.
     pub(super) fn name(&self) -> &str {
         &self.namespace
     }

@@ -21,7 +21,6 @@ use crate::cli::common::error::CliError;
 pub(super) struct PackageTree {
     /// Where the package is.
     pub(super) place: Place,
-    /// The package.
     pub(super) package: PackageBundle,
     /// The packages that it names by where they are, directly and through others: each before those that install it.
     pub(super) installed: Vec<PackageBundle>,
@@ -66,7 +65,6 @@ pub(super) fn read(sources: &mut Sources, place: &Place) -> Result<PackageTree, 
     Ok(PackageTree { place: place.clone(), package, installed, elsewhere })
 }
 
-/// The spec of a package.
 pub(super) fn spec(place: &Place, package: &PackageBundle) -> Result<OperatorVersionSpec, CliError> {
     OperatorVersionSpec::deserialize(&package.operator_version["spec"])
         .map_err(|error| place.unusable(&error))

@@ -82,7 +82,6 @@ pub(super) fn last(instance: &Instance) -> Option<(&String, &PlanStatus)> {
     ended.max_by_key(|(_, e)| e.last_updated_timestamp.as_ref().map(|time| time.0))
 }
 
-/// An annotation.
 pub(super) fn annotation<'i>(instance: &'i Instance, key: &str) -> Option<&'i str> {
     instance.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }

@@ -127,7 +127,6 @@ impl WatchedKind {
         }
     }
 
-    /// Its requesters at a version.
     pub fn requesters(&self, version: &str) -> impl Iterator<Item = &KindRequester> {
         let requests =
             self.requests.iter().filter(move |(_, request)| request.versions.iter().any(|v| v == version));
@@ -195,7 +194,6 @@ impl WatchedKind {
         used && self.open.as_ref().is_some_and(|open| open.scope.whole)
     }
 
-    /// Its watch state for one requester.
     pub fn state_for(&self, requester: &KindRequester, now: Instant) -> WatchState {
         match (&self.found, self.requests.get(requester)) {
             (Err(absence), Some(request)) => WatchState::Absent(of_versions(absence, &request.versions)),
@@ -207,7 +205,6 @@ impl WatchedKind {
         }
     }
 
-    /// Its watch state at a version.
     pub fn state_at(&self, version: &str, now: Instant) -> WatchState {
         let wanted = [version.to_owned()];
         match &self.found {
@@ -219,7 +216,6 @@ impl WatchedKind {
         }
     }
 
-    /// The state of its watch.
     fn watch_state(&self, now: Instant) -> WatchState {
         if let Some(verb) = self.refused {
             return WatchState::Forbidden(verb);

@@ -42,7 +42,6 @@ pub struct RequiredKind {
     pub name: String,
     /// Whether its objects carry our finalizer.
     pub finalized: bool,
-    /// Its watch state.
     pub watch_state: WatchState,
     /// Whether its definition is being deleted.
     pub terminating: bool,
@@ -59,7 +58,6 @@ pub struct CapabilityFacts {
     pub mode: Option<Mode>,
     /// Whether the definitions can be watched.
     pub definitions_known: bool,
-    /// Its required kinds.
     pub required: Vec<RequiredKind>,
     /// The current work of its controller.
     pub at_work: Work,
@@ -129,7 +127,6 @@ enum Availability {
 }
 
 impl Machine {
-    /// The state of the capability.
     pub fn state(&self) -> &CapabilityPhase {
         &self.state
     }

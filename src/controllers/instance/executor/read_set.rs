@@ -40,7 +40,6 @@ fn size(read: &FileRead) -> usize {
     }
 }
 
-/// The objects of an Instance.
 struct InstanceObjects<'a> {
     ctx: &'a InstanceContext,
     objects: &'a Executor,

@@ -23,7 +23,6 @@ pub struct Violation {
     pub events: Vec<String>,
 }
 
-/// What was explored.
 #[derive(Debug, Default)]
 pub struct Explored {
     /// Every event that happened.

@@ -57,7 +57,6 @@ pub struct Ledger {
     pub cleaned: bool,
     /// Whether an Event says that it does not run.
     pub skipped: bool,
-    /// What was broken.
     pub broken: Option<String>,
 }
 

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 /// Namespace of everything.
 pub const NAMESPACE: &str = "ns";
-/// The Instance.
 pub const INSTANCE: &str = "db";
 /// The OperatorVersion.
 const VERSION: &str = "db-1.0.0";

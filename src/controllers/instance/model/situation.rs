@@ -103,7 +103,6 @@ impl Kind {
     ];
 }
 
-/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     Created { admitted: bool },

@@ -29,7 +29,6 @@ pub enum Edit {
     A,
     /// B, for which `update` runs.
     B,
-    /// Both.
     Both,
     /// C, which is immutable.
     Immutable,

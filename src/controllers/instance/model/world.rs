@@ -34,7 +34,6 @@ pub struct World {
 
 /// What one pass of a process did.
 pub struct Pass {
-    /// What it began with.
     began: Cluster,
     cluster: Cluster,
     pub ended: Action,

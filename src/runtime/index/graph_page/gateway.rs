@@ -15,7 +15,6 @@ use super::list::{MESSAGE_LIMIT, NAME_LIMIT, PageSection, ROWS, time};
 use super::rollout::{self, RolloutRow};
 use crate::runtime::index::tables::Tables;
 
-/// A gateway.
 #[derive(Debug, Serialize)]
 pub(super) struct GatewayRow {
     kind: &'static str,

@@ -19,7 +19,6 @@ use crate::runtime::index::tables::Tables;
 /// Maximum number of shown steps of a plan.
 const STEPS: usize = 100;
 
-/// An Instance.
 #[derive(Debug, Serialize)]
 pub(super) struct InstanceCard {
     namespace: String,

@@ -15,7 +15,6 @@ pub(super) const MESSAGE_LIMIT: usize = 600;
 /// The first of many.
 #[derive(Debug, Serialize)]
 pub(super) struct PageSection<T> {
-    /// All of them.
     pub(super) total: usize,
     pub(super) shown: Vec<T>,
 }

@@ -17,7 +17,6 @@ use crate::runtime::index::settled;
 
 /// Events of a burst.
 const EVENTS: usize = 500;
-/// Duration of a pass.
 const PASS: Duration = Duration::from_millis(5);
 
 /// An observer with one settled Instance, and the start of each pass over it.

@@ -8,7 +8,6 @@ use super::reading::{Effective, FlavorReading};
 use super::routes::Inventory;
 use super::version::KongVersion;
 
-/// A change.
 #[derive(Clone, Copy)]
 pub struct FlavorChange<'a> {
     /// The changed gateway.
@@ -17,7 +16,6 @@ pub struct FlavorChange<'a> {
     pub live: Option<&'a FlavorReading>,
     /// The stored spec, which may be staged.
     pub stored: Option<&'a FlavorSpec>,
-    /// The new spec.
     pub new: &'a FlavorSpec,
     /// Whether no pod runs: the gateway is scaled to zero before and after.
     pub stopped: bool,

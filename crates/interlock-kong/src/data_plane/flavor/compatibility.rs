@@ -81,7 +81,6 @@ pub struct MatrixRow {
 /// Whether new pods load the configuration of running pods, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loads {
-    /// They load it.
     Yes,
     /// They load it; routes whose regular expression does not compile are silently omitted.
     DropsRoutes,

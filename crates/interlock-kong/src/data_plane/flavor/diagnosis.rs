@@ -38,11 +38,9 @@ pub struct Producer {
 
 /// All observations about a gateway.
 pub struct Symptoms<'a> {
-    /// The gateway.
     pub subject: &'a GatewayRef,
     /// The flavor that it declares, or why none, for people.
     pub says: String,
-    /// Its pods.
     pub pods: &'a [PodDiagnosis],
     /// The Services of its namespace.
     pub services: &'a [Selector],

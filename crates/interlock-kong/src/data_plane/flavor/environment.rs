@@ -21,7 +21,6 @@ pub const FILE_VARIABLE: &str = "KONG_ROUTER_FLAVOR_FILE";
 pub struct SourceKey {
     /// The object.
     pub source: FlavorSource,
-    /// The key.
     pub key: String,
 }
 
@@ -127,7 +126,6 @@ pub enum EnvVariable {
     Unset,
     /// Its value.
     Set {
-        /// The value.
         value: String,
         /// The keys that it was computed from beside the template; such values are never shown.
         keys: Vec<SourceKey>,
@@ -159,7 +157,6 @@ impl EnvVariable {
 pub struct Surroundings<'a> {
     /// Namespace of the pod.
     pub namespace: &'a str,
-    /// Metadata of the pod template.
     pub template: &'a PodMetadata,
     /// The objects that it refers to.
     pub sources: &'a dyn Sources,

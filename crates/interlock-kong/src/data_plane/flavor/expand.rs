@@ -2,16 +2,13 @@
 //! (`third_party/forked/golang/expansion`): `$$` is a dollar sign, and text that is no valid reference
 //! stays as it is.
 
-/// A piece of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValuePiece<'a> {
-    /// Text.
     Text(&'a str),
     /// A reference; the name between the brackets.
     Reference(&'a str),
 }
 
-/// The pieces of a value.
 pub fn pieces(value: &str) -> Vec<ValuePiece<'_>> {
     let mut found = Vec::new();
     let mut rest = value;

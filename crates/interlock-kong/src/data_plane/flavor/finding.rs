@@ -8,7 +8,6 @@ use interlock_core::api::rule::Rule;
 /// A finding of a rule about a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The rule.
     pub rule: Rule,
     /// One sentence.
     pub text: String,

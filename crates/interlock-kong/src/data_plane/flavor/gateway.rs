@@ -32,12 +32,10 @@ pub struct UnreadableGateway {
     source: serde_json::Error,
 }
 
-/// A gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gateway {
     /// Its kind and name.
     pub subject: GatewayRef,
-    /// Its spec.
     pub spec: FlavorSpec,
     /// Whether it is scaled to zero and has no pod left.
     pub stopped: bool,

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::reading::FlavorReading;
 
-/// Kind of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GatewayKind {
     /// A DataPlane of Kong's operator.
@@ -29,14 +28,11 @@ impl GatewayKind {
 /// Reference to a gateway.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GatewayRef {
-    /// Its kind.
     pub kind: GatewayKind,
-    /// Its name.
     pub name: NamespacedName,
 }
 
 impl GatewayRef {
-    /// Whether the object is this gateway.
     pub fn is(&self, object: &Value) -> bool {
         let kind = match self.kind {
             GatewayKind::DataPlane => "DataPlane",

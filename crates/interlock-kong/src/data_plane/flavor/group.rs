@@ -21,7 +21,6 @@ pub(super) const ADMIN_SERVICE_VARIABLE: &str = "CONTROLLER_KONG_ADMIN_SVC";
 /// A producer and its other gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProducerGroup {
-    /// The producer.
     pub producer: String,
     /// Its namespace, where it has other gateways there and does not name this one: for those, the gateway is not
     /// one of its gateways.

@@ -20,7 +20,6 @@ pub fn is_listed(gateway: &Value, source: &FlavorSource) -> bool {
     listed(text).any(|entry| entry == entry_of(source))
 }
 
-/// The entry of a source.
 pub fn entry_of(source: &FlavorSource) -> String {
     format!("{}/{}", source.kind().1, source.name.name)
 }

@@ -31,7 +31,6 @@ use crate::data_plane::labelled::LABELLED;
 /// Kind and name.
 type Key = (String, NamespacedName);
 
-/// The gateway context.
 #[derive(Clone, Debug)]
 pub struct GatewayContext {
     /// ConfigMaps and Secrets.
@@ -59,7 +58,6 @@ pub enum RolledOut {
 /// A gateway that depends on a source.
 #[derive(Clone, Debug)]
 pub struct FlavorDependent {
-    /// As stored.
     pub stored: Arc<Value>,
     /// The same; for a Deployment with the template of its pods.
     pub running: Arc<Value>,
@@ -72,7 +70,6 @@ impl Default for GatewayContext {
     }
 }
 
-/// The inventory.
 #[derive(Clone, Debug, Default)]
 pub struct GatewayInventory {
     /// Gateways, ControlPlanes, ingress controllers, Services, and Gateways of the Gateway API with their
@@ -270,7 +267,6 @@ impl GatewayInventory {
         }
     }
 
-    /// The gateways.
     pub fn gateways(&self) -> impl Iterator<Item = &Arc<Value>> {
         self.objects.values().filter(|object| Gateway::is_guarded(object))
     }
@@ -351,7 +347,6 @@ impl GatewayInventory {
         &self.ours
     }
 
-    /// The gateway context.
     pub fn context_of(&self, gateway: &GatewayRef) -> GatewayContext {
         let namespace = &gateway.name.namespace;
         let objects: Vec<Cow<'_, Value>> = self.objects.values().map(|object| self.running(object)).collect();

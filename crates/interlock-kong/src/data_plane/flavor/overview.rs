@@ -41,11 +41,8 @@ pub struct GatewayOverview {
 /// A condition of a gateway that reports a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GatewayTrouble<'a> {
-    /// Its type.
     pub type_: &'a str,
-    /// Its reason.
     pub reason: &'a str,
-    /// Its message.
     pub message: &'a str,
     /// Its `lastTransitionTime`.
     pub since: Option<&'a str>,

@@ -23,7 +23,6 @@ pub(super) const MOST: usize = BUDGET / SHORTEST;
 /// Result of compiling a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compiled {
-    /// It compiles.
     Fine,
     /// It does not compile; the reason, in a few words.
     Rejected(String),

@@ -22,7 +22,6 @@ use super::version::KongVersion;
 
 /// The input of a plan.
 pub struct Question<'a> {
-    /// The gateway.
     pub subject: &'a GatewayRef,
     /// The flavor of its pods, and whether changes are staged.
     pub live: &'a FlavorSpec,
@@ -79,21 +78,16 @@ pub enum NoPlan {
     /// The current flavor is unknown.
     #[error("{subject} runs with {effective}: {remedy}")]
     Start {
-        /// The gateway.
         subject: GatewayRef,
         /// The state of its flavor.
         effective: String,
-        /// The remedy.
         remedy: String,
     },
     /// It needs an upgrade of Kong first.
     #[error(
         "{subject} runs a Kong before 3.0, which has no router flavors: upgrade it with KONG_ROUTER_FLAVOR=traditional first"
     )]
-    Legacy {
-        /// The gateway.
-        subject: GatewayRef,
-    },
+    Legacy { subject: GatewayRef },
 }
 
 impl FlavorPlan {

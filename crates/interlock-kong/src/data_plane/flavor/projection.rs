@@ -163,7 +163,6 @@ fn variables(env: &Value) -> Value {
     entries().filter(decides).cloned().collect()
 }
 
-/// Some members of an object.
 fn some(object: &Value, members: &[&str]) -> Value {
     let found = members.iter().filter_map(|member| Some(((*member).to_owned(), object.get(member)?.clone())));
     Value::Object(found.collect::<Map<_, _>>())

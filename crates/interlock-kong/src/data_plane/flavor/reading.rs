@@ -22,7 +22,6 @@ const CONF_FILES: [&str; 2] = ["/etc/kong/kong.conf", "/etc/kong.conf"];
 pub enum Rejected {
     /// The value.
     Shown(String),
-    /// Its source.
     Hidden(SourceKey),
 }
 
@@ -38,7 +37,6 @@ impl fmt::Display for Rejected {
 /// What Kong would run with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effective {
-    /// A flavor.
     Known(Flavor),
     /// The router of Kong before 3.0, which has no flavors.
     Legacy,
@@ -46,7 +44,6 @@ pub enum Effective {
     Invalid(Rejected),
     /// The image's entrypoint would exit: the flavor is set both directly and by file.
     Exclusive,
-    /// It is unknown.
     Unknown(Unknown),
 }
 

@@ -29,10 +29,7 @@ pub enum RolloutEvidence<'a> {
     /// Pods of an earlier template run: its ReplicaSet.
     Earlier(&'a Value),
     /// No pod has another template than the stored one.
-    Current {
-        /// Whether one is ready.
-        ready: bool,
-    },
+    Current { ready: bool },
     /// Pods of earlier templates run, and no such template has all its pods ready.
     Untold,
 }

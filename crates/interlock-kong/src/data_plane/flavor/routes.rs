@@ -39,16 +39,13 @@ pub enum Trait {
 pub struct RouteTrait {
     /// Such as `rules[0].matches[1]`; empty for the whole object.
     pub place: String,
-    /// The trait.
     pub what: Trait,
 }
 
 /// An object with routes, and its traits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Kind.
     pub kind: String,
-    /// Name.
     pub name: NamespacedName,
     /// What it asks to be served by.
     pub attachment: Attachment,
@@ -252,7 +249,6 @@ impl Route {
         self
     }
 
-    /// Its patterns.
     pub(super) fn patterns(&self) -> impl Iterator<Item = &Arc<Pattern>> {
         self.traits.iter().filter_map(|found| match &found.what {
             Trait::Pattern(pattern) => Some(pattern),

@@ -27,7 +27,6 @@ pub enum Attachment {
 const GATEWAY_API: &str = "gateway.networking.k8s.io";
 
 impl Attachment {
-    /// The classes of an Ingress.
     pub(super) fn classes(ingress: &Value) -> Self {
         let named = annotation(ingress, "kubernetes.io/ingress.class");
         let classes = named.into_iter().chain(ingress["spec"]["ingressClassName"].as_str());
@@ -166,7 +165,6 @@ fn made_for(gateway: &Value, namespace: &str) -> Option<NamespacedName> {
     Some(NamespacedName::new(namespace_of(gateway, namespace), owner["name"].as_str()?))
 }
 
-/// Whether an owner is a Gateway.
 pub(super) fn is_gateway(owner: &Value) -> bool {
     let group = owner["apiVersion"].as_str().and_then(|it| it.strip_prefix(GATEWAY_API));
     owner["kind"] == "Gateway" && group.is_some_and(|rest| rest.starts_with('/'))

@@ -12,12 +12,10 @@ use serde_json::Value;
 /// 22 characters.
 pub(super) const LONGEST: usize = 256;
 
-/// Kind of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
     /// A ConfigMap.
     ConfigMap,
-    /// A Secret.
     Secret,
 }
 
@@ -26,7 +24,6 @@ pub enum SourceKind {
 pub struct FlavorSource {
     /// ConfigMap or Secret.
     pub kind: SourceKind,
-    /// Its name.
     pub name: NamespacedName,
 }
 
@@ -62,7 +59,6 @@ impl fmt::Display for FlavorSource {
 /// Result of looking up a key of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyLookup {
-    /// Its value.
     Value(String),
     /// The object has no such key.
     NoKey,
@@ -97,7 +93,6 @@ impl GivenSources {
         self.0.extend(given(object, namespace));
     }
 
-    /// Whether it has this source.
     pub fn holds(&self, source: &FlavorSource) -> bool {
         self.0.contains_key(source)
     }

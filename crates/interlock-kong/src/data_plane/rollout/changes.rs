@@ -21,7 +21,6 @@ const SHOWN: usize = 80;
 const SECRETIVE: [&str; 7] =
     ["env", "args", "command", "annotations", "httpHeaders", "volumeAttributes", "options"];
 
-/// What is staged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StagedChanges {

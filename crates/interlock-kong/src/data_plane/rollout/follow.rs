@@ -23,7 +23,6 @@ pub struct PromotionFollower {
 pub enum RolloutProgress {
     /// It goes on: the state, in one line.
     Waiting(String),
-    /// It is done.
     Done,
     /// It has failed, for this reason.
     Failed(String),

@@ -10,7 +10,6 @@ use super::report::ReportedPhase;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedGate {
-    /// Its name.
     pub gate: GateName,
     /// Whether it is passed.
     pub state: GateState,
@@ -36,10 +35,8 @@ pub enum GateName {
 }
 
 impl GateName {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Spec, Self::Pods, Self::Answers, Self::Promotion, Self::Traffic];
 
-    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Spec => "spec",
@@ -55,7 +52,6 @@ impl GateName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GateState {
-    /// It is.
     Passed,
     /// The rollout waits at it.
     Closed,
@@ -63,7 +59,6 @@ pub enum GateState {
     NotReached,
 }
 
-/// The pods of the preview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreviewPods {
     /// How many are ready.

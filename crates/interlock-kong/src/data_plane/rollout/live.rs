@@ -25,12 +25,10 @@ use crate::data_plane::live_spec;
 /// side was ready.
 pub const RECORDED: &str = meta::condition::LIVE_SPEC_RECORDED;
 
-/// The live side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveSide {
     /// Value of the label of its pods.
     pub selector: String,
-    /// Its colour.
     pub colour: Colour,
     /// The spec that it is made from, without `deployment.rollout`.
     pub spec: Value,
@@ -47,13 +45,11 @@ pub struct LiveSide {
 /// What is known of the live side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LiveRecord {
-    /// All of it.
     Known(LiveSide),
     /// Which pods are live, not what they are made from.
     Lost {
         /// Value of the label of its pods.
         selector: String,
-        /// Its colour.
         colour: Colour,
         /// Why, for a condition.
         why: LostSpec,

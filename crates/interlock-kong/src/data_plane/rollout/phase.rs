@@ -34,7 +34,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
     pub const ALL: [Self; 6] = [
         Self::WaitingForChange,
         Self::Progressing,
@@ -56,7 +55,6 @@ impl Reason {
         }
     }
 
-    /// The reason with that word.
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.as_str() == word)
     }
@@ -71,7 +69,6 @@ pub enum PromotionGate {
     Closed(String),
 }
 
-/// The facts of a rollout.
 #[derive(Clone, Debug)]
 pub struct RolloutFacts {
     /// Whether the spec differs from the live one in a field that is staged.

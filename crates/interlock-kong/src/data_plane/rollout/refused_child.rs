@@ -28,7 +28,6 @@ pub struct RefusedChild {
 }
 
 impl RefusedChild {
-    /// Of a refused write.
     pub fn of(key: &ObjectKey, refused: &RefusedWrite, is_live: bool) -> Self {
         let name = format!("{} {}", key.gvk.kind, key.name);
         let what = match refused.effect {

@@ -25,7 +25,6 @@ pub enum ReportedPhase {
     AwaitingPromotion,
     /// The preview becomes live.
     Promoting,
-    /// A promotion failed.
     PromotionFailed,
     /// The preview cannot be made.
     Failed,
@@ -34,7 +33,6 @@ pub enum ReportedPhase {
 }
 
 impl ReportedPhase {
-    /// All of them.
     pub const ALL: [Self; 10] = [
         Self::InPlace,
         Self::Unreported,
@@ -138,9 +136,7 @@ pub(super) fn readiness(object: &Value) -> Option<&str> {
 /// The condition `RolledOut` of a DataPlane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedRollout<'a> {
-    /// Its reason.
     pub reason: &'a str,
-    /// Its message.
     pub message: &'a str,
     /// Since when it has this reason.
     pub since: Option<&'a str>,

@@ -30,7 +30,6 @@ impl Colour {
         }
     }
 
-    /// The other colour.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -53,7 +52,6 @@ impl Colour {
 /// Name and selector of a Deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentIdentity {
-    /// Its name.
     pub name: String,
     /// Value of the label that selects its pods.
     pub selector: String,

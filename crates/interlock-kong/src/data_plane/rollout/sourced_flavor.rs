@@ -50,7 +50,6 @@ impl fmt::Display for SourcedFlavorChange {
 }
 
 impl<'r> SourcedFlavors<'r> {
-    /// The sources of these specs.
     pub fn read(of: &DataPlaneView<'_>, specs: [&Value; 2], view: View<'r>) -> Result<Self, Needs> {
         let any = specs.into_iter().any(|spec| is_sourced(of, spec));
         if !any {

@@ -39,12 +39,9 @@ impl LiveSpec {
     }
 }
 
-/// What is staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StagedState {
-    /// Nothing.
     Nothing,
-    /// These fields.
     Fields(StagedChanges),
     /// Something; the live spec was not read.
     Something,
@@ -53,7 +50,6 @@ pub enum StagedState {
 }
 
 impl StagedState {
-    /// What a written spec stages.
     pub fn of(live: &LiveSpec, written: &Value) -> Self {
         if !live_spec::is_staged(written) {
             return Self::Nothing;

@@ -25,15 +25,10 @@ pub const ROLLED_OUT: &str = "RolledOut";
 /// A DataPlane.
 #[derive(Clone, Debug)]
 pub struct DataPlaneView<'a> {
-    /// The object.
     pub object: &'a Value,
-    /// Its key.
     pub key: ObjectKey,
-    /// Its namespace.
     pub namespace: &'a str,
-    /// Its name.
     pub name: &'a str,
-    /// Its uid.
     pub uid: &'a str,
     /// `metadata.generation`.
     pub generation: i64,
@@ -55,7 +50,6 @@ impl<'a> DataPlaneView<'a> {
         })
     }
 
-    /// Its spec.
     pub fn spec(&self) -> &'a Value {
         &self.object["spec"]
     }

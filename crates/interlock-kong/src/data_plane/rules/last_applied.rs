@@ -47,9 +47,7 @@ pub struct Live<'a> {
 /// Whether a written spec stages something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Staging {
-    /// It does not.
     Nothing,
-    /// It does.
     Something,
     /// Too little of the live spec is known.
     Unknown,
@@ -219,7 +217,6 @@ struct Made<'a> {
     uid: Option<&'a str>,
     selector: Option<&'a str>,
     excerpt: Option<String>,
-    /// Hash of the previous spec.
     previous: Option<SpecHash>,
 }
 

@@ -154,7 +154,6 @@ fn is_of_another(status: &Value) -> bool {
 enum PromotionWarning {
     /// It is neither `true` nor a hash.
     Nonsense,
-    /// Nothing is staged.
     NothingStaged,
     /// Its hash is that of another spec.
     AnotherSpec,

@@ -10,13 +10,11 @@ const REPEATED: usize = 63;
 /// Something of a DataPlane of which no child can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildProblem {
-    /// The rule.
     pub rule: Rule,
     /// Path of the field.
     pub field: String,
     /// What is wrong with its value.
     pub detail: String,
-    /// What to do.
     pub next: &'static str,
 }
 

@@ -63,7 +63,6 @@ pub struct ChildProblems {
 /// A write of the spec of a DataPlane.
 #[derive(Clone, Copy, Debug)]
 pub struct SpecChange<'c> {
-    /// The new spec.
     pub new: &'c Value,
     /// The stored one.
     pub old: Option<&'c Value>,

@@ -22,7 +22,6 @@ use crate::data_plane::rules::ids::{DATA_PLANE_DATABASE, DATA_PLANE_IMAGE};
 
 const DATABASE: &str = "KONG_DATABASE";
 
-/// The problems of a spec.
 pub fn problems(spec: &DataPlaneSpec, namespace: &str, sources: &dyn Sources) -> Findings {
     let mut findings = Findings::default();
     let template = &spec.deployment.pod_template_spec;

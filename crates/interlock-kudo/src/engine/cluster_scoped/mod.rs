@@ -58,9 +58,7 @@ pub struct Release {
 /// An object that is not removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftObject {
-    /// The object.
     pub key: ObjectKey,
-    /// Why it is left.
     pub why: String,
     /// What is known of it.
     pub found: Remainder,

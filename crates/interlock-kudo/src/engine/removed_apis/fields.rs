@@ -3,7 +3,6 @@
 
 use serde_json::{Map, Value};
 
-/// The spec of an object.
 pub(super) fn spec(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.get_mut("spec")?.as_object_mut()
 }

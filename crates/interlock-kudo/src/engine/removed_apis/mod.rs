@@ -22,7 +22,6 @@ use serde_json::{Map, Value};
 pub struct RemovedApi {
     /// The removed `apiVersion`.
     pub api_version: &'static str,
-    /// The kind.
     pub kind: &'static str,
     /// The first version of Kubernetes without it.
     pub removed_in: &'static str,

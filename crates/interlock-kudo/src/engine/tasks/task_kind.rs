@@ -104,7 +104,6 @@ pub trait Tasker: fmt::Debug {
 pub struct TemplateRef<'a> {
     /// The field below `spec`.
     pub field: String,
-    /// The file.
     pub file: &'a str,
 }
 

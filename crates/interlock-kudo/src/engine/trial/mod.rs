@@ -38,7 +38,6 @@ pub struct TrialFindings {
 /// The bounds of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialLimits<'a> {
-    /// Of one task.
     pub task: &'a dyn Interrupt,
     /// Of all together.
     pub all: &'a dyn Interrupt,

@@ -14,14 +14,12 @@ pub(super) const KEPT: usize = 64;
 /// How many lost names are compared with the names that there are: an API request waits for it.
 const COMPARED: usize = 4;
 
-/// A problem of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageProblem {
     /// Path of the field, such as `spec.plans[deploy].phases[0].name`.
     pub field: String,
     /// The fault.
     pub what: String,
-    /// The remedy.
     pub remedy: Cow<'static, str>,
 }
 
@@ -111,7 +109,6 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Adds one.
     pub fn add(&mut self, wrong: &Wrong<'_>) {
         self.know(wrong);
         let list = if wrong.blocks.is_none() { &mut self.others } else { &mut self.blocking };

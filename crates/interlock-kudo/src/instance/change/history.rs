@@ -13,10 +13,8 @@ const KEPT: usize = 10;
 /// Maximum of requests kept for a run: the last ones.
 const ASKED: usize = 20;
 
-/// One run that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedRun {
-    /// Plan.
     pub plan: String,
     /// Id of the execution.
     pub uid: String,
@@ -44,9 +42,7 @@ pub struct CarriedOutRequest {
     /// The user who made it, as the webhook recorded; empty where it did not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub who: String,
-    /// The reason.
     pub reason: String,
-    /// Nonce of the request.
     pub nonce: String,
     /// The part that was not executed, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]

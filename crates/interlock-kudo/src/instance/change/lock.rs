@@ -13,7 +13,6 @@ pub struct LockEntry<'a> {
     pub plan: &'a str,
     /// Id of the execution, empty when there is none.
     pub uid: &'a str,
-    /// Status of the execution.
     pub status: &'a ExecutionStatus,
 }
 

@@ -6,7 +6,6 @@ use interlock_core::api::meta::condition as types;
 /// Whether the objects of an Instance's package are ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// They are.
     Healthy,
     /// These are not, for people.
     Unhealthy(Vec<String>),
@@ -19,7 +18,6 @@ pub enum Readiness {
 }
 
 impl Readiness {
-    /// The condition.
     pub fn condition(self) -> WantedCondition {
         let of = |status, reason: &str, message| WantedCondition {
             type_: types::READY,

@@ -16,7 +16,6 @@ use crate::package::params::MASK;
 pub enum PreviousValue<'a> {
     /// Not set.
     Absent,
-    /// This value.
     Value(Cow<'a, str>),
     /// Another value; only its hash is known.
     Unknown,

@@ -17,7 +17,6 @@ pub use writes::{FREEZE, LOCK, PLAN_EXECUTION};
 
 use interlock_core::kinds::descriptor::Policy;
 
-/// All of them.
 pub const POLICIES: &[Policy] = &[
     writes::freeze,
     writes::lock,

@@ -25,7 +25,6 @@ use crate::package::Package;
 
 /// The rule context of a request about an Instance.
 pub(super) struct Evaluation<'a> {
-    /// The request.
     pub(super) request: &'a Request<'a>,
     /// The inputs beside the request.
     pub(super) context: &'a RuleContext<'a>,
@@ -100,7 +99,6 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// The spec of an object.
     pub(super) fn spec(&self, object: &ReviewObject<'a>) -> Result<SpecView<'a>, Rejection> {
         SpecView::read(object, self.request.namespace)
             .map_err(|_| Rejection::Unreadable(Box::new(self.unreadable(object))))

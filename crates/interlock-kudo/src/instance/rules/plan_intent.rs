@@ -5,7 +5,6 @@ use crate::instance::spec::{SpecView, WrittenExecution};
 
 const NEVER_RUN: &str = "NEVER_RUN";
 
-/// The plan intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanIntent<'a> {
     /// Absent, null or `{}`: the old value is restored.
@@ -16,7 +15,6 @@ pub enum PlanIntent<'a> {
     Stale,
     /// An explicitly empty name.
     Clear,
-    /// A plan.
     Trigger(&'a str),
     /// A status, which only the bookkeeping user writes.
     Status,

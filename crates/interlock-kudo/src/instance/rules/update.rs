@@ -275,7 +275,6 @@ impl<'a> InstanceUpdate<'a, '_> {
         Denial { beginning: beginning.len(), ..denial }
     }
 
-    /// A denial because of the lock.
     pub(super) fn because_of(&self, lock: &Lock<'_>, denial: Denial) -> Denial {
         let request = self.change.old.metadata.annotations.own_text(meta::REQUEST);
         let state = (&self.status, request.as_deref());

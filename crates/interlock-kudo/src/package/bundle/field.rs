@@ -60,7 +60,6 @@ impl<'a> PackagedField<'a> {
         }
     }
 
-    /// A list.
     pub(in crate::package) fn list(&self, key: &str) -> Result<Option<Vec<Self>>, WrongType> {
         let field = self.get(key);
         match field.value {

@@ -69,10 +69,7 @@ pub enum PackageError {
     },
     /// A value of an `enum` is null.
     #[error("params.yaml: parameter {parameter}: a value of enum is null; write \"\" for an empty one")]
-    NullEnum {
-        /// The parameter.
-        parameter: String,
-    },
+    NullEnum { parameter: String },
     /// Invalid tasks, a message each.
     #[error("operator.yaml: {}", .0.join("\noperator.yaml: "))]
     Tasks(Vec<String>),
@@ -81,9 +78,7 @@ pub enum PackageError {
 /// The objects of a package, ready to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackageBundle {
-    /// Name of the operator.
     pub operator_name: String,
-    /// Version of the package.
     pub version: String,
     /// Lowest version of Kubernetes that the package names.
     pub kubernetes_version: Option<String>,
@@ -187,7 +182,6 @@ impl PackageBundle {
         }
     }
 
-    /// Default name of an Instance.
     pub fn default_instance_name(&self) -> String {
         format!("{}-instance", self.operator_name)
     }

@@ -49,7 +49,6 @@ pub enum IndexError {
     Twice {
         /// Name of the package.
         name: String,
-        /// Its versions.
         version: String,
     },
 }
@@ -59,26 +58,18 @@ pub enum IndexError {
 pub enum NotIndexed {
     /// There is none of that name.
     #[error("the repository has no package {name}")]
-    Name {
-        /// The name.
-        name: String,
-        /// What to do.
-        remedy: String,
-    },
+    Name { name: String, remedy: String },
     /// There is none of that version.
     #[error("the repository has no package {name} of {wanted}")]
     Version {
-        /// The name.
         name: String,
         /// The versions that were asked for.
         wanted: String,
-        /// What to do.
         remedy: String,
     },
 }
 
 impl NotIndexed {
-    /// What to do.
     pub fn remedy(&self) -> &str {
         let (Self::Name { remedy, .. } | Self::Version { remedy, .. }) = self;
         remedy
@@ -90,7 +81,6 @@ impl NotIndexed {
 pub struct IndexedPackage {
     /// Name of the operator.
     pub name: String,
-    /// Version of the package.
     pub version: String,
     /// Version of the application.
     pub app_version: Option<String>,
@@ -191,7 +181,6 @@ pub struct RepositoryIndex {
 }
 
 impl RepositoryIndex {
-    /// Reads an index.
     pub fn read(text: &str) -> Result<Self, IndexError> {
         let value = yaml::read(text)?;
         let root = PackagedField::root(&value);
@@ -209,7 +198,6 @@ impl RepositoryIndex {
         Ok(Self { packages })
     }
 
-    /// An index of these packages.
     pub fn of(packages: Vec<IndexedPackage>) -> Result<Self, IndexError> {
         let mut index = Self::default();
         for package in packages {

@@ -16,9 +16,7 @@ use crate::cluster::client::ClientError;
 #[derive(Debug, thiserror::Error)]
 #[error("{address}")]
 pub struct AtAddress {
-    /// The address.
     pub address: String,
-    /// The error.
     #[source]
     pub source: BoxError,
 }
@@ -41,7 +39,6 @@ pub fn of_api(what: &str, error: &Error) -> CliError {
     }
 }
 
-/// The error of a watch.
 pub fn of_watch(what: &str, error: &watcher::Error) -> CliError {
     match error {
         watcher::Error::InitialListFailed(error)

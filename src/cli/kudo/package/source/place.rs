@@ -47,7 +47,6 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// The top of an archive.
     pub(super) fn top(archive: Arc<Archive>) -> Self {
         Self::Archive { archive, below: String::new() }
     }
@@ -123,7 +122,6 @@ impl Place {
 }
 
 impl Archive {
-    /// Whether it has this folder.
     pub(super) fn has_folder(&self, path: &str) -> bool {
         let start = format!("{path}/");
         path.is_empty()

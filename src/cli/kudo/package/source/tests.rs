@@ -99,7 +99,6 @@ fn tgz(name: &str, version: &str, children: &[&str]) -> Vec<u8> {
     packed(&[("operator.yaml", operator(name, version, children).as_bytes()), ("params.yaml", b"{}")])
 }
 
-/// An entry of an index.
 fn entry(bytes: &[u8], url: &str) -> IndexedPackage {
     let package: PackageBundle = in_memory("x", bytes).unwrap().read().unwrap();
     IndexedPackage { urls: vec![url.to_owned()], digest: Some(digest(bytes)), ..IndexedPackage::of(&package) }

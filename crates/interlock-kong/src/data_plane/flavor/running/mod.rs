@@ -57,11 +57,8 @@ impl fmt::Display for RouterState {
 /// A pod of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
-    /// Name.
     pub name: String,
-    /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// State of its router.
     pub reported: RouterState,
 }
 
@@ -106,7 +103,6 @@ impl ByFlavor {
         Self(all)
     }
 
-    /// The flavors.
     pub fn flavors(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -140,7 +136,6 @@ pub enum FlavorConsistency {
     NoPods,
     /// All run this flavor.
     Same {
-        /// The flavor.
         flavor: String,
         /// How many pods there are.
         pods: usize,
@@ -150,12 +145,7 @@ pub enum FlavorConsistency {
     /// Flavors differ, and no Service has pods of two: a change is staged.
     Apart(ByFlavor),
     /// Pods behind one Service run different flavors.
-    Mixed {
-        /// The Service.
-        service: String,
-        /// Its pods.
-        pods: ByFlavor,
-    },
+    Mixed { service: String, pods: ByFlavor },
     /// All agree, but not with the gateway's spec.
     Unexpected {
         /// The actual flavor.

@@ -23,7 +23,6 @@ const ADMIN_PORT: &str = "admin";
 pub struct AdminEndpoint {
     /// The pod's IP address.
     pub address: String,
-    /// The port.
     pub port: u16,
 }
 
@@ -40,7 +39,6 @@ pub fn is_alive(pod: &Value) -> bool {
     !over && meta_str(pod, "deletionTimestamp").is_none()
 }
 
-/// Whether a pod is ready.
 pub fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     conditions.filter(|condition| condition["type"] == "Ready").any(|ready| ready["status"] == "True")
@@ -59,7 +57,6 @@ pub fn unready_since(pod: &Value) -> Option<&str> {
         .or(meta_str(pod, "creationTimestamp"))
 }
 
-/// Labels of an object.
 pub fn labels(object: &Value) -> BTreeMap<String, String> {
     texts(&object["metadata"]["labels"])
 }

@@ -68,7 +68,6 @@ enum Segment<'a> {
 }
 
 impl<'a> FieldPlace<'a> {
-    /// The place with this path.
     pub fn root(path: &'a str) -> Self {
         Self { above: None, segment: Segment::Field(path) }
     }
@@ -78,7 +77,6 @@ impl<'a> FieldPlace<'a> {
         Self { above: Some(self), segment: Segment::Field(name) }
     }
 
-    /// The element with a key.
     pub fn element(&'a self, key: &'a str) -> Self {
         Self { above: Some(self), segment: Segment::Element(key) }
     }
@@ -109,12 +107,10 @@ impl<'a> FieldPlace<'a> {
         value.as_object().ok_or_else(|| self.has(TemplateProblem::Type("an object")))
     }
 
-    /// The value as a list.
     pub fn list<'v>(&self, value: &'v Value) -> Result<&'v [Value], InvalidTemplate> {
         value.as_array().map(Vec::as_slice).ok_or_else(|| self.has(TemplateProblem::Type("a list")))
     }
 
-    /// The value as a string.
     pub fn string<'v>(&self, value: &'v Value) -> Result<&'v str, InvalidTemplate> {
         value.as_str().ok_or_else(|| self.has(TemplateProblem::Type("a string")))
     }

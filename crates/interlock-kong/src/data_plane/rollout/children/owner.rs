@@ -20,11 +20,8 @@ const LONGEST: usize = 63;
 /// A DataPlane as the owner of its children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataPlaneOwner {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
     /// Selector of all its Services, where its annotation replaces the usual one.
     pub service_selector: Option<BTreeMap<String, String>>,

@@ -32,7 +32,6 @@ pub enum FlavorEditError {
 }
 
 impl FlavorEditError {
-    /// What to do.
     pub fn remedy(&self, name: &str, namespace: &str) -> String {
         match self {
             Self::NoProxy => format!("name the container that runs Kong \"{PROXY}\", and no other one"),

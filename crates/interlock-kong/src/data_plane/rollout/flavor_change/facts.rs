@@ -28,7 +28,6 @@ pub struct FlavorChangeFacts {
     pub to: Flavor,
     /// The flavor of the live pods.
     pub live: Flavor,
-    /// What is staged.
     pub staged: StagedFlavor,
     /// How far the rollout is.
     pub stage: RolloutStage,
@@ -38,10 +37,8 @@ pub struct FlavorChangeFacts {
     pub producer: ProducerState,
 }
 
-/// What is staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StagedFlavor {
-    /// Nothing.
     Nothing,
     /// This router flavor, and nothing else.
     Flavor(Flavor),

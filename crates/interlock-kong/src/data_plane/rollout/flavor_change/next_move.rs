@@ -73,7 +73,6 @@ pub enum AwaitedState {
     ProducerReady,
 }
 
-/// The next move.
 pub fn next_move(facts: &FlavorChangeFacts) -> FlavorMove {
     if let Some(refusal) = refusal(facts) {
         return FlavorMove::Refuse(refusal);

@@ -67,7 +67,6 @@ impl<'a> History<'a> {
         self.revisions.iter().find(|revision| revision.hash == hash)
     }
 
-    /// The revision with a number.
     pub fn numbered(&self, number: i64) -> Option<&Revision<'a>> {
         self.revisions.iter().find(|revision| revision.number == number)
     }

@@ -24,7 +24,6 @@ const WORD: usize = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RevisionState {
-    /// It is live.
     Live,
     /// It was live, and is staged again.
     Staged,
@@ -42,7 +41,6 @@ impl fmt::Display for RevisionState {
     }
 }
 
-/// A revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionSummary {

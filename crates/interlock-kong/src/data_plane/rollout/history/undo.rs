@@ -33,7 +33,6 @@ pub enum UndoRefusal {
     /// There is none with that number.
     #[error("there is no revision {number}; there are {listed}")]
     Unknown {
-        /// The number.
         number: i64,
         /// Those that there are.
         listed: String,
@@ -64,9 +63,7 @@ pub struct Undo {
     pub revision: i64,
     /// The spec to write: that of the revision, with the rollout and the immediate fields as written.
     pub spec: Value,
-    /// What that changes.
     pub changes: StagedChanges,
-    /// What it does.
     pub outcome: UndoOutcome,
 }
 

@@ -29,22 +29,17 @@ const MESSAGE: usize = 400;
 pub struct RolloutSummary {
     /// Namespace of the DataPlane.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// The phase.
     pub phase: ReportedPhase,
     /// Since when the phase is reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// What is live.
     pub live: LiveSummary,
-    /// What is staged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staged: Option<StagedSide>,
     /// The router flavor that a changed ConfigMap or Secret stages beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staged_flavor: Option<String>,
-    /// The requested promotion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promotion: Option<PromotionRequest>,
     /// What the rollout waits for, or why it has failed.
@@ -80,7 +75,6 @@ pub struct LiveSummary {
     pub unknown: Option<String>,
 }
 
-/// The staged side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StagedSide {

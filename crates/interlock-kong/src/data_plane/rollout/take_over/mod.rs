@@ -36,7 +36,6 @@ pub use writer::{adopt, is_held, lease_key, may_write};
 pub enum TakeOver {
     /// Nothing was taken over, and nothing is to be.
     NotAsked,
-    /// It was taken over.
     Done(Box<TakenOver>),
     /// It is another operator's.
     LeftAlone(LeftAlone),
@@ -47,7 +46,6 @@ pub enum TakeOver {
 /// A DataPlane that was taken over.
 #[derive(Clone, Debug)]
 pub struct TakenOver {
-    /// What is kept.
     pub kept: KeptChildren,
     /// The ControllerRevision that records it.
     pub record: Arc<Value>,

@@ -86,7 +86,6 @@ pub struct World {
 pub enum PassEnd {
     /// It waits for an event, or for a time.
     Waits,
-    /// It was killed.
     Killed,
 }
 

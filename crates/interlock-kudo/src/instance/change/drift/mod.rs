@@ -76,7 +76,6 @@ pub fn pending_at_start(
 /// How a run ended, for the pending plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// COMPLETE.
     Complete,
     /// FATAL_ERROR, not on request.
     Failed,

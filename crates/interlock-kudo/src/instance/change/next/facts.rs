@@ -15,7 +15,6 @@ use crate::package::Package;
 /// The last-applied spec as found in the annotation.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundStamp<'a> {
-    /// Its hash.
     pub hash: &'a SpecHash,
     /// Its spec, wherever it is kept; `None` when it is not available.
     pub spec: Option<&'a Applied<'a>>,
@@ -58,7 +57,6 @@ pub struct InstanceFacts<'a> {
     pub entries: &'a BTreeMap<String, PlanStatus>,
     /// `status.requests`.
     pub requests: Option<&'a RunRequests>,
-    /// The baseline.
     pub baseline: Option<&'a Baseline>,
     /// The last-applied spec.
     pub stamp: Option<FoundStamp<'a>>,
@@ -123,7 +121,6 @@ impl<'a> InstanceFacts<'a> {
         if vouched { None } else { (self.refusal)(source) }
     }
 
-    /// The spec of that source.
     pub(super) fn spec_of(&self, source: SpecSource) -> &'a Applied<'a> {
         match (source, self.stamp) {
             (SpecSource::Stamp, Some(FoundStamp { spec: Some(spec), .. })) => spec,

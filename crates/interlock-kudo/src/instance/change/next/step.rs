@@ -24,35 +24,19 @@ pub enum SpecSource {
     Spec,
 }
 
-/// Answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestAnswer {
     /// End the run of this plan, begun or not.
-    Abort {
-        /// Plan.
-        plan: String,
-    },
+    Abort { plan: String },
     /// Schedule the plan under the uid of that retry.
-    Retry {
-        /// Plan.
-        plan: String,
-    },
+    Retry { plan: String },
     /// End the run of this plan, begun or not, and schedule the plan under the uid of that restart: one
     /// write, so that no edit comes between the two.
-    Restart {
-        /// Plan.
-        plan: String,
-    },
+    Restart { plan: String },
     /// Pause the run of this plan.
-    Pause {
-        /// Plan.
-        plan: String,
-    },
+    Pause { plan: String },
     /// Let the paused run of this plan go on.
-    Resume {
-        /// Plan.
-        plan: String,
-    },
+    Resume { plan: String },
     /// Remove the finished execution from `planExecution`, and revert the spec to the one last
     /// carried out in full.
     Revert,
@@ -86,14 +70,12 @@ pub enum Next {
     End(BTreeMap<String, String>),
     /// Name this running execution in `planExecution` again.
     Restore {
-        /// Plan.
         plan: String,
         /// Id of the execution.
         uid: String,
     },
     /// Set `planExecution` to this plan with a fresh uid.
     Schedule {
-        /// Plan.
         plan: String,
         /// Spec that it runs on.
         source: SpecSource,
@@ -120,7 +102,6 @@ pub enum Next {
     AwaitResume,
     /// Remove the finished execution from `planExecution`.
     Clear,
-    /// Answer a request.
     Answer(RequestAnswer),
     /// Drop the trigger: there is no spec that it could run on.
     DropTrigger,
@@ -135,7 +116,6 @@ pub enum Next {
     /// Before any run, query the API server whether packages may use this OperatorVersion of
     /// another namespace.
     CheckAccess(NamespacedName),
-    /// Remove the finalizer.
     RemoveFinalizer {
         /// Text of the Warning Event, when it is removed without a cleanup.
         warning: Option<String>,

@@ -24,7 +24,6 @@ pub enum RequestObjection {
     Over {
         /// The run that was named.
         run: String,
-        /// Its plan.
         plan: String,
         /// How it ended.
         status: String,
@@ -34,7 +33,6 @@ pub enum RequestObjection {
     NotOver {
         /// The run that was named.
         run: String,
-        /// Its plan.
         plan: String,
     },
     /// The run is paused already.
@@ -42,7 +40,6 @@ pub enum RequestObjection {
     Paused {
         /// The run that was named.
         run: String,
-        /// Its plan.
         plan: String,
     },
     /// The run is not paused.
@@ -50,7 +47,6 @@ pub enum RequestObjection {
     NotPaused {
         /// The run that was named.
         run: String,
-        /// Its plan.
         plan: String,
     },
     /// The run was not held by objects that can be taken over.
@@ -61,7 +57,6 @@ pub enum RequestObjection {
     NothingToAdopt {
         /// The run that was named.
         run: String,
-        /// Its plan.
         plan: String,
     },
     /// Another plan runs.
@@ -69,7 +64,6 @@ pub enum RequestObjection {
     Busy {
         /// The plan that runs.
         plan: String,
-        /// Its run.
         run: String,
     },
     /// There is no spec to revert to.

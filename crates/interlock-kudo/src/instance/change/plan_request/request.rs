@@ -15,7 +15,6 @@ pub const NONCE: (usize, usize) = (8, 64);
 /// Longest uid of a run.
 pub const RUN_LIMIT: usize = 64;
 
-/// A plan request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanRequest {
     /// The operation.
@@ -86,7 +85,6 @@ impl fmt::Display for PlanRequest {
     }
 }
 
-/// Checks a reason.
 pub fn check_reason(reason: &str) -> Result<(), RequestError> {
     let length = reason.chars().count();
     if reason.trim().is_empty() {
@@ -101,11 +99,9 @@ pub fn check_reason(reason: &str) -> Result<(), RequestError> {
 /// A request found on an Instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingRequest {
-    /// The request.
     pub request: PlanRequest,
     /// The user who made it, as the webhook recorded; empty where it did not.
     pub by: String,
-    /// The reason.
     pub reason: String,
     /// The uid of the run that it starts: the retry, or the run that begins anew.
     pub new_run: String,

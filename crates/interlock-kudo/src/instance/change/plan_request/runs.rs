@@ -16,7 +16,6 @@ pub struct Runs<'a> {
     pub requests: Option<&'a RunRequests>,
 }
 
-/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState<'a> {
     /// Scheduled, not begun; its plan.
@@ -30,7 +29,6 @@ pub enum RunState<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// The state of a run.
     pub fn state_of(&self, run: &str) -> RunState<'a> {
         let entry = self.entries.iter().find(|e| e.uid == run && !run.is_empty());
         match entry {
@@ -56,7 +54,6 @@ impl<'a> Runs<'a> {
         self.requests_of(run).is_some_and(|requests| !requests.held_by.is_empty())
     }
 
-    /// Whether a run is paused.
     pub fn is_paused(&self, run: &str) -> bool {
         self.requests_of(run).is_some_and(|requests| requests.paused.is_some())
     }

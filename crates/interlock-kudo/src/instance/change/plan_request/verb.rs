@@ -21,7 +21,6 @@ pub enum PlanVerb {
 }
 
 impl PlanVerb {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Abort { revert: false },
         Self::Abort { revert: true },

@@ -28,7 +28,6 @@ pub use values::{invalid_parameters, invalid_values, unknown_parameters};
 /// The state before an edit that bypassed admission.
 #[derive(Clone, Copy)]
 pub struct Before<'a> {
-    /// The baseline.
     pub baseline: &'a Baseline,
     /// The last-applied spec, where it is available.
     pub stamp: Option<&'a Applied<'a>>,

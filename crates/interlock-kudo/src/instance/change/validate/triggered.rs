@@ -15,7 +15,6 @@ use crate::package::trigger::TriggerError;
 pub enum Triggered {
     /// None: only parameters changed that the package does not define.
     Nothing,
-    /// A plan.
     Plan(String),
     /// Several plans: where the settings admit that, the reconciler runs them one after another.
     Several,

@@ -104,7 +104,6 @@ impl ArchiveError {
     }
 }
 
-/// Unpacks an archive.
 pub(in crate::cli::kudo::package) fn unpack(packed: &[u8]) -> Result<Files, ArchiveError> {
     if packed.len() > MAX_PACKED {
         return Err(ArchiveError::Packed);
