@@ -116,7 +116,7 @@ fn an_aborted_plan_and_a_refused_request_look_failed() {
     assert_eq!(types(&ground.await_kstatus("demo", "Current")), ["Ready"]);
 }
 
-/// The definition of an older Interlock, or KUDO's own: nothing is carried out, and every Instance says why.
+/// KUDO's own definition, or that of another version: nothing is carried out, and every Instance says why.
 #[test]
 fn nothing_is_carried_out_while_the_definition_lacks_our_fields() {
     let cluster = Cluster::own(&["--audit"]);

@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 
 use super::meta;
 use super::object::{NamespacedName, meta_str};
-use super::stamp::SpecHash;
+use super::stamp::{REFERENCE, SpecHash};
 
 /// `apiVersion` of ControllerRevisions.
 pub const API_VERSION: &str = "apps/v1";
 /// Their kind.
-pub const KIND: &str = "ControllerRevision";
+pub const KIND: &str = REFERENCE;
 /// Annotation of each part: number of parts.
 pub const PARTS: &str = "interlock.dev/parts";
 /// Maximum parts of one spec: etcd accepts objects of 1.5 MiB, and gzip makes none of them four

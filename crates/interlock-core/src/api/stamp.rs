@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use super::json::json_string;
-use super::revision;
 use super::text::Text;
 use super::values::Values;
 
@@ -341,11 +340,14 @@ impl<'a> Envelope<'a> {
     }
 }
 
+/// The kind of object that keeps a referenced spec.
+pub const REFERENCE: &str = "ControllerRevision";
+
 fn entries<M: SerializeMap>(map: &mut M, hash: &SpecHash, kept: &KeptSpec<'_>) -> Result<(), M::Error> {
     map.serialize_entry("hash", hash)?;
     match kept {
         KeptSpec::Inline { spec } => map.serialize_entry("spec", spec),
-        KeptSpec::Referenced => map.serialize_entry("ref", revision::KIND),
+        KeptSpec::Referenced => map.serialize_entry("ref", REFERENCE),
     }
 }
 
