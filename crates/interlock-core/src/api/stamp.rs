@@ -144,7 +144,7 @@ pub enum KeptSpec<'a> {
         /// The spec.
         spec: Applied<'a>,
     },
-    /// In ControllerRevisions, named `NAME-UID8-HASH12-N` (see [`revision`]); until the reconciler has
+    /// In ControllerRevisions, named `NAME-UID8-HASH12-N` (see [`super::revision`]); until the reconciler has
     /// written them the locked object itself is the source.
     Referenced,
 }
