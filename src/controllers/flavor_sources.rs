@@ -99,15 +99,6 @@ enum Unguarded {
     Because(&'static str),
 }
 
-/// Whether an object is published by the cluster: with a label on it, users who may write gateways would keep its owner from
-/// changing it.
-fn is_of_cluster(source: &FlavorSource) -> bool {
-    const PUBLISHED: [&str; 3] = ["kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert"];
-    let namespace = source.name.namespace.as_str();
-    namespace.starts_with("kube-")
-        || source.kind == SourceKind::ConfigMap && PUBLISHED.contains(&source.name.name.as_str())
-}
-
 impl Controller for Labeller {
     type Key = AllSources;
     type Term = LeaderEpoch;
@@ -124,12 +115,18 @@ impl Controller for Labeller {
         vec![(AllSources, Duration::ZERO)]
     }
 
+    fn begin(&self, _term: LeaderEpoch) {
+        // What was seen long before is the former leader's.
+        self.store.leave_unread(Timestamp::now());
+    }
+
     async fn beside(&self, term: Option<LeaderEpoch>) {
         let (mut changes, mut snapshot) = (self.store.flavor_changes(), self.snapshot.clone());
         loop {
             if term.is_none() {
                 // The leader publishes its own findings.
                 drop(self.store.take_deferred_checks(&GivenSources::default()));
+                self.store.leave_unread(Timestamp::now());
             }
             // Both senders live as long as the process.
             tokio::select! {
@@ -193,7 +190,9 @@ impl Labeller {
             match self.read(&source).await {
                 Ok(object) => object.iter().for_each(|object| read.add(object, &source.name.namespace)),
                 Err(failure) => {
-                    tracing::warn!(%source, error = failure.message, "a source of router flavors was not read");
+                    tracing::debug!(%source, error = failure.message, "a source of router flavors was not read");
+                    let what = format!("{source}, where its router flavor comes from, could not be read");
+                    self.tell_failed(&source, &what, &failure).await;
                 }
             }
         }
@@ -257,7 +256,10 @@ impl Labeller {
             }
             Err(failure) => {
                 tracing::warn!(%source, error = failure.message, "a source of router flavors was not labelled");
-                self.tell_unlabelled(source, &failure).await;
+                let what = format!(
+                    "{source}, where its router flavor comes from, could not be labelled, so that changes of it are not guarded"
+                );
+                self.tell_failed(source, &what, &failure).await;
                 None
             }
         }
@@ -266,7 +268,7 @@ impl Labeller {
     /// Whether it is not for us to guard a source: a gateway has to list it, which the API server lets only those write
     /// who may update it.
     fn unguarded(&self, source: &FlavorSource) -> Unguarded {
-        if is_of_cluster(source) {
+        if guarded_sources::is_of_cluster(source) {
             return Unguarded::Because(OF_CLUSTER);
         }
         let lists = |gateway: &Value| guarded_sources::is_listed(gateway, source);
@@ -300,12 +302,9 @@ impl Labeller {
         }
     }
 
-    async fn tell_unlabelled(&self, source: &FlavorSource, failure: &ApiFailure) {
-        let what = format!(
-            "{source}, where its router flavor comes from, could not be labelled, so that changes of it are not guarded"
-        );
+    async fn tell_failed(&self, source: &FlavorSource, what: &str, failure: &ApiFailure) {
         for (key, uid) in self.dependents(source) {
-            self.reports.failed(&key, &uid, &what, failure).await;
+            self.reports.failed(&key, &uid, what, failure).await;
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use super::options::ServingCertificate;
 use super::{Parts, Process, RunError};
 use crate::cluster::certificates::{
-    CaBundles, CertificateController, CertificateSettings, KeyPem, ca_bundle,
+    CaBundles, CertificateController, CertificateSettings, KeyPem, ca_bundle_watch,
 };
 use crate::cluster::lease::Leadership;
 use crate::cluster::tamper::Observation;
@@ -43,8 +43,12 @@ impl Process {
             problem,
         })?;
         let (trust, seen) = watch::channel(CaBundles::default());
-        let follow =
-            ca_bundle::follow(process_client.clone(), options.webhook_configuration.clone(), trust, watched);
+        let follow = ca_bundle_watch::follow(
+            process_client.clone(),
+            options.webhook_configuration.clone(),
+            trust,
+            watched,
+        );
         parts.spawn(async {
             follow.await;
             Ok("the watch of the webhook configurations")

@@ -11,7 +11,7 @@ mod options;
 mod runtimes;
 mod settings;
 mod signals;
-mod supervisor;
+mod start_supervisor;
 mod webhook;
 
 use std::sync::{Arc, OnceLock};

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::authority::{GenerationError, KeyPem, authority, leaf};
-use super::ca_bundle::{CaBundles, ConfigurationKind, ConfigurationObject, ConfigurationState};
+use super::ca_bundle_watch::{CaBundles, ConfigurationKind, ConfigurationObject, ConfigurationState};
 use super::retiring_ca::RetiringCas;
 use super::rotation::{NextWrite, StoredCertificates, next_write};
 use super::stored::{CertificateFacts, InvalidSecret, Stored, our_cas};

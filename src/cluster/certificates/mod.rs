@@ -8,7 +8,7 @@
 //! `signing` is another CA of the same form, for what belongs to objects of users.
 
 pub mod authority;
-pub mod ca_bundle;
+pub mod ca_bundle_watch;
 pub mod controller;
 pub mod retiring_ca;
 pub mod rotation;
@@ -16,6 +16,6 @@ pub mod signing;
 pub mod stored;
 pub mod validate;
 
-pub use self::ca_bundle::CaBundles;
+pub use self::ca_bundle_watch::CaBundles;
 pub use self::controller::{CertificateController, CertificateSettings};
 pub use authority::KeyPem;

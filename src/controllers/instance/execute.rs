@@ -32,7 +32,7 @@ use super::patches;
 use super::patches::InstanceChange;
 use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
 use super::view::InstanceView;
-use super::{cluster_objects, plan_intent, plan_request, ready, refusal, spec_archive};
+use super::{cluster_objects, package_health, plan_intent, plan_request, refusal, spec_archive};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
 
@@ -456,7 +456,7 @@ async fn idle(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, Api
     let owed = subject.basis.as_ref().map(drift::failed).unwrap_or_default();
     let conditions = match (failed, owed.as_slice()) {
         (Some(failed), owed) => conditions::failed(&failed.message, owed),
-        (None, []) => conditions::settled(ready::condition(ctx, subject).await),
+        (None, []) => conditions::settled(package_health::condition(ctx, subject).await),
         (None, owed) => conditions::owed(owed),
     };
     patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;

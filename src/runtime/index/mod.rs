@@ -7,6 +7,7 @@ pub mod interlocks;
 mod kept_objects;
 mod lister;
 mod object_bytes;
+pub mod observer;
 mod packages;
 mod queries;
 pub mod reread;
@@ -14,14 +15,13 @@ mod row;
 mod size_budget;
 pub mod store;
 mod tables;
-pub mod watches;
 
 pub use self::object_bytes::Child;
 pub use instances::KeptInstance;
 pub use interlocks::Interlocks;
 pub use lister::IndexLister;
+pub use observer::Observer;
 pub use store::Store;
-pub use watches::Observer;
 
 /// Kinds whose health makes an Instance ready; excludes Pods of Deployments and finished Pods of Jobs (KUDO
 /// counted the latter as unhealthy for ever).

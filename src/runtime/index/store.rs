@@ -328,7 +328,14 @@ impl Store {
 
     /// Sources to be read by request, as nothing says what changes of flavor came from there; and when to ask again.
     pub fn unread_sources(&self, now: Timestamp) -> (BTreeSet<FlavorSource>, Option<Timestamp>) {
-        self.write().flavors.unread_sources(now)
+        let tables = &mut *self.write();
+        tables.flavors.unread_sources(now, tables.guarded_sources == GuardState::Intact)
+    }
+
+    /// Forgets changes that the leader reads, some time after they were seen.
+    pub fn leave_unread(&self, now: Timestamp) {
+        let tables = &mut *self.write();
+        tables.flavors.leave_unread(now, tables.guarded_sources == GuardState::Intact);
     }
 
     /// Sets the state of the policy on overrides of the rules about flavors.

@@ -6,7 +6,7 @@ use interlock::install::{self, InstallOptions};
 use interlock_core::api::meta;
 use interlock_core::effect::Effect;
 use interlock_kong::data_plane::rollout::children::DataPlaneOwner;
-use interlock_kong::data_plane::rollout::live::LiveSide;
+use interlock_kong::data_plane::rollout::live_record::LiveSide;
 use interlock_kong::data_plane::rollout::protect_live::PROTECT_LIVE;
 use interlock_kong::data_plane::rollout::side::Colour;
 use interlock_kong::data_plane::rollout::wanted;

@@ -3,7 +3,7 @@
 use clap::Args;
 use interlock_kudo::instance::change::plan_request::PlanVerb;
 
-use super::instance::{InstanceRef, current, entries};
+use super::instance::{InstanceRef, entries, locking_run};
 use super::request;
 use crate::cli::common::error::CliError;
 use crate::cli::common::output;
@@ -42,7 +42,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &AbortFlags) -> Result<(),
         |(_, e)| format!("is {}: {}", e.status, e.message.clone().unwrap_or_default()),
     );
     output::line(&format!("instance {}: {what} {end}", subject.key()))?;
-    if let (true, Some((plan, run))) = (flags.revert, current(&ended)) {
+    if let (true, Some((plan, run))) = (flags.revert, locking_run(&ended)) {
         output::line(&format!(
             "instance {}: plan {plan} (run {run}) reverts the spec; wait for it with `interlock plan wait {}`",
             subject.key(),

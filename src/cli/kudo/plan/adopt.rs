@@ -3,7 +3,7 @@
 use interlock_kudo::api::{HeldObject, Instance};
 use interlock_kudo::instance::change::plan_request::PlanVerb;
 
-use super::instance::{InstanceRef, current, failed};
+use super::instance::{InstanceRef, failed, locking_run};
 use super::request;
 use super::request::RequestFlags;
 use crate::cli::common::error::CliError;
@@ -26,7 +26,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &RequestFlags) -> Result<(
         return Ok(());
     }
     let begun = request::await_result(subject, &request, flags.wait.limit.timeout).await?;
-    output::line(&request::runs_again(subject, current(&begun)))
+    output::line(&request::runs_again(subject, locking_run(&begun)))
 }
 
 /// The failed run, and the objects that hold it.

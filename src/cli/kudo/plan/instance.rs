@@ -3,7 +3,7 @@
 use interlock_kudo::api::{ExecutionStatus, Instance, OperatorVersion, PlanStatus};
 use interlock_kudo::instance::change::lock;
 use kube::Api;
-use kube::api::Patch;
+use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
 use crate::cli::common::error::{CliError, api};
@@ -26,12 +26,8 @@ impl ObjectRef<Instance> {
     }
 
     pub(super) async fn patch(&self, patch: Value) -> Result<Instance, CliError> {
-        let patched = self.patched(&Patch::Merge(patch), false).await?;
-        patched.ok_or_else(|| {
-            CliError::refused(format!("Instance {} is not changed", self.key()))
-                .why("somebody else changed it at the same time")
-                .next("run the command again")
-        })
+        let patched = self.objects.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.map_err(api(format!("Instance {} is not changed", self.key())))
     }
 
     /// Objects of a kind in its namespace.
@@ -59,7 +55,7 @@ impl ObjectRef<Instance> {
 }
 
 /// Plan and uid of the run that holds the lock.
-pub(super) fn current(instance: &Instance) -> Option<(String, String)> {
+pub(super) fn locking_run(instance: &Instance) -> Option<(String, String)> {
     lock::of(instance).map(|lock| (lock.plan.to_owned(), lock.uid.to_owned()))
 }
 
@@ -113,6 +109,6 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(lock::of(&instance).is_some(), is_current);
-        assert_eq!(current(&instance).is_some(), is_current);
+        assert_eq!(locking_run(&instance).is_some(), is_current);
     }
 }

@@ -13,7 +13,7 @@ use kube::api::ListParams;
 use serde::Serialize;
 
 use super::flags::bare;
-use super::instance::{InstanceRef, current, entries, last};
+use super::instance::{InstanceRef, entries, last, locking_run};
 use crate::cli::common::error::{CliError, api};
 use crate::cli::common::output;
 use crate::cli::common::output::OutputFlag;
@@ -99,7 +99,7 @@ async fn all(instances: &Api<Instance>, place: &str) -> Result<Vec<Instance>, Cl
 }
 
 fn instance_row(instance: &Instance) -> InstanceRow {
-    let running = current(instance).map(|(plan, run)| {
+    let running = locking_run(instance).map(|(plan, run)| {
         let entry = entries(instance).find(|(name, entry)| **name == plan && entry.uid == run);
         // What is scheduled and has no record of its own yet has never run.
         entry.map_or_else(

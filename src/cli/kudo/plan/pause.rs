@@ -7,7 +7,7 @@ use interlock_kudo::instance::change::plan_request::PlanVerb;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 
-use super::instance::{InstanceRef, current};
+use super::instance::{InstanceRef, locking_run};
 use super::request;
 use super::request::RequestFlags;
 use crate::cli::common::error::CliError;
@@ -43,7 +43,7 @@ fn running_below(parent: &Instance, all: &[Instance]) -> Vec<(String, String)> {
             let mut owners = child.metadata.owner_references.iter().flatten();
             let own = child.metadata.uid.clone().unwrap_or_default();
             if owners.any(|owner| owner.uid == uid) && seen.insert(own.clone()) {
-                found.extend(current(child).map(|(plan, _)| (child.name_any(), plan)));
+                found.extend(locking_run(child).map(|(plan, _)| (child.name_any(), plan)));
                 open.push(own);
             }
         }

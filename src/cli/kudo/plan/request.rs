@@ -12,7 +12,7 @@ use interlock_kudo::instance::change::plan_request::{PlanRequest, PlanVerb};
 use serde_json::json;
 
 use super::flags::{InstanceName, WaitLimit};
-use super::instance::{InstanceRef, annotation, current, entries};
+use super::instance::{InstanceRef, annotation, entries, locking_run};
 use super::wait::gone;
 use crate::cli::common::error::CliError;
 
@@ -40,7 +40,7 @@ pub(super) fn run_in_progress(
     instance: &Instance,
     flags: &RequestFlags,
 ) -> Result<String, CliError> {
-    let run = flags.run.clone().or_else(|| current(instance).map(|(_, run)| run));
+    let run = flags.run.clone().or_else(|| locking_run(instance).map(|(_, run)| run));
     run.ok_or_else(|| {
         CliError::refused(format!("Instance {}: no plan runs", subject.key()))
             .next(format!("look at what ran: `interlock plan history {}`", subject.arguments()))

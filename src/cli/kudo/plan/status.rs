@@ -89,7 +89,7 @@ impl Report {
             }
         });
         let name = |text: &Option<String>| text.clone().unwrap_or_default();
-        let current = instance::current(instance).map(|(plan, run)| Current { plan, run });
+        let current = instance::locking_run(instance).map(|(plan, run)| Current { plan, run });
         // The plan that runs is not queued, although it counts as pending until it is COMPLETE.
         let runs = |plan: &str| current.as_ref().is_some_and(|current| current.plan == plan);
         let baseline = instance.status.as_ref().and_then(|status| status.last_applied.as_ref());

@@ -9,7 +9,7 @@ use interlock_core::api::meta::condition::{PAUSED, RECONCILING, RETRYING, STALLE
 use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
 use jiff::Timestamp;
 
-use super::instance::{current, entries, last};
+use super::instance::{entries, last, locking_run};
 
 /// Pods that are shown; those that are not ready come first.
 const MAX_PODS: usize = 12;
@@ -64,7 +64,7 @@ impl StepTimes {
 
 /// The record of the plan that is scheduled or runs, else of the one that ran last.
 fn shown(instance: &Instance) -> Option<(&String, &PlanStatus)> {
-    match current(instance) {
+    match locking_run(instance) {
         Some((plan, run)) => entries(instance).find(|(name, entry)| **name == plan && entry.uid == run),
         None => last(instance),
     }
@@ -77,7 +77,7 @@ pub(super) fn lines(instance: &Instance, times: &StepTimes, pods: &Pods, now: Ti
     let (namespace, name) = (text(&instance.metadata.namespace), text(&instance.metadata.name));
     let mut out = vec![format!("Instance {namespace}/{name}, OperatorVersion {version}")];
     let mut parts = Vec::new();
-    match (shown(instance), current(instance)) {
+    match (shown(instance), locking_run(instance)) {
         (Some((plan, entry)), _) => {
             let since = started(instance, entry);
             out.push(format!("plan {plan}: {}", state(&entry.status, since, now, entry.message.as_ref())));
@@ -180,7 +180,7 @@ fn branches(parts: &[Part], indent: &str, out: &mut Vec<String>) {
 
 /// What the plan waits for, while it runs.
 fn waits(instance: &Instance) -> Option<String> {
-    current(instance)?;
+    locking_run(instance)?;
     let conditions = &instance.status.as_ref()?.conditions;
     let waiting = condition::find(conditions, RECONCILING)
         .filter(|found| [WAITING, RETRYING, PAUSED].contains(&found.reason.as_str()));

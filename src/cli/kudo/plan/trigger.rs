@@ -7,7 +7,7 @@ use interlock_kudo::api::Instance;
 use serde_json::json;
 
 use super::flags::{InstanceName, WaitLimit};
-use super::instance::{InstanceRef, current};
+use super::instance::{InstanceRef, locking_run};
 use super::wait;
 use crate::cli::common::error::CliError;
 use crate::cli::common::output;
@@ -37,7 +37,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &TriggerFlags) -> Result<(
     free(subject, &instance, &flags.plan)?;
     let patch = json!({ "spec": { "planExecution": { "planName": flags.plan } } });
     let scheduled = subject.patch(patch).await?;
-    let run = current(&scheduled).ok_or_else(|| left_out(subject, &scheduled, &flags.plan))?.1;
+    let run = locking_run(&scheduled).ok_or_else(|| left_out(subject, &scheduled, &flags.plan))?.1;
     let run = format!(" (run {run})");
     output::line(&format!("instance {}: plan {}{run} is scheduled", subject.key(), flags.plan))?;
     if flags.wait.wait { wait::run(subject, flags.wait.limit.timeout).await } else { Ok(()) }
@@ -54,7 +54,7 @@ fn left_out(subject: &InstanceRef, instance: &Instance, wanted: &str) -> CliErro
 
 /// A write that names the plan that already runs would change nothing, and be admitted.
 fn free(subject: &InstanceRef, instance: &Instance, wanted: &str) -> Result<(), CliError> {
-    let Some((plan, run)) = current(instance) else { return Ok(()) };
+    let Some((plan, run)) = locking_run(instance) else { return Ok(()) };
     let arguments = subject.arguments();
     Err(CliError::refused(format!("plan {wanted} is not triggered"))
         .place(format!("Instance {}", subject.key()))

@@ -62,7 +62,7 @@ pub(super) async fn run(subject: &InstanceRef, limit: Duration) -> Result<(), Cl
 
 /// How the last run ended, where none is scheduled or runs.
 pub(super) fn ended(instance: &Instance) -> Option<PlanEnd> {
-    if instance::current(instance).is_some() {
+    if instance::locking_run(instance).is_some() {
         return None;
     }
     let (plan, entry) = instance::last(instance)?;

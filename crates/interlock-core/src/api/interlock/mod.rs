@@ -15,7 +15,7 @@ mod by_namespace;
 pub mod dependencies_hash;
 pub mod existing;
 mod problem;
-pub mod rules;
+pub mod rule_actions;
 pub mod selector;
 
 pub use accounts::{Account, Accounts, InstancesSetting, ServiceAccountSetting};
@@ -23,7 +23,7 @@ pub use by_namespace::ByNamespace;
 pub use dependencies_hash::{CountedReferences, DependenciesHashSetting, DependenciesHashes};
 pub use existing::{Adoption, Adoptions, ExistingObjectsSetting};
 pub use problem::SettingProblem;
-pub use rules::{Actions, RuleAction, RuleSetting, Rules};
+pub use rule_actions::{Actions, RuleAction, RuleSetting, Rules};
 pub use selector::{Labels, NamespaceSelector};
 
 /// `metadata.name` of the one object that is honoured.

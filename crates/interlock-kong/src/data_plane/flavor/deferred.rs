@@ -21,9 +21,13 @@ use super::sources::FlavorSource;
 use super::validate::judge;
 
 /// How often the sources of a change are asked for by request before it is given up: they may not exist yet.
-const MOST_READS: u8 = 5;
+const MOST_READS: u8 = 6;
 /// Pause between two of these.
 const READ_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+/// The most sources that are asked for at a time, and of one namespace: others go on after [`SOON`].
+const MOST_AT_A_TIME: usize = 64;
+const MOST_OF_NAMESPACE: usize = 16;
+const SOON: SignedDuration = SignedDuration::from_secs(1);
 
 /// Gateways with a deferred check.
 #[derive(Clone, Debug, Default)]
@@ -36,9 +40,9 @@ struct Pending {
     object: Arc<Value>,
     /// Its flavor, where that was known.
     before: Option<FlavorSpec>,
-    /// How often its sources were read by request, and when they are to be again.
+    /// How often its sources were read by request, and when they are to be again; `None` before the first look at it.
     reads: u8,
-    due: Timestamp,
+    due: Option<Timestamp>,
 }
 
 /// A change that would have been denied.
@@ -58,12 +62,16 @@ pub(super) struct Now {
     /// What ran before the change, as read now.
     pub(super) before: Option<FlavorSpec>,
     pub(super) gateway: Gateway,
+}
+
+/// What a change is judged by beside the gateway.
+pub(super) struct Surroundings {
     pub(super) routes: Arc<Inventory>,
     pub(super) group: Option<ProducerGroup>,
 }
 
 impl Unread {
-    /// Records a write of a gateway; `before` is what ran until then, and its spec.
+    /// Records a change of the flavor of a gateway; `before` is what ran until then, and its spec.
     pub(super) fn follow(&mut self, written: &Gateway, before: Option<(Arc<Value>, FlavorSpec)>) {
         let Some((object, before)) = before else { return };
         let (from, to) = (&before.reading.effective, &written.spec.reading.effective);
@@ -75,12 +83,7 @@ impl Unread {
         };
         if is_due {
             let before = from.known().is_some().then_some(before);
-            self.0.entry(written.subject.clone()).or_insert(Pending {
-                object,
-                before,
-                reads: 0,
-                due: Timestamp::MIN,
-            });
+            self.0.entry(written.subject.clone()).or_insert(Pending { object, before, reads: 0, due: None });
         }
     }
 
@@ -91,19 +94,41 @@ impl Unread {
         now: Timestamp,
         unknown: impl Fn(&GatewayRef, &Value) -> BTreeSet<FlavorSource>,
     ) -> (BTreeSet<FlavorSource>, Option<Timestamp>) {
-        let mut wanted = BTreeSet::new();
+        let (mut wanted, mut next) = (BTreeSet::new(), None);
+        let mut of_namespace: BTreeMap<String, usize> = BTreeMap::new();
         self.0.retain(|subject, pending| {
-            if pending.due > now {
+            let unknown = unknown(subject, &pending.object);
+            // What a label makes known is not asked for.
+            if unknown.is_empty() {
                 return true;
             }
-            let unknown = unknown(subject, &pending.object);
-            if !unknown.is_empty() {
-                (pending.reads, pending.due) = (pending.reads + 1, now + READ_AGAIN);
-                wanted.extend(unknown);
-            }
-            pending.reads <= MOST_READS
+            let due = pending.due.unwrap_or(now);
+            let asked = of_namespace.entry(subject.name.namespace.clone()).or_default();
+            let has_room = wanted.len() < MOST_AT_A_TIME && *asked < MOST_OF_NAMESPACE;
+            let again = match due <= now {
+                true if pending.reads >= MOST_READS => return false,
+                true if has_room => {
+                    *asked += unknown.len();
+                    wanted.extend(unknown);
+                    pending.reads += 1;
+                    now + READ_AGAIN
+                }
+                true => now + SOON,
+                false => due,
+            };
+            pending.due = Some(again);
+            next = Some(next.map_or(again, |next: Timestamp| next.min(again)));
+            true
         });
-        (wanted, self.0.values().filter(|pending| pending.reads > 0).map(|pending| pending.due).min())
+        (wanted, next)
+    }
+
+    /// Forgets what another process reads by request, some time after it was seen: it has reported it.
+    pub(super) fn leave(&mut self, now: Timestamp, is_read: impl Fn(&GatewayRef, &Value) -> bool) {
+        self.0.retain(|subject, pending| {
+            let seen = *pending.due.get_or_insert(now);
+            now < seen + READ_AGAIN || !is_read(subject, &pending.object)
+        });
     }
 
     pub(super) fn forget(&mut self, gone: impl Fn(&GatewayRef) -> bool) {
@@ -115,6 +140,7 @@ impl Unread {
     pub(super) fn read_now(
         &mut self,
         look: impl Fn(&GatewayRef, &Value) -> Option<Now>,
+        surroundings: impl Fn(&GatewayRef) -> Surroundings,
     ) -> Vec<DeferredChecks> {
         let mut found = Vec::new();
         self.0.retain(|subject, pending| {
@@ -124,7 +150,7 @@ impl Unread {
                 [&now.gateway.spec, before].iter().any(|it| unseen(&it.reading.effective).is_some());
             if !is_unread {
                 let before = before.clone();
-                found.extend(judged(&before, now));
+                found.extend(judged(&before, now, &surroundings(subject)));
             }
             is_unread
         });
@@ -139,17 +165,17 @@ fn unseen(effective: &Effective) -> Option<&SourceKey> {
     }
 }
 
-fn judged(before: &FlavorSpec, now: Now) -> Option<DeferredChecks> {
-    let Now { object, gateway: Gateway { subject, spec, stopped }, routes, group, .. } = now;
+fn judged(before: &FlavorSpec, now: Now, around: &Surroundings) -> Option<DeferredChecks> {
+    let Now { object, gateway: Gateway { subject, spec, stopped }, .. } = now;
     let findings = judge(&FlavorChange {
         subject: &subject,
         live: Some(&before.reading),
         stored: Some(before),
         new: &spec,
         stopped,
-        routes: &routes,
+        routes: &around.routes,
         configuration: ProducerConfiguration::Usual,
-        group: group.as_ref(),
+        group: around.group.as_ref(),
         allowance: None,
     });
     let (from, to) = (before.reading.effective.clone(), spec.reading.effective);

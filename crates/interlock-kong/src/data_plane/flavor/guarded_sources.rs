@@ -4,7 +4,7 @@ use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
 use serde_json::Value;
 
-use super::sources::FlavorSource;
+use super::sources::{FlavorSource, SourceKind};
 
 /// The most sources of a gateway: the authorizer is asked about each.
 pub const MOST: usize = 8;
@@ -18,6 +18,15 @@ pub fn listed(text: &str) -> impl Iterator<Item = &str> {
 pub fn is_listed(gateway: &Value, source: &FlavorSource) -> bool {
     let text = annotation(gateway, meta::GUARDED_SOURCES).unwrap_or_default();
     listed(text).any(|entry| entry == entry_of(source))
+}
+
+/// Whether an object is published by the cluster: with a label on it, users who may write gateways would keep its owner from
+/// changing it.
+pub fn is_of_cluster(source: &FlavorSource) -> bool {
+    const PUBLISHED: [&str; 3] = ["kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert"];
+    let namespace = source.name.namespace.as_str();
+    namespace.starts_with("kube-")
+        || source.kind == SourceKind::ConfigMap && PUBLISHED.contains(&source.name.name.as_str())
 }
 
 pub fn entry_of(source: &FlavorSource) -> String {
@@ -51,7 +60,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::data_plane::flavor::sources::SourceKind;
 
     /// It is part of a command that people copy.
     #[rstest]

@@ -11,7 +11,7 @@ use interlock_core::api::stamp::SpecHash;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::deferred::{DeferredChecks, Now, Unread};
+use super::deferred::{DeferredChecks, Now, Surroundings, Unread};
 use super::gateway::{Gateway, referenced_spec, sources_of};
 use super::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
 use super::group::ProducerGroup;
@@ -150,19 +150,19 @@ impl GatewayInventory {
 
     fn follow_flavor(&mut self, kept: &Value, key: &Key) {
         let namespace = &key.1.namespace;
-        let before = self.objects.get(key).and_then(|before| {
-            let running = match self.running(before) {
-                Cow::Borrowed(_) => before.clone(),
-                Cow::Owned(running) => Arc::new(running),
-            };
-            let spec = ran(&running, namespace, &self.sources)?;
-            Some((running, spec))
-        });
-        if let (true, Ok(Some(written))) =
-            (Gateway::is_guarded(kept), Gateway::read(kept, namespace, &self.sources))
-        {
-            self.unread.follow(&written, before);
+        let stored = |object: &Value| Gateway::read(object, namespace, &self.sources).ok().flatten();
+        let (Some(before), true) = (self.objects.get(key), Gateway::is_guarded(kept)) else { return };
+        let (Some(was), Some(written)) = (stored(before), stored(kept)) else { return };
+        // A write of something else changes no flavor, whatever still runs.
+        if was.spec.reading.effective == written.spec.reading.effective {
+            return;
         }
+        let running = match self.running(before) {
+            Cow::Borrowed(_) => before.clone(),
+            Cow::Owned(running) => Arc::new(running),
+        };
+        let before = ran(&running, namespace, &self.sources).map(|spec| (running, spec));
+        self.unread.follow(&written, before);
     }
 
     /// Deferred checks: changes of flavor that were admitted because their source could not be read
@@ -170,34 +170,52 @@ impl GatewayInventory {
     pub fn take_deferred(&mut self, read: &GivenSources) -> Vec<DeferredChecks> {
         let mut unread = std::mem::take(&mut self.unread);
         let sources = KnownOrRead { known: &self.sources, read };
-        let found = unread.read_now(|subject, before| {
+        let look = |subject: &GatewayRef, before: &Value| {
             let object = self.gateways().find(|object| subject.is(object))?.clone();
             let namespace = &subject.name.namespace;
             let gateway = Gateway::read(&object, namespace, &sources).ok().flatten()?;
-            let before = ran(before, namespace, &sources);
-            let GatewayContext { routes, group, .. } = self.context_of(subject);
-            Some(Now { object, before, gateway, routes, group })
+            Some(Now { object, before: ran(before, namespace, &sources), gateway })
+        };
+        let found = unread.read_now(look, |subject| {
+            let GatewayContext { routes, group, .. } = self.context_by(subject, &sources);
+            Surroundings { routes, group }
         });
         self.unread = unread;
         found
     }
 
-    /// The sources of such changes that no label will make known, as their gateway does not list them: at most eight of each
-    /// change, a few times; and when to ask again.
-    pub fn unread_sources(&mut self, now: Timestamp) -> (BTreeSet<FlavorSource>, Option<Timestamp>) {
+    /// The sources of such changes that no label will make known: at most eight of each change, a few times; and when to ask
+    /// again. `is_guarding` says whether sources are labelled that a gateway lists.
+    pub fn unread_sources(
+        &mut self,
+        now: Timestamp,
+        is_guarding: bool,
+    ) -> (BTreeSet<FlavorSource>, Option<Timestamp>) {
         let mut unread = std::mem::take(&mut self.unread);
-        let wanted = unread.take_due(now, |subject, before| {
-            let Some(stored) = self.gateways().find(|object| subject.is(object)) else {
-                return BTreeSet::new();
-            };
-            let mut sources = sources_of(before);
-            sources.extend(sources_of(stored));
-            let unlisted =
-                |it: &FlavorSource| !self.sources.holds(it) && !guarded_sources::is_listed(stored, it);
-            sources.into_iter().filter(unlisted).take(guarded_sources::MOST).collect()
-        });
+        let found = unread.take_due(now, |subject, before| self.unlabelled(subject, before, is_guarding));
         self.unread = unread;
-        wanted
+        found
+    }
+
+    /// Forgets such changes some time after they were seen, as the leader reads them.
+    pub fn leave_unread(&mut self, now: Timestamp, is_guarding: bool) {
+        let mut unread = std::mem::take(&mut self.unread);
+        unread.leave(now, |subject, before| !self.unlabelled(subject, before, is_guarding).is_empty());
+        self.unread = unread;
+    }
+
+    /// The sources of a gateway that are not known, and that no label will make known.
+    fn unlabelled(&self, subject: &GatewayRef, before: &Value, is_guarding: bool) -> BTreeSet<FlavorSource> {
+        let Some(stored) = self.gateways().find(|object| subject.is(object)) else { return BTreeSet::new() };
+        let mut sources = sources_of(before);
+        sources.extend(sources_of(stored));
+        let is_to_be_labelled = |source: &FlavorSource| {
+            is_guarding
+                && guarded_sources::is_listed(stored, source)
+                && !guarded_sources::is_of_cluster(source)
+        };
+        sources.retain(|source| !self.sources.holds(source) && !is_to_be_labelled(source));
+        sources.into_iter().take(guarded_sources::MOST).collect()
     }
 
     /// An observer of a Deployment from its creation sees each of its rollouts end.
@@ -348,15 +366,18 @@ impl GatewayInventory {
     }
 
     pub fn context_of(&self, gateway: &GatewayRef) -> GatewayContext {
+        self.context_by(gateway, &self.sources)
+    }
+
+    fn context_by(&self, gateway: &GatewayRef, sources: &dyn Sources) -> GatewayContext {
         let namespace = &gateway.name.namespace;
         let objects: Vec<Cow<'_, Value>> = self.objects.values().map(|object| self.running(object)).collect();
         let own = objects.iter().map(Cow::as_ref).find(|object| gateway.is(object));
         // An unreadable object among the others does not name its producer.
-        let group =
-            own.and_then(|own| ProducerGroup::of(own, &objects, namespace, &self.sources).ok().flatten());
+        let group = own.and_then(|own| ProducerGroup::of(own, &objects, namespace, sources).ok().flatten());
         let rolled_out = match (self.rolled_out.get(gateway), own) {
             (Some(Err(why)), _) => RolledOut::Untold(why.clone()),
-            (Some(Ok(_)), Some(own)) => match Gateway::read(own, namespace, &self.sources) {
+            (Some(Ok(_)), Some(own)) => match Gateway::read(own, namespace, sources) {
                 Ok(Some(own)) => RolledOut::With(own.spec.reading),
                 _ => RolledOut::Never,
             },

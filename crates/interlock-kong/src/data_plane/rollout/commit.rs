@@ -11,7 +11,7 @@ use interlock_core::effect::Effect;
 use interlock_core::last_applied::{LastAppliedDraft, WholeSpec, write};
 use serde_json::{Map, Value, json};
 
-use super::live::LiveSide;
+use super::live_record::LiveSide;
 use super::view::DataPlaneView;
 use crate::api::stamp::{FLAVOR, FLAVOR_SPEC, SELECTOR};
 use crate::data_plane::flavor::gateway::Gateway;

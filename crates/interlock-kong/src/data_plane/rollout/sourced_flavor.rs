@@ -13,8 +13,8 @@ use interlock_core::api::object::{Gvk, ObjectKey};
 use interlock_core::reconcile::{Lookup, Needs, View};
 use serde_json::{Value, json};
 
-use super::live;
-use super::live::LiveSide;
+use super::live_record;
+use super::live_record::LiveSide;
 use super::view::DataPlaneView;
 use crate::api::{API_VERSION, PROXY};
 use crate::data_plane::flavor::Flavor;
@@ -81,11 +81,11 @@ impl<'r> SourcedFlavors<'r> {
         if !self.is_sourced(of, &side.spec) {
             return side;
         }
-        let keeps = of.is_blue_green() && live::has_served(of);
-        let recorded = live::recorded_flavor(of, &side.spec).filter(|_| keeps || side.is_stamped);
+        let keeps = of.is_blue_green() && live_record::has_served(of);
+        let recorded = live_record::recorded_flavor(of, &side.spec).filter(|_| keeps || side.is_stamped);
         let now = self.now(of, &side.spec);
         let sourced = if keeps { recorded.or(now) } else { now.or(recorded) };
-        let is_stamped = side.is_stamped && (sourced.is_none() || sourced == live::stamped_flavor(of));
+        let is_stamped = side.is_stamped && (sourced.is_none() || sourced == live_record::stamped_flavor(of));
         LiveSide { is_stamped, sourced, ..side }
     }
 

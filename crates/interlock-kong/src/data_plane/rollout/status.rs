@@ -8,7 +8,7 @@ use interlock_core::effect::{Effect, Note, Severity};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::live::{RECORDED, recorded_hash};
+use super::live_record::{RECORDED, recorded_hash};
 use super::phase::{Reason, RolloutPhase};
 use super::refused_child::replica_failure;
 use super::sourced_flavor::SourcedFlavorChange;

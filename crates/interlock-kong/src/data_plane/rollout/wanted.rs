@@ -13,7 +13,7 @@ use super::added;
 use super::children;
 use super::children::{DataPlaneOwner, InvalidTemplate};
 use super::drift;
-use super::live::LiveSide;
+use super::live_record::LiveSide;
 use super::side::{Colour, SideState};
 use super::view::DataPlaneView;
 use crate::api::labels;

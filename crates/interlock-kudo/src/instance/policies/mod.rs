@@ -4,7 +4,7 @@
 //! must pass too: `planExecution` as `{plan, uid, NEVER_RUN}`.
 
 mod instance_policy;
-mod locked;
+mod lock_in_cel;
 mod plan_request;
 mod status;
 mod version_reference;

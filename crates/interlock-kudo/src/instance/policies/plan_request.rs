@@ -6,7 +6,7 @@ use interlock_core::kinds::descriptor::{PolicyOptions, only_where};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use super::instance_policy::{guard, policy};
-use super::locked::LOCKED;
+use super::lock_in_cel::LOCKED;
 use crate::instance::change::plan_request;
 use crate::instance::change::plan_request::PlanVerb;
 use crate::instance::rules::ids::{VERB_REQUEST, VERB_RIGHTS};

@@ -8,7 +8,7 @@ use interlock_core::kinds::descriptor::cel;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::instance_policy::{guard, policy};
-use super::locked::LOCKED;
+use super::lock_in_cel::LOCKED;
 use crate::instance::rules::ids::{
     FINALIZER_KEPT, HISTORY_OWNER, INSTANCE_DELETING, PLAN_CLEANUP, PLAN_OVERRIDE, PLAN_RUNNING, PLAN_STATUS,
     PLAN_UID,

@@ -236,19 +236,18 @@ fn what_is_not_labelled_is_read(#[case] from: &str, #[case] to: &str, #[case] to
     ] {
         let mut known = known(&[before]);
         known.take(&after, "");
-        let wanted: Vec<String> =
-            known.unread_sources(at(0)).0.iter().map(|it| it.name.name.clone()).collect();
+        let wanted: Vec<String> = unread(&mut known, at(0)).0.iter().map(|it| it.name.name.clone()).collect();
         assert!(!wanted.is_empty() && wanted.iter().all(|it| it == "before" || it == "after"), "{wanted:?}");
         let nothing = GivenSources::default();
         assert!(
             known.take_deferred(&nothing).is_empty()
-                && known.unread_sources(at(1)) == (BTreeSet::new(), Some(at(30)))
+                && unread(&mut known, at(1)) == (BTreeSet::new(), Some(at(30)))
         );
         let found: Vec<String> =
             known.take_deferred(&GivenSources::of(&both, "")).iter().map(DeferredChecks::message).collect();
         assert_eq!(found.len(), usize::from(told.is_some()), "{found:?}");
         assert!(told.is_none_or(|told| found[0].contains(told)), "{found:?}");
-        assert!(known.unread_sources(at(40)) == Default::default());
+        assert!(unread(&mut known, at(40)) == Default::default());
     }
 }
 
@@ -265,10 +264,119 @@ fn what_does_not_exist_is_read_a_few_times() {
     let mut reads = 0;
     for second in 0..1000 {
         known.take(&sourced(second), "");
-        reads += known.unread_sources(at(second)).0.len();
+        reads += unread(&mut known, at(second)).0.len();
         assert!(known.take_deferred(&GivenSources::default()).is_empty());
     }
     assert_eq!(reads, 6);
+}
+
+fn unread(known: &mut GatewayInventory, at: Timestamp) -> (BTreeSet<FlavorSource>, Option<Timestamp>) {
+    known.unread_sources(at, true)
+}
+
+/// A write of something else reads and reports nothing, whatever runs: a rollout that is stuck has many.
+#[test]
+fn a_change_is_read_and_reported_once() {
+    let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
+    let map = config_map("router", json!({"flavor": "expressions"}));
+    let sourced = with_env(json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}]));
+    let mut known = known(&[deployment("edge", proxy("kong:3.9", Some("traditional")), 3)]);
+    let mut next = deployment("edge", sourced.clone(), 3);
+    next["metadata"]["generation"] = json!(3);
+    known.take(&next, "");
+    assert_eq!(unread(&mut known, at(0)).0.len(), 1);
+    assert_eq!(known.take_deferred(&GivenSources::of([&map], "")).len(), 1);
+    for ready in 0..3 {
+        next["status"]["availableReplicas"] = json!(ready);
+        known.take(&next, "");
+        assert_eq!(unread(&mut known, at(60)), Default::default());
+        assert_eq!(known.take_deferred(&GivenSources::of([&map], "")).len(), 0);
+    }
+
+    // A DataPlane whose pods have the recorded flavor as a literal.
+    let mut plane = staged("plane", "traditional", "traditional");
+    plane["spec"] = data_plane(sourced, true)["spec"].take();
+    let mut planes = GatewayInventory::default();
+    planes.take(&plane, "kong");
+    for generation in 0..3 {
+        plane["status"]["observedGeneration"] = json!(generation);
+        planes.take(&plane, "kong");
+        assert_eq!(unread(&mut planes, at(0)), Default::default());
+    }
+}
+
+/// What is read at last still counts, and then it is given up.
+#[test]
+fn a_source_that_comes_late_is_read() {
+    let (mut known, map) = changed();
+    for round in 0..6 {
+        assert_eq!(unread(&mut known, at(30 * round)).0.len(), 1, "{round}");
+    }
+    let mut late = known.clone();
+    assert_eq!(late.take_deferred(&GivenSources::of([&map], "")).len(), 1);
+    assert_eq!(unread(&mut known, at(180)), Default::default());
+    assert_eq!(known.take_deferred(&GivenSources::of([&map], "")).len(), 0);
+}
+
+/// A process that does not lead leaves it to the leader, and does not report it again when it leads.
+#[test]
+fn what_the_leader_has_read_is_left() {
+    let (mut known, map) = changed();
+    known.leave_unread(at(0), true);
+    let mut soon = known.clone();
+    soon.leave_unread(at(10), true);
+    assert_eq!(unread(&mut soon, at(20)).0.len(), 1, "the leader may have died before");
+    known.leave_unread(at(40), true);
+    assert_eq!(unread(&mut known, at(50)), Default::default());
+    assert_eq!(known.take_deferred(&GivenSources::of([&map], "")).len(), 0);
+}
+
+/// What is listed is read where nothing labels it: an object of the cluster, and all while the policy is not in force.
+#[test]
+fn what_is_listed_and_not_labelled_is_read() {
+    let from = |name: &str| json!({"configMapKeyRef": {"name": name, "key": "flavor"}});
+    for (name, is_guarding, is_read) in
+        [("router", true, false), ("router", false, true), ("kube-root-ca.crt", true, true)]
+    {
+        let env = json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from(name)}]);
+        let mut next = deployment("edge", with_env(env), 3);
+        next["metadata"]["annotations"] = json!({meta::GUARDED_SOURCES: format!("configmaps/{name}")});
+        let mut known = known(&[deployment("edge", proxy("kong:3.9", Some("traditional")), 3)]);
+        known.take(&next, "");
+        let (wanted, again) = known.unread_sources(at(0), is_guarding);
+        assert_eq!((wanted.len() == 1, again.is_some()), (is_read, is_read), "{name}");
+    }
+}
+
+/// One tenant's gateways hold up nobody else's.
+#[test]
+fn a_namespace_takes_its_turn() {
+    let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
+    let env = json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}]);
+    let mut known = GatewayInventory::default();
+    let many = (0..100).map(|n| ("crowd", format!("edge-{n}"))).chain([("kong", "edge".to_owned())]);
+    for (namespace, name) in many {
+        let mut object = deployment(&name, proxy("kong:3.9", Some("traditional")), 3);
+        object["metadata"]["namespace"] = json!(namespace);
+        known.take(&object, "");
+        object["spec"]["template"]["spec"]["containers"] = json!([with_env(env.clone())]);
+        object["spec"]["template"]["spec"]["containers"][0]["env"][0]["valueFrom"]["configMapKeyRef"]["name"] =
+            json!(name);
+        known.take(&object, "");
+    }
+    let (wanted, again) = unread(&mut known, at(0));
+    assert_eq!(wanted.iter().filter(|source| source.name.namespace == "crowd").count(), 16);
+    assert_eq!(wanted.iter().filter(|source| source.name.namespace == "kong").count(), 1);
+    assert_eq!(again, Some(at(1)));
+}
+
+/// A gateway whose flavor comes from a source that nobody lists, and that source.
+fn changed() -> (GatewayInventory, Value) {
+    let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
+    let mut known = known(&[deployment("edge", proxy("kong:3.9", Some("traditional")), 3)]);
+    let env = json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}]);
+    known.take(&deployment("edge", with_env(env), 1), "");
+    (known, config_map("router", json!({"flavor": "expressions"})))
 }
 
 fn at(second: i64) -> Timestamp {

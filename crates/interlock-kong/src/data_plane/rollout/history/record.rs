@@ -20,7 +20,7 @@ use super::{History, Revision, limit};
 use crate::api;
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::live;
+use crate::data_plane::rollout::live_record;
 use crate::data_plane::rollout::view::DataPlaneView;
 
 /// Bytes that the former revisions of a history may take: a list of more than 16 MiB is not read.
@@ -160,7 +160,7 @@ fn marks(of: &DataPlaneView<'_>, now: Timestamp) -> [(&'static str, Value); 3] {
     let cause = annotation(of.object, meta::CHANGE_CAUSE);
     let cause = cause.map(|cause| &cause[..cause.floor_char_boundary(CAUSE)]);
     let since = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let flavor = live::stamped_flavor(of).map(Flavor::as_str);
+    let flavor = live_record::stamped_flavor(of).map(Flavor::as_str);
     [
         (meta::LIVE_SINCE, json!(since)),
         (meta::CHANGE_CAUSE, json!(cause)),

@@ -2,9 +2,9 @@
 //! spec, the promotion between them, and the status.
 
 mod certificate_state;
-mod children;
 mod phase_facts;
 mod refused;
+mod restore_children;
 mod route_gate;
 mod taken_over;
 
@@ -23,8 +23,8 @@ use super::certificate;
 use super::children::DataPlaneOwner;
 use super::commit::commit;
 use super::housekeeping::Housekeeping;
-use super::live;
-use super::live::{LiveRecord, LiveSide, LostSpec};
+use super::live_record;
+use super::live_record::{LiveRecord, LiveSide, LostSpec};
 use super::phase::RolloutPhase;
 use super::refused_child;
 use super::refused_child::{RefusedChild, Stall};
@@ -66,7 +66,7 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
             return Ok(left_alone(&of, why, view.now()));
         }
     };
-    match live::record(&of, &owner, view)? {
+    match live_record::record(&of, &owner, view)? {
         LiveRecord::OfAnother { selector } => {
             let message = format!(
                 "another operator made its live pods, those with selector {selector}: to have Interlock take it over, scale \
@@ -247,7 +247,7 @@ impl Pass<'_> {
     /// What follows a change of what is live, once it has the traffic.
     fn housekeeping(&self, phase: Option<&RolloutPhase>) -> Result<Vec<Effect>, Needs> {
         let follows = matches!(phase, Some(RolloutPhase::Following(_)));
-        if self.lost.is_some() || follows || !live::has_served(&self.of) {
+        if self.lost.is_some() || follows || !live_record::has_served(&self.of) {
             return Ok(Vec::new());
         }
         let ingress = [ChildRole::LiveIngress, ChildRole::PreviewIngress].map(|child| self.key(child).name);
@@ -311,7 +311,7 @@ impl Pass<'_> {
             staged: phase.is_some() && live_spec::is_changed(&self.side.spec, self.of.spec()),
             deployment: self.found(ChildRole::LiveDeployment),
             ingress: self.found(ChildRole::LiveIngress),
-            rollout: phase.filter(|_| live::has_served(&self.of)).map(|phase| RolloutInput {
+            rollout: phase.filter(|_| live_record::has_served(&self.of)).map(|phase| RolloutInput {
                 phase,
                 selector: self.owner.selector(self.side.colour.other()),
                 ingress: self.found(ChildRole::PreviewIngress),

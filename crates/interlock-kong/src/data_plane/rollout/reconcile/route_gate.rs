@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::Pass;
 use crate::data_plane::flavor::running::pod;
 use crate::data_plane::rollout::phase::PromotionGate;
-use crate::data_plane::rollout::reports;
-use crate::data_plane::rollout::reports::ExpectedReport;
+use crate::data_plane::rollout::pod_reports;
+use crate::data_plane::rollout::pod_reports::ExpectedReport;
 use crate::data_plane::rollout::wanted::ChildRole;
 use crate::data_plane::rollout::{certificate, gates};
 
@@ -34,13 +34,13 @@ impl Pass<'_> {
         let request = |pod: &Value| expected.routes_request(pod, &service, self.of.namespace);
         self.view
             .ask_all(std::iter::once(of_live.clone()).chain(pods.iter().filter_map(|pod| request(pod))))?;
-        let wanted = match self.answer(&of_live).map(reports::routes) {
+        let wanted = match self.answer(&of_live).map(pod_reports::routes) {
             Some(Ok(Some(routes))) => routes,
             Some(Err(why)) => return Ok(PromotionGate::Closed(format!("live pod {live_pod}: {why}"))),
             Some(Ok(None)) | None => return Ok(PromotionGate::Open),
         };
         Ok(gates::gate(pods, |pod| {
-            match reports::routes(self.answer(&request(pod)?)?) {
+            match pod_reports::routes(self.answer(&request(pod)?)?) {
             Err(why) => Some(why),
             Ok(None) => None,
             Ok(Some(routes)) => routes.difference(&wanted, &live_pod).map(|differs| {

@@ -21,7 +21,7 @@ use crate::api::labels;
 use crate::data_plane::rollout::children::{brings_certificate, mounted_certificate};
 use crate::data_plane::rollout::commit::commit;
 use crate::data_plane::rollout::kept::KeptChildren;
-use crate::data_plane::rollout::live::LiveSide;
+use crate::data_plane::rollout::live_record::LiveSide;
 use crate::data_plane::rollout::phase::Reason;
 use crate::data_plane::rollout::promotion::staged_hash;
 use crate::data_plane::rollout::side::{Colour, DeploymentIdentity, SideState};

@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::{Pass, Wants};
 use crate::api::labels;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::live;
-use crate::data_plane::rollout::live::LiveSide;
+use crate::data_plane::rollout::live_record;
+use crate::data_plane::rollout::live_record::LiveSide;
 use crate::data_plane::rollout::phase::RolloutPhase;
 use crate::data_plane::rollout::wanted;
 use crate::data_plane::rollout::wanted::{ChildRole, ChildState};
-use crate::data_plane::rollout::{healing, status};
+use crate::data_plane::rollout::{heal_cause, status};
 
 impl Pass<'_> {
     /// The children of the live side. While not all of them are as the spec asks for, a missing one is made as the
@@ -83,9 +83,9 @@ impl Pass<'_> {
             wants.stall("NameTaken", message);
         }
         let Some(write) = wanted::apply(body, &state, found) else { return };
-        if self.want(write, is_live, wants) && is_live && live::has_served(&self.of) {
+        if self.want(write, is_live, wants) && is_live && live_record::has_served(&self.of) {
             wants.effects.extend(wanted::healed(&self.of, key, &state, found));
-            wants.effects.extend(healing::counted(key, &state));
+            wants.effects.extend(heal_cause::counted(key, &state));
         }
     }
 
@@ -102,7 +102,7 @@ impl Pass<'_> {
             return;
         };
         // It is made beside a live side that serves.
-        if !live::has_served(&self.of) {
+        if !live_record::has_served(&self.of) {
             return;
         }
         let (spec, replicas) = match phase {

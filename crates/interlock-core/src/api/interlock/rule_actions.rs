@@ -1,4 +1,4 @@
-//! Actions of the rules, by namespace: `spec.rules`, parsed for decisions.
+//! Actions of the rules, by group and namespace: `spec.rules`, parsed for decisions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -181,7 +181,7 @@ impl Default for Actions {
 }
 
 impl Actions {
-    /// The action of a rule.
+    /// The action of a rule: that of its group.
     pub fn of(&self, rule: Rule) -> RuleAction {
         self.group(rule.group())
     }
