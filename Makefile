@@ -41,7 +41,7 @@ FEATURES := interlock/pod-proxy,interlock-kong/exploration
 PACKAGES := $(DECISIONS) -p add-a-kind -p interlock --features $(FEATURES)
 SUITES := $(filter-out e2e service_path,$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 # libtest says how long a case took only where it takes the compiler for a nightly one.
-HOST := $(shell rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
+HOST = $(shell rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
 TIMED := -- -Zunstable-options --report-time
 .PHONY: test
 test: export CARGO_TARGET_$(HOST)_RUNNER := env RUSTC_BOOTSTRAP=1

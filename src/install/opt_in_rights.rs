@@ -58,8 +58,8 @@ fn granted(name: &str, rules: Vec<PolicyRule>, why: &str, options: &InstallOptio
 /// ClusterRole and binding of `--flavor-secrets`.
 pub(super) const FLAVOR_SECRETS: &str = "interlock-flavor-secrets";
 const FLAVOR_SECRETS_WHY: &str = "Secrets that the router flavor of a gateway comes from are labelled, so that changes of \
-     them are judged (--flavor-secrets). Their names are not known beforehand; their metadata is read and patched by name, \
-     and nothing lists or watches Secrets.";
+     them are judged (--flavor-secrets). Their names are not known beforehand; they are read and patched by name, and nothing \
+     lists or watches Secrets.";
 
 /// ClusterRole and binding of `--dataplanes`.
 pub(super) const DATA_PLANES: &str = "interlock-dataplanes";

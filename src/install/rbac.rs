@@ -173,7 +173,7 @@ const METRICS_READER_WHY: &str = "The port of the metrics asks the API server wh
      to the service account of Prometheus.";
 
 const FLAVOR_SOURCES_WHY: &str = "ConfigMaps that the router flavor of a gateway comes from are labelled, so that changes \
-     of them are judged. Their names are not known beforehand; their metadata is read and patched by name. Where no flavor \
+     of them are judged. Their names are not known beforehand; they are read and patched by name. Where no flavor \
      comes from any, this binding can be removed.";
 
 fn own_namespace_rules() -> Vec<PolicyRule> {

@@ -98,9 +98,11 @@ pub struct Deployment {
     /// How a change comes to the pods; at once where nothing says otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutSchema>,
+    /// Annotations of the Deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maxProperties" = 64))]
     pub annotations: Option<BTreeMap<String, String>>,
+    /// Labels of the Deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maxProperties" = 64))]
     pub labels: Option<BTreeMap<String, String>>,

@@ -1,3 +1,6 @@
+// What only the exploration needs.
+#![cfg_attr(not(feature = "exploration"), allow(dead_code))]
+
 mod certificates;
 mod events;
 #[cfg(feature = "exploration")]
