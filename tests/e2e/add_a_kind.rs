@@ -28,7 +28,15 @@ fn example() -> PathBuf {
     if !["examples/add-a-kind", "src", "crates"].into_iter().all(is_current) {
         let release = binary.ancestors().any(|folder| folder.ends_with("release")).then_some("--release");
         let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--locked", "--package", "add-a-kind", "--features", "interlock/pod-proxy"])
+            .args([
+                "build",
+                "--quiet",
+                "--locked",
+                "--package",
+                "add-a-kind",
+                "--features",
+                "interlock/pod-proxy",
+            ])
             .args(release)
             // With it, crates would be built anew.
             .env_remove("RUSTC_BOOTSTRAP")
