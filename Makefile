@@ -6,11 +6,15 @@ SHELL := /bin/bash
 help:
 	@echo "make run    a control plane on this machine, Interlock guarding it, and an operator to try it on"
 	@echo "make test   everything that CI runs (about half an hour on two cores once built)"
+	@echo "            KUBERNETES=1.33: on that one in place of the newest; they are in tests/testbed/versions"
 	@echo "make check  formatting, clippy, and the tests of what decides: about a minute and a half once built"
 	@echo "make soak   the long counts"
 	@echo "make fuzz   twenty minutes of libFuzzer: reviews, router flavors, templates, YAML"
 	@echo "make bench  measures, as ratios; writes target/bench/results.json"
 	@echo "make lint   formatting, clippy, licences and sources of dependencies"
+
+# Of the control plane that everything runs on; the newest where it is empty.
+export INTERLOCK_KUBERNETES := $(or $(KUBERNETES),$(INTERLOCK_KUBERNETES))
 
 # These and the crate are built one after the other: side by side, each takes three times as long.
 .PHONY: testbed

@@ -16,3 +16,4 @@ mod replicas;
 mod rollout_certificates;
 mod rollouts;
 mod rotation;
+mod versions;

@@ -22,7 +22,9 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::fake_kong::FakeKong;
-use crate::support::{Client, Cluster, Interlock, announce, interlock, service_path, shared, wait_until};
+use crate::support::{
+    Client, Cluster, Interlock, announce, interlock, service_path, shared, skipped, wait_until,
+};
 
 mod flavor_changes;
 
@@ -436,6 +438,9 @@ fn a_plugin_that_changes_children_is_not_fought() {
         "metadata": {"name": "always-pull"}, "spec": {"policyName": "always-pull"},
     });
     let group = "/apis/admissionregistration.k8s.io/v1";
+    if ground.admin.read(&format!("{group}/mutatingadmissionpolicies")).code == 404 {
+        return skipped("this Kubernetes has no MutatingAdmissionPolicies");
+    }
     ground.admin.post(&format!("{group}/mutatingadmissionpolicies"), &policy).ok();
     ground.admin.post(&format!("{group}/mutatingadmissionpolicybindings"), &binding).ok();
     let deployments = "/apis/apps/v1/namespaces/default/deployments?dryRun=All";

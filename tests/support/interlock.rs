@@ -20,6 +20,12 @@ pub fn binary() -> PathBuf {
     named.map_or_else(|| env!("CARGO_BIN_EXE_interlock").into(), PathBuf::from)
 }
 
+/// The program of an earlier version: the one that `INTERLOCK_PREVIOUS` names, or one that is built of an earlier commit.
+pub fn previous() -> PathBuf {
+    let named = std::env::var_os("INTERLOCK_PREVIOUS").filter(|path| !path.is_empty());
+    named.map_or_else(|| process::built("tests/previous/build").join("interlock"), PathBuf::from)
+}
+
 /// Flags that every test process gets: short leases, and no long goodbye.
 const TEST_FLAGS: [&str; 4] =
     ["--lease-duration=3s", "--renew-deadline=2s", "--retry-period=500ms", "--shutdown-delay=500ms"];

@@ -125,19 +125,23 @@ pub fn install_each(cluster: &Cluster, flags: &[&[&str]]) -> Installation {
     for replica in &started {
         replica.start();
     }
-    let probes = started.iter().zip(addresses).map(|(replica, address)| {
-        let replica = replica.clone();
-        let ready = Box::new(move || matches!(replica.ops("/readyz"), Some((200, _))));
-        Replica { address: (*address).to_owned(), port: meta::install::WEBHOOK_PORT, ready }
-    });
-    let (namespace, service) = (meta::NAMESPACE, meta::install::SERVICE);
-    let following = follow_readiness(&admin, namespace, service, "webhook", probes.collect());
+    let following = follow(&admin, &started);
     for replica in &started {
         replica.await_ready();
         replica.await_guarding(cluster);
     }
-    await_endpoints(&admin, namespace, service, replicas);
+    await_endpoints(&admin, meta::NAMESPACE, meta::install::SERVICE, replicas);
     Installation { replicas: started, _following: following }
+}
+
+/// Keeps the endpoints of the rendered Service at the readiness of these replicas, at the first of the addresses.
+pub fn follow(admin: &Client, replicas: &[Arc<Interlock>]) -> Following {
+    let probes = replicas.iter().zip(REPLICAS).map(|(replica, address)| {
+        let replica = replica.clone();
+        let ready = Box::new(move || matches!(replica.ops("/readyz"), Some((200, _))));
+        Replica { address: address.to_owned(), port: meta::install::WEBHOOK_PORT, ready }
+    });
+    follow_readiness(admin, meta::NAMESPACE, meta::install::SERVICE, "webhook", probes.collect())
 }
 
 /// Gives a Service endpoints, each with its readiness: what the endpoint controller and the
