@@ -79,7 +79,7 @@ const ALERTS: [Alert; 13] = [
         expression: "min by (kind, name) (interlock_guard_intact) == 0",
         lasts: "",
         severity: "critical",
-        summary: "{{ $labels.kind }} {{ $labels.name }} is gone or was edited: Instances may not be guarded",
+        summary: "{{ $labels.kind }} {{ $labels.name }} was deleted or edited: Instances may not be guarded",
         description: "Apply what was installed again, and find out who changed it: the Event GuardNotIntact names \
                       the field.",
     },
@@ -97,7 +97,7 @@ const ALERTS: [Alert; 13] = [
         lasts: "5m",
         severity: "critical",
         summary: "No replica of Interlock is scraped: guarded kinds may be unwritable",
-        description: "Run `interlock verify`, and see docs/break-glass.md for how to get unstuck.",
+        description: "Run `interlock verify`. If writes are refused, follow docs/break-glass.md.",
     },
     Alert {
         name: "InterlockNoLeader",
@@ -113,7 +113,7 @@ const ALERTS: [Alert; 13] = [
         lasts: "1m",
         severity: "warning",
         summary: "The controllers of a replica are stuck; another one leads",
-        description: "Keep its log, and restart the pod.",
+        description: "Save its log, then restart the pod.",
     },
     Alert {
         name: "InterlockCertificateExpires",
@@ -130,7 +130,7 @@ const ALERTS: [Alert; 13] = [
         lasts: "",
         severity: "warning",
         summary: "A request or a controller of Interlock panicked",
-        description: "Keep the log of the replica, and report it.",
+        description: "Save the log of the replica, and report the panic.",
     },
     Alert {
         name: "InterlockPlanRunsLong",
@@ -147,7 +147,7 @@ const ALERTS: [Alert; 13] = [
         lasts: "10m",
         severity: "warning",
         summary: "The last plan of {{ $value }} Instances failed",
-        description: "Mend the cause, and try again: `interlock plan retry NAME -n NAMESPACE --reason WHY`.",
+        description: "Correct the cause, then retry the plan: `interlock plan retry NAME -n NAMESPACE --reason WHY`.",
     },
     Alert {
         name: "InterlockInstancesDrifted",
@@ -171,7 +171,7 @@ const ALERTS: [Alert; 13] = [
         lasts: "10m",
         severity: "info",
         summary: "More than one write a second is refused by rule {{ $labels.rule }}",
-        description: "Find the client in the audit log of the API server: it tries again and again.",
+        description: "Find the client in the audit log of the API server: it repeats a write that is refused.",
     },
     Alert {
         name: "InterlockWebhookSlow",

@@ -155,12 +155,12 @@ impl Metrics {
         r.register("panics", "Requests that panicked", self.panics.clone());
         let help = "Controllers that panicked as a whole and were restarted";
         r.register("controller_panics", help, self.controller_panics.clone());
-        let help = "1 while the controllers are stuck and this process does not lead because of it";
+        let help = "1 while the controllers are stuck; this process then does not lead";
         r.register("reconciler_stuck", help, self.reconciler_stuck.clone());
         let help =
             "Renderings delayed because the rendering threads or the share of their namespace were in use";
         r.register("render_put_off", help, self.render_waits.clone());
-        let help = "Requests to the API server that waited, by what for";
+        let help = "Requests to the API server that waited, by reason";
         r.register("requests_put_off", help, self.request_waits.clone());
         let help = "Seconds until the serving certificate expires";
         r.register("certificate_expiry_seconds", help, self.certificate_expiry.clone());
@@ -173,8 +173,7 @@ impl Metrics {
         );
         let help = "1 for the current state of a capability";
         r.register("capability_state", help, self.capability_state.clone());
-        let help =
-            "Epoch of a capability: number of its current run without a break; 0 while it does not run";
+        let help = "Number of the current uninterrupted run of a capability; 0 while it does not run";
         r.register("capability_epoch", help, self.capability_epoch.clone());
         r.register(
             "watch_restarts",
@@ -183,7 +182,7 @@ impl Metrics {
         );
         r.register("lists", "Lists read to their end, by kind", self.lists.clone());
         r.register("watch_last_event_seconds", "Unix time of the last event", self.last_event.clone());
-        let help = "1 while a webhook configuration, a policy or a binding of ours is as installed";
+        let help = "1 while a webhook configuration, a policy or a binding of Interlock is as installed";
         r.register("guard_intact", help, self.guard_intact.clone());
         self
     }
@@ -196,7 +195,7 @@ impl Metrics {
         r.register("instances_drifted", help, self.drifted.clone());
         let help = "Instances that wait, by the reason of their condition Reconciling or Stalled";
         r.register("instances_waiting", help, self.waiting.clone());
-        let help = "Seconds since the start of the oldest run of a plan that is not over; 0 without one";
+        let help = "Seconds since the start of the oldest run that has not ended; 0 without one";
         r.register("oldest_running_plan_age_seconds", help, self.oldest_run.clone());
         self
     }

@@ -24,9 +24,9 @@ impl RolloutMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         let help = "DataPlanes by the phase of their rollout, as this replica has them";
         registry.register("dataplane_rollouts", help, self.by_phase.clone());
-        let help = "Seconds since the DataPlane that has been longest in a phase came into it; 0 without one";
+        let help = "Seconds that the oldest DataPlane in a phase has been in it; 0 without one";
         registry.register("dataplane_rollout_oldest_seconds", help, self.oldest.clone());
-        let help = "Children of live sides that this process put right, by kind and by what had happened";
+        let help = "Children of live sides that this process restored, by kind and cause";
         registry.register("dataplane_healed", help, self.healed.clone());
         let help =
             "Objects of DataPlanes over the memory budget of their namespace: they are read by request";

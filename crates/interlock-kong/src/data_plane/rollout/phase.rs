@@ -169,19 +169,19 @@ struct Transition {
 static TABLE: &[Transition] = &[
     Transition {
         from: &[],
-        when: "what is staged cannot be made",
+        when: "the preview cannot be created from the staged spec",
         holds: |facts| facts.staged && facts.template != PromotionGate::Open,
         phase: |facts| RolloutPhase::Failed(facts.template.why()),
         to: Reason::Failed,
-        done: "the message names the field; the live side and the former preview stay",
+        done: "the message names the field; the live side and the existing preview stay",
     },
     Transition {
         from: &[],
-        when: "something is staged; not all pods of the preview are ready",
+        when: "a change is staged; not all pods of the preview are ready",
         holds: |facts| facts.staged && facts.preview != PromotionGate::Open,
         phase: |facts| RolloutPhase::Staging(facts.preview.why()),
         to: Reason::Progressing,
-        done: "the preview is made from the spec, with at least as many pods as are live",
+        done: "the preview is created from the spec, with at least as many pods as the live side",
     },
     Transition {
         from: &[],
@@ -189,19 +189,19 @@ static TABLE: &[Transition] = &[
         holds: |facts| facts.staged && facts.answers != PromotionGate::Open,
         phase: |facts| RolloutPhase::Staging(facts.answers.why()),
         to: Reason::Progressing,
-        done: "the message names the pods; they are asked again every 5 s",
+        done: "the message names the pods; Interlock asks them again every 5 s",
     },
     Transition {
         from: &[],
-        when: "the preview is ready; nobody has asked for its promotion",
+        when: "the preview is ready; its promotion is not requested",
         holds: |facts| facts.staged && !facts.is_asked(),
         phase: |facts| RolloutPhase::AwaitingPromotion(said(facts)),
         to: Reason::AwaitingPromotion,
-        done: "nothing is asked or written until the spec, the annotation or a child changes",
+        done: "nothing, until the spec, the annotation or a child changes",
     },
     Transition {
         from: &[Reason::PromotionInProgress],
-        when: "the preview is ready and its promotion is asked for, and recorded as begun",
+        when: "the preview is ready; its promotion is requested and recorded as begun",
         holds: |facts| facts.staged,
         phase: |_| RolloutPhase::Committing,
         to: Reason::PromotionInProgress,
@@ -209,27 +209,27 @@ static TABLE: &[Transition] = &[
     },
     Transition {
         from: &[],
-        when: "the preview is ready and its promotion is asked for",
+        when: "the preview is ready; its promotion is requested",
         holds: |facts| facts.staged,
         phase: |_| RolloutPhase::Beginning,
         to: Reason::PromotionInProgress,
-        done: "it is recorded as begun: from here on the definition refuses a change of the spec",
+        done: "the status records the promotion as begun: from now on the definition refuses a change of the spec",
     },
     Transition {
         from: &[Reason::PromotionInProgress],
-        when: "it is committed; the former side still has endpoints, or the new one has none",
+        when: "the promotion is committed; the previous side still has endpoints, or the new one has none",
         holds: |facts| facts.traffic != PromotionGate::Open,
         phase: |facts| RolloutPhase::Following(facts.traffic.why()),
         to: Reason::PromotionInProgress,
-        done: "Services, labels, HPA and PDB follow the new selector; the endpoints are looked at every second",
+        done: "Services, labels, HPA and PDB follow the new selector; Interlock checks the endpoints every second",
     },
     Transition {
         from: &[Reason::PromotionInProgress],
-        when: "it is committed, and all endpoints are pods of the new side",
+        when: "the promotion is committed; all endpoints are pods of the new side",
         holds: |_| true,
         phase: |facts| RolloutPhase::Grace(later(facts.now, facts.grace_period)),
         to: Reason::PromotionDone,
-        done: "the former side keeps its pods for the grace period",
+        done: "the previous side keeps its pods for the grace period",
     },
     Transition {
         from: &[Reason::PromotionDone],
@@ -237,11 +237,11 @@ static TABLE: &[Transition] = &[
         holds: |facts| facts.grace_ends().is_some_and(|until| until > facts.now),
         phase: |facts| RolloutPhase::Grace(facts.grace_ends().unwrap_or(facts.now)),
         to: Reason::PromotionDone,
-        done: "the former side keeps its pods",
+        done: "the previous side keeps its pods",
     },
     Transition {
         from: &[],
-        when: "nothing is staged: at the start, after the grace period, or as the spec was set back",
+        when: "nothing is staged: at the start, after the grace period, or because the spec was set back",
         holds: |_| true,
         phase: |_| RolloutPhase::Idle,
         to: Reason::WaitingForChange,
@@ -307,9 +307,9 @@ fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
 pub fn page() -> String {
     let mut page = String::from(
         "# States of a rollout\n\n\
-         Made from the table in `crates/interlock-kong/src/data_plane/rollout/phase.rs`; a test keeps the two \
-         alike (`UPDATE_DOCS=1 cargo test -p interlock-kong rollout_states` writes this page). A state is the reason \
-         of the condition `RolledOut` in `status.rollout.conditions`; what it means is in [Rollouts](rollouts.md).\n\n\
+         Generated from the table in `crates/interlock-kong/src/data_plane/rollout/phase.rs` by \
+         `UPDATE_DOCS=1 cargo test -p interlock-kong rollout_states`; a test compares the two. A state is the reason \
+         of the condition `RolledOut` in `status.rollout.conditions`. [Rollouts](rollouts.md) says what each means.\n\n\
          ```mermaid\nstateDiagram-v2\n    [*] --> WaitingForChange\n",
     );
     let mut arrows: Vec<String> = Vec::new();
@@ -322,7 +322,7 @@ pub fn page() -> String {
         }
     }
     page += &arrows.concat();
-    page += "```\n\nThe first row that holds decides.\n\n\
+    page += "```\n\nThe first row that applies decides.\n\n\
              | in | when | state | what is done |\n|---|---|---|---|\n";
     for row in TABLE {
         let from: Vec<&str> = row.from.iter().map(|reason| reason.as_str()).collect();
