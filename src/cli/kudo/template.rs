@@ -28,7 +28,7 @@ pub struct TemplateArguments {
     /// YAML or JSON file of values by name; can be repeated, maps are merged, and later values win.
     #[arg(long, value_name = "FILE")]
     values: Vec<PathBuf>,
-    /// PATH=TEXT of one value, as Params.PORT=80; can be repeated, and comes before values of files.
+    /// PATH=TEXT of one value, such as Params.PORT=80; can be repeated, and takes precedence over files.
     #[arg(long, value_name = "PATH=TEXT")]
     set: Vec<String>,
     #[command(flatten)]

@@ -30,10 +30,10 @@ pub(super) struct CreateFlags {
     /// The rule, as its refusal names it in brackets.
     #[arg(long)]
     rule: String,
-    /// Who makes the write; by default you, as whom the API server knows.
+    /// User who makes the write; by default you, by the name that the API server knows.
     #[arg(long)]
     user: Option<String>,
-    /// How long it holds: from a minute to four hours.
+    /// How long the Override lasts: from a minute to four hours.
     #[arg(long = "for", value_name = "TIME", default_value = "30m", value_parser = expiration)]
     expiration: Duration,
     /// Why, in one line: it goes into Events.

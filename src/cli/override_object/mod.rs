@@ -27,11 +27,11 @@ pub struct OverrideCommand {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Admits what one rule refuses: of one Instance, by one user, for at most four hours.
+    /// Admits a write that one rule refuses: of one Instance, by one user, for at most four hours.
     Create(create::CreateFlags),
-    /// Lists the Overrides that there are.
+    /// Lists the Overrides.
     List(output::OutputFlag),
-    /// Ends an Override at once; what was admitted stays.
+    /// Ends an Override at once; writes that it admitted stay in effect.
     Delete(DeleteFlags),
 }
 

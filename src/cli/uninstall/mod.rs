@@ -35,8 +35,8 @@ pub struct UninstallArguments {
     /// default.
     #[arg(long, conflicts_with = "crds")]
     keep_crds: bool,
-    /// Delete the definitions as well. Refused while there are Operators, OperatorVersions or Instances, as
-    /// these and what they own would be deleted with them.
+    /// Delete the definitions as well. Refused while there are Operators, OperatorVersions or Instances,
+    /// because these and their objects would be deleted too.
     #[arg(long)]
     crds: bool,
     /// Longest wait for the process to stop, and for a deletion.

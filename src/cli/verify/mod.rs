@@ -32,7 +32,7 @@ const NOT_REACHED: u8 = 3;
 /// How the result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One line a check.
+    /// One line for each check.
     Text,
     /// One JSON object.
     Json,

@@ -42,13 +42,13 @@ pub struct PackageArguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Installs a package, and those that it names by where they are: Operator, OperatorVersion and an Instance.
+    /// Installs a package, and the packages that it refers to: Operator, OperatorVersion and an Instance.
     Install(InstallFlags),
     /// Upgrades an Instance to a newer version of its package.
     Upgrade(UpgradeFlags),
     /// Deletes an Instance; its cleanup plan runs first.
     Uninstall(UninstallFlags),
-    /// Prints what is wrong with a package, and what is converted when it is carried out; needs no cluster.
+    /// Prints the errors of a package, and which objects are converted; needs no cluster.
     Verify(VerifyFlags),
     /// Prints the objects of a package as its plans apply them, with given values; needs no cluster.
     Render(render::RenderFlags),
@@ -62,7 +62,7 @@ enum Verb {
 
 #[derive(Args, Debug)]
 struct WaitFlags {
-    /// Wait until it is done; a plan that fails ends the wait, but for that of a deletion.
+    /// Wait until it is done; a plan that fails ends the wait, except in a deletion.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -77,8 +77,8 @@ impl WaitFlags {
 
 #[derive(Args, Debug)]
 struct AccountFlag {
-    /// NAMESPACE/NAME of the service account that packages act as where the Interlock object names
-    /// no other, as in the flag of `interlock run`; it is only asked whether it is cluster-admin.
+    /// NAMESPACE/NAME of the service account that packages act as, unless the Interlock object names another,
+    /// as in the flag of `interlock run`. Used only to warn if it is cluster-admin.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced_name,
           default_value_t = NamespacedName::new(meta::NAMESPACE, meta::PACKAGES_SERVICE_ACCOUNT))]
     packages_service_account: NamespacedName,
@@ -88,7 +88,7 @@ struct AccountFlag {
 struct InstallFlags {
     #[command(flatten)]
     source: SourceFlags,
-    /// Name of the Instance; by default that of the operator with -instance behind it.
+    /// Name of the Instance; by default the name of the operator with the suffix -instance.
     #[arg(long)]
     instance: Option<String>,
     /// Install Operator and OperatorVersion only.
@@ -108,7 +108,7 @@ struct InstallFlags {
 struct UpgradeFlags {
     #[command(flatten)]
     source: SourceFlags,
-    /// Name of the Instance; by default that of the operator with -instance behind it.
+    /// Name of the Instance; by default the name of the operator with the suffix -instance.
     #[arg(long)]
     instance: Option<String>,
     #[command(flatten)]

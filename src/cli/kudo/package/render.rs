@@ -31,7 +31,7 @@ const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 /// Form of the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Documents, with comments that say what each belongs to.
+    /// Documents, with comments that name the plan and template of each.
     Yaml,
     /// A list of tasks with their objects.
     Json,
@@ -42,7 +42,7 @@ enum Form {
 pub(super) struct RenderFlags {
     #[command(flatten)]
     source: SourceFlags,
-    /// Name of the Instance; by default that of the operator with -instance behind it.
+    /// Name of the Instance; by default the name of the operator with the suffix -instance.
     #[arg(long)]
     instance: Option<String>,
     /// Only this plan; by default all of them.

@@ -18,10 +18,10 @@ use crate::cli::common::error::CliError;
 /// Flags for values of parameters.
 #[derive(Args, Debug)]
 pub(super) struct ParameterFlags {
-    /// NAME=VALUE of a parameter; can be repeated, and comes before values of files.
+    /// NAME=VALUE of a parameter; can be repeated, and takes precedence over files.
     #[arg(long = "parameter", short = 'p', visible_alias = "set", value_name = "NAME=VALUE")]
     pub(super) given: Vec<String>,
-    /// YAML file of parameters by name; can be repeated, later ones come first.
+    /// YAML file of parameters by name; can be repeated, later files take precedence.
     #[arg(long = "parameter-file", short = 'P', value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
 }

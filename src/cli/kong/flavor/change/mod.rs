@@ -54,15 +54,15 @@ pub(super) struct ChangeArguments {
     /// The wanted flavor.
     #[arg(long, value_enum)]
     to: FlavorFlag,
-    /// Carry out all hops, and wait for each: 1 where one fails, 3 where one is not done in time.
+    /// Carry out all hops, and wait for each: 1 if one fails, 3 if one is not done in time.
     #[arg(long)]
     wait: bool,
     /// The Deployment of the configuration producer of the live pods, such as an ingress controller. It is
     /// scaled to 0 before a promotion to or from expressions, and back after it. Takes --wait or --outage.
     #[arg(long, value_name = "deploy/NAMESPACE/NAME")]
     producer: Option<ProducerName>,
-    /// Of a DataPlane without blueGreen: scale it to 0, change the flavor at once, and scale it back. It serves
-    /// nothing meanwhile; waits for all of that.
+    /// For a DataPlane without blueGreen: scale it to 0, change the flavor at once, scale it back, and wait
+    /// for each step. It serves nothing meanwhile.
     #[arg(long)]
     outage: bool,
     /// Do not ask before the outage.
