@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::format::{DAYS, MONTHS};
 use super::layout::{Element, Offset, next};
-use super::{Time, Zone, days_from_civil, is_leap};
+use super::{Time, Zone, days_from_civil, days_in};
 
 /// The fields of a date as far as they are read.
 #[derive(Default)]
@@ -302,15 +302,6 @@ impl Fields {
                 (0, Arc::new(Zone::Fixed(self.zone.clone(), hours.unwrap_or(0) * 3600)))
             }
         }
-    }
-}
-
-fn days_in(year: i64, month: i64) -> i64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
     }
 }
 
