@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use super::ast::{Branch, Control, Node, NodeList, Pipe};
-use super::dynamic::{Elem, Val, quoted};
+use super::dynamic::{Elem, Val};
 use super::error::{Failure, Place, RenderError, shown};
+use super::go::quote::quoted;
 use super::limits::{LimitReached, MAX_DEPTH, MAX_OUTPUT, Meter};
 use super::print;
 use super::value::Root;

@@ -3,6 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+use super::text::upper;
 use crate::dynamic::Val;
 use crate::error::Failure;
 use crate::function::Type::Str;
@@ -24,14 +25,6 @@ fn is_connector(c: char) -> bool {
 
 fn simple_lower(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
-}
-
-fn simple_upper(c: char) -> char {
-    let mut upper = c.to_uppercase();
-    match (upper.next(), upper.next()) {
-        (Some(upper), None) => upper,
-        _ => c,
-    }
 }
 
 /// Words without a separator between them keep their case, except for a run of capitals at the start of a
@@ -57,7 +50,7 @@ fn camel(text: &str) -> String {
         }
         if is_connector(previous) {
             run_of_capitals = c.is_uppercase();
-            current = simple_upper(c);
+            current = upper(c);
         } else {
             if run_of_capitals {
                 if c.is_uppercase() {
