@@ -18,18 +18,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     fixed("b32dec", &[Str], |meter, args| decode(meter, &BASE32, decode_base32, arg::text(args, 0))),
     fixed("sha1sum", &[Str], |_, args| Ok(Val::str(HEXLOWER.encode(&Sha1::digest(arg::text(args, 0)))))),
     fixed("sha256sum", &[Str], |_, args| Ok(Val::str(HEXLOWER.encode(&Sha256::digest(arg::text(args, 0)))))),
-    fixed("adler32sum", &[Str], |_, args| Ok(Val::str(adler32(arg::text(args, 0)).to_string()))),
+    fixed("adler32sum", &[Str], |_, args| {
+        Ok(Val::str(adler2::adler32_slice(arg::text(args, 0)).to_string()))
+    }),
 ];
-
-fn adler32(bytes: &[u8]) -> u32 {
-    const MODULUS: u32 = 65521;
-    let (mut low, mut high) = (1u32, 0u32);
-    for &byte in bytes {
-        low = (low + u32::from(byte)) % MODULUS;
-        high = (high + low) % MODULUS;
-    }
-    high << 16 | low
-}
 
 /// An alphabet, the bits of a character, and the characters of a group of whole bytes.
 struct Base {
