@@ -41,12 +41,9 @@ pub(super) fn upper(c: char) -> char {
     }
 }
 
-fn lower(c: char) -> char {
-    let mut mapped = c.to_lowercase();
-    match (mapped.next(), mapped.next()) {
-        (Some(lower), None) => lower,
-        _ => c,
-    }
+/// Of the one character that becomes two, `İ`, Go has the first.
+pub(super) fn lower(c: char) -> char {
+    c.to_lowercase().next().unwrap_or(c)
 }
 
 /// `strings.Title`: the first letter of each word.
