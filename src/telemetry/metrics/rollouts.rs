@@ -8,13 +8,13 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::labels::{HealedChild, PhaseLabel};
+use super::labels::{HealedChild, Labels};
 
 /// What is known of rollouts.
 #[derive(Default)]
 pub(super) struct RolloutMetrics {
-    by_phase: Family<PhaseLabel, Gauge>,
-    oldest: Family<PhaseLabel, Gauge>,
+    by_phase: Family<Labels<1>, Gauge>,
+    oldest: Family<Labels<1>, Gauge>,
     healed: Family<HealedChild, Counter>,
     left_out: Gauge,
     kept_bytes: Gauge,
@@ -40,10 +40,10 @@ impl RolloutMetrics {
         for of in ReportedPhase::ALL {
             let phase = of.as_str();
             let total = totals.phases.get(phase).copied().unwrap_or_default();
-            self.by_phase.get_or_create(&PhaseLabel { phase }).set(number(total.count));
+            self.by_phase.get_or_create(&[("phase", phase)]).set(number(total.count));
             if !of.is_at_rest() {
                 let age = total.oldest.map_or(0, |since| now.saturating_sub(since));
-                self.oldest.get_or_create(&PhaseLabel { phase }).set(number(age));
+                self.oldest.get_or_create(&[("phase", phase)]).set(number(age));
             }
         }
     }

@@ -15,7 +15,7 @@ const UNITS: [(&str, u64); 8] = [
 const END: u64 = 1 << 63;
 
 /// Nanoseconds of a text such as `-1h30m`; `None` if it is no duration.
-pub(crate) fn parse(text: &str) -> Option<i64> {
+pub fn parse(text: &str) -> Option<i64> {
     let negative = text.starts_with('-');
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
