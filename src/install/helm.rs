@@ -2,6 +2,7 @@
 //! kinds. An option that a value of the chart sets is the action of that value.
 
 use std::collections::BTreeMap;
+use std::slice::from_ref;
 
 use interlock_core::admission::Freeze;
 use interlock_core::api::docs::DocsUrl;
@@ -66,7 +67,7 @@ fn policy_templates(options: &InstallOptions) -> Result<String, ChartError> {
     for (strict, same_plan) in
         policies::of(options.kinds, &strict).iter().zip(&policies::of(options.kinds, &same_plan))
     {
-        let (strict, same_plan) = (yaml(&[strict.clone()])?, yaml(&[same_plan.clone()])?);
+        let (strict, same_plan) = (yaml(from_ref(strict))?, yaml(from_ref(same_plan))?);
         text.push_str("---\n");
         text.push_str(&if strict == same_plan {
             strict

@@ -58,7 +58,7 @@ fn every_metric_in_an_alert_or_a_panel_is_exposed() {
     let exposed = exposed();
     let types: BTreeSet<&str> =
         exposed.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-    let dashboard: Value = serde_json::from_str(&DASHBOARD).unwrap();
+    let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| {
         panel["targets"].as_array().into_iter().flatten().filter_map(|target| target["expr"].as_str())
     });

@@ -177,7 +177,9 @@ fn only_api_servers_come_in_where_their_addresses_are_known() {
 #[test]
 fn the_overlay_restricts_only_what_goes_out() {
     let strict = InstallOptions { strict_egress: true, ..InstallOptions::default() };
-    let [policy] = &added(Part::Workload, &strict)[..] else { panic!("a NetworkPolicy") };
+    let added = added(Part::Workload, &strict);
+    let policy = &added[0];
+    assert_eq!(added.len(), 1);
     assert_ne!(policy["metadata"]["name"], install::NAME);
     assert_eq!(policy["spec"]["policyTypes"], json!(["Egress"]));
     assert_eq!(policy["spec"].get("ingress"), None);
