@@ -164,7 +164,7 @@ fn render(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<()> {
             return write_tree(files, arguments.into.as_deref().context("--into names no folder")?);
         }
     };
-    let text = install::yaml(&install::objects(part, &options(arguments, kinds)?))?;
+    let text = install::yaml(&install::objects(part, &options(arguments, kinds)?)?)?;
     Ok(output::print(&text)?)
 }
 
@@ -197,6 +197,8 @@ fn options(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<InstallOp
         data_planes: a.dataplanes,
         protect_live: a.protect_live,
         data_plane_certificates: a.dataplane_certificates,
+        packages_cluster_admin: false,
+        strict_egress: false,
         watch_namespaces: Namespaces::union(a.watch_namespaces),
         layout: a.layout,
         certificates: a.certificates,

@@ -33,8 +33,8 @@ struct Ground<'g> {
 pub fn switch_on(cluster: &Cluster, process: &Interlock) {
     let admin = cluster.admin();
     let options = InstallOptions { data_planes: true, ..process.options(&[]) };
-    apply(&admin, install::objects(Part::Rbac, &options));
-    apply(&admin, install::objects(Part::KongCrds, &options));
+    apply(&admin, install::objects(Part::Rbac, &options).unwrap());
+    apply(&admin, install::objects(Part::KongCrds, &options).unwrap());
     await_definitions(&admin);
     let settings = "apiVersion: interlock.dev/v1alpha1\nkind: Interlock\nmetadata: {name: default}\n\
                     spec: {capabilities: {dataplanes: {mode: auto}}}\n";

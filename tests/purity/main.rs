@@ -164,15 +164,23 @@ fn the_cluster_knows_no_rule() {
 
 #[test]
 fn the_program_takes_each_command_that_it_prints() {
+    let modules = [CORE, KUDO, KONG, INTERLOCK].into_iter().flat_map(|house| house.modules());
+    let sources = modules.map(|module| {
+        let source: String = module.lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+        (module.file.display().to_string(), source)
+    });
+    // What the chart says: the alerts, and the values.
+    let chart = ["templates/monitoring.yaml", "values.yaml"].map(|name| {
+        let file = format!("manifests/helm/interlock/{name}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        (file, text)
+    });
     let (mut count, mut wrong) = (0, Vec::new());
-    for house in [CORE, KUDO, KONG, INTERLOCK] {
-        for module in house.modules() {
-            let source: String = module.lines.iter().map(|(_, line)| format!("{line}\n")).collect();
-            for command in commands::printed(&source) {
-                count += 1;
-                let refusal = commands::refusal(&command);
-                wrong.extend(refusal.map(|why| format!("{}: `{command}`: {why}", module.file.display())));
-            }
+    for (file, text) in sources.chain(chart) {
+        for command in commands::printed(&text) {
+            count += 1;
+            let refusal = commands::refusal(&command);
+            wrong.extend(refusal.map(|why| format!("{file}: `{command}`: {why}")));
         }
     }
     assert!(count > 100, "{count} commands were found");
