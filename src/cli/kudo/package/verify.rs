@@ -15,7 +15,7 @@ use super::dependencies::PackageTree;
 use super::source::{Place, SourceFlags, Sources};
 use crate::cli::common::error::CliError;
 use crate::cli::common::{exit, output};
-use crate::cli::kudo::trial;
+use crate::cli::kudo::rendering;
 
 /// What a package is like.
 struct Findings {
@@ -104,7 +104,7 @@ fn count(number: usize, what: &str) -> String {
 
 fn findings(package: &Package) -> Findings {
     let found = validate::findings(&package.spec);
-    let rendered = trial::findings(package);
+    let rendered = rendering::findings(package);
     let mut warnings = lines(&found.warnings);
     warnings.extend(rendered_kinds::removed(package).into_iter().map(converted));
     warnings.extend(rendered.warnings);

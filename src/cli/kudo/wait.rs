@@ -1,17 +1,78 @@
-//! Follows a plan by events: its changes, and whether it is over.
+//! Waits for the plans of an Instance, by events: their changes, and whether they are over.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
 
-/// Whether a plan is over.
+use super::instance::{InstanceRef, last, locking_run};
+use crate::cli::common::error::CliError;
+use crate::cli::common::output;
+
+/// How a plan ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum PlanEnd {
-    /// Not yet.
-    No,
     Complete(String),
     /// The plan failed; its messages.
     Failed(String),
+}
+
+/// Waits for the run in progress, with a line for each change of a step; without one, reports how the last
+/// one ended, and without that, waits for the first.
+pub(in crate::cli) async fn run(subject: &InstanceRef, limit: Duration) -> Result<(), CliError> {
+    let instance = subject.read().await?;
+    if let Some(end) = ended(&instance) {
+        return print_end(subject, &end);
+    }
+    let mut follower = Follower::default();
+    // The running plan is known even if no event follows.
+    for line in follower.observe(&instance).0 {
+        output::line(&line)?;
+    }
+    let end = subject.until(limit, |instance| {
+        let (lines, end) = follower.observe(&instance);
+        let printed = lines.iter().try_for_each(|line| output::line(line));
+        // Only the record shows a run that ended before the watch began.
+        printed.map_or_else(|error| Some(Err(error)), |()| end.or_else(|| ended(&instance)).map(Ok))
+    });
+    match end.await? {
+        Some(end) => print_end(subject, &end),
+        None => Err(subject.not_done(limit).why(follower.current_state()).next(format!(
+            "wait longer with --timeout, or look at what it waits for: `interlock plan status {}`",
+            subject.arguments()
+        ))),
+    }
+}
+
+/// How the last run ended, where none is scheduled or runs.
+pub(super) fn ended(instance: &Instance) -> Option<PlanEnd> {
+    if locking_run(instance).is_some() {
+        return None;
+    }
+    let (plan, entry) = last(instance)?;
+    end(plan, entry)
+}
+
+/// How a run ended; `None` where it did not.
+fn end(plan: &str, entry: &PlanStatus) -> Option<PlanEnd> {
+    match entry.status {
+        ExecutionStatus::Complete => Some(PlanEnd::Complete(plan.to_owned())),
+        ExecutionStatus::FatalError => Some(PlanEnd::Failed(failure_message(plan, entry))),
+        _ => None,
+    }
+}
+
+/// Prints the end of a plan, or fails with it.
+pub(super) fn print_end(subject: &InstanceRef, end: &PlanEnd) -> Result<(), CliError> {
+    match end {
+        PlanEnd::Complete(plan) => {
+            output::line(&format!("instance {}: plan {plan} is COMPLETE", subject.key()))
+        }
+        PlanEnd::Failed(why) => Err(CliError::refused(why).place(subject.to_string()).next(format!(
+            "correct the cause, then `interlock plan retry {} --reason WHY`",
+            subject.arguments()
+        ))),
+    }
 }
 
 /// Follows the plan of an Instance, also when another replaces it.
@@ -22,25 +83,18 @@ pub(in crate::cli) struct Follower {
 }
 
 impl Follower {
-    /// Takes in a version of the Instance; returns new lines, and whether the plan is over.
-    pub(in crate::cli) fn observe(&mut self, instance: &Instance) -> (Vec<String>, PlanEnd) {
+    /// Takes in a version of the Instance; returns new lines, and the end where there is one.
+    pub(in crate::cli) fn observe(&mut self, instance: &Instance) -> (Vec<String>, Option<PlanEnd>) {
         if let Some(execution) = instance.spec.plan_execution.as_ref().filter(|e| !e.plan().is_empty()) {
             let run = (execution.plan().to_owned(), execution.uid().to_owned());
             if self.run.as_ref() != Some(&run) {
-                self.run = Some(run);
-                self.shown.clear();
+                *self = Self { run: Some(run), shown: BTreeMap::new() };
             }
         }
-        let Some((plan, uid)) = self.run.clone() else { return (Vec::new(), PlanEnd::No) };
+        let Some((plan, uid)) = self.run.clone() else { return (Vec::new(), None) };
         let entry = instance.status.as_ref().and_then(|s| s.plan_status.get(&plan)).filter(|e| e.uid == uid);
-        let Some(entry) = entry else { return (Vec::new(), PlanEnd::No) };
-        let lines = self.changes(&plan, entry);
-        let end = match entry.status {
-            ExecutionStatus::Complete => PlanEnd::Complete(plan),
-            ExecutionStatus::FatalError => PlanEnd::Failed(failure_message(&plan, entry)),
-            _ => PlanEnd::No,
-        };
-        (lines, end)
+        let Some(entry) = entry else { return (Vec::new(), None) };
+        (self.changes(&plan, entry), end(&plan, entry))
     }
 
     /// Whether a plan is known to be scheduled.
@@ -127,19 +181,19 @@ mod tests {
     fn a_plan_is_followed_to_its_end() {
         let mut follower = Follower::default();
         let run = json!({"planName": "deploy", "uid": "1", "status": "NEVER_RUN"});
-        assert_eq!(follower.observe(&instance(json!({}), json!({}))), (vec![], PlanEnd::No));
+        assert_eq!(follower.observe(&instance(json!({}), json!({}))), (vec![], None));
         assert!(!follower.has_plan());
-        assert_eq!(follower.observe(&instance(run.clone(), json!({}))), (vec![], PlanEnd::No));
+        assert_eq!(follower.observe(&instance(run.clone(), json!({}))), (vec![], None));
         let waiting = json!({"deploy": plan("1", "IN_PROGRESS", "PENDING", "")});
-        assert_eq!(follower.observe(&instance(run.clone(), waiting)), (vec![], PlanEnd::No));
+        assert_eq!(follower.observe(&instance(run.clone(), waiting)), (vec![], None));
         let trying = json!({"deploy": plan("1", "IN_PROGRESS", "ERROR", "try again")});
         let lines = vec!["plan deploy p/s ERROR (try again)".to_owned()];
-        assert_eq!(follower.observe(&instance(run.clone(), trying.clone())), (lines, PlanEnd::No));
-        assert_eq!(follower.observe(&instance(run, trying)), (vec![], PlanEnd::No), "nothing is told twice");
+        assert_eq!(follower.observe(&instance(run.clone(), trying.clone())), (lines, None));
+        assert_eq!(follower.observe(&instance(run, trying)), (vec![], None), "nothing is told twice");
         assert_eq!(follower.current_state(), "deploy p/s ERROR");
         let done = json!({"deploy": plan("1", "COMPLETE", "COMPLETE", "")});
         let (_, end) = follower.observe(&instance(json!({}), done));
-        assert_eq!(end, PlanEnd::Complete("deploy".to_owned()));
+        assert_eq!(end, Some(PlanEnd::Complete("deploy".to_owned())));
     }
 
     #[test]
@@ -147,7 +201,7 @@ mod tests {
         let mut follower = Follower::default();
         let run = json!({"planName": "deploy", "uid": "2"});
         let old = json!({"deploy": plan("1", "FATAL_ERROR", "FATAL_ERROR", "no")});
-        assert_eq!(follower.observe(&instance(run, old)), (vec![], PlanEnd::No));
+        assert_eq!(follower.observe(&instance(run, old)), (vec![], None));
     }
 
     #[test]
@@ -157,7 +211,7 @@ mod tests {
         let failed = json!({"deploy": plan("1", "FATAL_ERROR", "FATAL_ERROR", "no such kind")});
         let (_, end) = follower.observe(&instance(run, failed));
         let text = "plan deploy ended in FATAL_ERROR: step p/s: no such kind";
-        assert_eq!(end, PlanEnd::Failed(text.to_owned()));
+        assert_eq!(end, Some(PlanEnd::Failed(text.to_owned())));
     }
 
     #[test]
@@ -166,6 +220,6 @@ mod tests {
         follower.observe(&instance(json!({"planName": "deploy", "uid": "1"}), json!({})));
         let plans = json!({"deploy": plan("1", "COMPLETE", "COMPLETE", ""), "update": plan("2", "PENDING", "PENDING", "")});
         let (_, end) = follower.observe(&instance(json!({"planName": "update", "uid": "2"}), plans));
-        assert_eq!(end, PlanEnd::No);
+        assert_eq!(end, None);
     }
 }
