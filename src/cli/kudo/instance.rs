@@ -3,7 +3,7 @@
 use clap::Args;
 use interlock_core::api::meta::KUDO_API_VERSION;
 use interlock_kudo::api::{ExecutionStatus, Instance, OperatorVersion, PlanStatus};
-use interlock_kudo::instance::change::lock;
+use interlock_kudo::instance::change::{drift, lock};
 use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::Value;
@@ -106,6 +106,14 @@ pub(in crate::cli) fn entries(instance: &Instance) -> impl Iterator<Item = (&Str
 pub(in crate::cli) fn last(instance: &Instance) -> Option<(&String, &PlanStatus)> {
     let ended = entries(instance).filter(|(_, e)| e.status.is_terminal());
     ended.max_by_key(|(_, e)| e.last_updated_timestamp.as_ref().map(|time| time.0))
+}
+
+/// The plan that is queued behind the last run, where that is over.
+pub(in crate::cli) fn queued(instance: &Instance) -> Option<String> {
+    // Of an Instance that is deleted only the plan cleanup runs.
+    let instance = Some(instance).filter(|instance| instance.metadata.deletion_timestamp.is_none())?;
+    let baseline = instance.status.as_ref()?.last_applied.as_ref()?;
+    drift::queue(baseline).into_iter().next()
 }
 
 pub(in crate::cli) fn annotation<'i>(instance: &'i Instance, key: &str) -> Option<&'i str> {

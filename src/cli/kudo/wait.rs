@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
 
-use super::instance::{InstanceRef, last, locking_run};
+use super::instance::{InstanceRef, last, locking_run, queued};
 use crate::cli::common::error::CliError;
 use crate::cli::common::output;
 
-/// How a plan ended.
+/// How the last plan ended, where none is queued behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum PlanEnd {
     Complete(String),
@@ -17,8 +17,8 @@ pub(in crate::cli) enum PlanEnd {
     Failed(String),
 }
 
-/// Waits for the run in progress, with a line for each change of a step; without one, reports how the last
-/// one ended, and without that, waits for the first.
+/// Waits until no plan is scheduled, runs or is queued, with a line for each change of a step; without one, reports how
+/// the last one ended, and without that, waits for the first. A plan that fails ends the wait.
 pub(in crate::cli) async fn run(subject: &InstanceRef, limit: Duration) -> Result<(), CliError> {
     let instance = subject.read().await?;
     if let Some(end) = ended(&instance) {
@@ -44,19 +44,19 @@ pub(in crate::cli) async fn run(subject: &InstanceRef, limit: Duration) -> Resul
     }
 }
 
-/// How the last run ended, where none is scheduled or runs.
+/// How the last run ended, where no other is to follow.
 pub(super) fn ended(instance: &Instance) -> Option<PlanEnd> {
     if locking_run(instance).is_some() {
         return None;
     }
     let (plan, entry) = last(instance)?;
-    end(plan, entry)
+    end(instance, plan, entry)
 }
 
-/// How a run ended; `None` where it did not.
-fn end(plan: &str, entry: &PlanStatus) -> Option<PlanEnd> {
+/// How a run ended; `None` where it did not, or was COMPLETE and another plan is queued.
+fn end(instance: &Instance, plan: &str, entry: &PlanStatus) -> Option<PlanEnd> {
     match entry.status {
-        ExecutionStatus::Complete => Some(PlanEnd::Complete(plan.to_owned())),
+        ExecutionStatus::Complete => queued(instance).is_none().then(|| PlanEnd::Complete(plan.to_owned())),
         ExecutionStatus::FatalError => Some(PlanEnd::Failed(failure_message(plan, entry))),
         _ => None,
     }
@@ -80,6 +80,8 @@ pub(super) fn print_end(subject: &InstanceRef, end: &PlanEnd) -> Result<(), CliE
 pub(in crate::cli) struct Follower {
     run: Option<(String, String)>,
     shown: BTreeMap<String, ExecutionStatus>,
+    /// The plan that is queued behind the run, which is COMPLETE.
+    next: Option<String>,
 }
 
 impl Follower {
@@ -88,13 +90,19 @@ impl Follower {
         if let Some(execution) = instance.spec.plan_execution.as_ref().filter(|e| !e.plan().is_empty()) {
             let run = (execution.plan().to_owned(), execution.uid().to_owned());
             if self.run.as_ref() != Some(&run) {
-                *self = Self { run: Some(run), shown: BTreeMap::new() };
+                *self = Self { run: Some(run), ..Self::default() };
             }
         }
         let Some((plan, uid)) = self.run.clone() else { return (Vec::new(), None) };
         let entry = instance.status.as_ref().and_then(|s| s.plan_status.get(&plan)).filter(|e| e.uid == uid);
         let Some(entry) = entry else { return (Vec::new(), None) };
-        (self.changes(&plan, entry), end(&plan, entry))
+        let mut lines = self.changes(&plan, entry);
+        let next = queued(instance).filter(|_| entry.status == ExecutionStatus::Complete);
+        if let Some(next) = next.as_ref().filter(|next| self.next.as_ref() != Some(*next)) {
+            lines.push(format!("plan {plan} is COMPLETE, and plan {next} is queued: it runs next"));
+        }
+        self.next = next;
+        (lines, end(instance, &plan, entry))
     }
 
     /// Whether a plan is known to be scheduled.
@@ -104,9 +112,10 @@ impl Follower {
 
     /// The state of the plan, for a caller whose wait has timed out.
     pub(in crate::cli) fn current_state(&self) -> String {
-        match &self.run {
-            None => "no plan has been scheduled; is Interlock running?".to_owned(),
-            Some((plan, _)) => {
+        match (&self.run, &self.next) {
+            (_, Some(next)) => format!("plan {next} is queued"),
+            (None, None) => "no plan has been scheduled; is Interlock running?".to_owned(),
+            (Some((plan, _)), None) => {
                 let open: Vec<_> = self
                     .shown
                     .iter()
@@ -221,5 +230,45 @@ mod tests {
         let plans = json!({"deploy": plan("1", "COMPLETE", "COMPLETE", ""), "update": plan("2", "PENDING", "PENDING", "")});
         let (_, end) = follower.observe(&instance(json!({"planName": "update", "uid": "2"}), plans));
         assert_eq!(end, None);
+    }
+
+    /// A change of two parameters may make two plans, one after the other.
+    #[test]
+    fn a_plan_that_is_queued_is_waited_for() {
+        let owed = |mut instance: Instance, plans: &[&str]| {
+            let owed: serde_json::Map<_, _> =
+                plans.iter().map(|plan| ((*plan).to_owned(), json!("queued"))).collect();
+            let baseline = json!({"hash": "sha256:0", "owed": owed});
+            instance.status.as_mut().unwrap().last_applied = Some(serde_json::from_value(baseline).unwrap());
+            instance
+        };
+        let mut follower = Follower::default();
+        let run = json!({"planName": "deploy", "uid": "1"});
+        let runs = json!({"deploy": plan("1", "IN_PROGRESS", "IN_PROGRESS", "")});
+        follower.observe(&owed(instance(run.clone(), runs), &["deploy", "update"]));
+        let done = json!({"deploy": plan("1", "COMPLETE", "COMPLETE", "")});
+        let between = owed(instance(run, done.clone()), &["update"]);
+        let (lines, end) = follower.observe(&between);
+        let said = "plan deploy is COMPLETE, and plan update is queued: it runs next";
+        assert_eq!((lines.last().map(String::as_str), end), (Some(said), None));
+        let between = owed(instance(json!({}), done.clone()), &["update"]);
+        assert_eq!(follower.observe(&between), (vec![], None), "nothing is told twice");
+        assert_eq!(follower.current_state(), "plan update is queued");
+        assert_eq!(ended(&between), None);
+        let next = json!({"planName": "update", "uid": "2"});
+        assert_eq!(follower.observe(&owed(instance(next, done.clone()), &["update"])).1, None);
+        let mut plans = done;
+        plans["update"] = plan("2", "COMPLETE", "COMPLETE", "");
+        let (_, end) = follower.observe(&owed(instance(json!({}), plans), &[]));
+        assert_eq!(end, Some(PlanEnd::Complete("update".to_owned())));
+    }
+
+    #[test]
+    fn a_plan_that_fails_ends_the_wait_whatever_is_queued() {
+        let failed = json!({"deploy": plan("1", "FATAL_ERROR", "FATAL_ERROR", "no")});
+        let mut instance = instance(json!({}), failed);
+        let baseline = json!({"hash": "sha256:0", "owed": {"deploy": "failed", "update": "queued"}});
+        instance.status.as_mut().unwrap().last_applied = Some(serde_json::from_value(baseline).unwrap());
+        assert!(matches!(ended(&instance), Some(PlanEnd::Failed(_))));
     }
 }
