@@ -8,7 +8,7 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::plan::{RemovalPlan, RemovalTarget};
+use super::plan::{Removal, RemovalPlan, RemovalTarget};
 use crate::cli::common::reader;
 use crate::cli::common::reader::{ReadOutcome, api_message, code};
 use crate::install::removal::without_finalizer;
@@ -28,27 +28,22 @@ pub(super) struct Remover<'a> {
 impl Remover<'_> {
     /// Removes everything; an error names the first object that was not removed, and why.
     pub(super) async fn remove(&self, plan: &RemovalPlan) -> Result<(), String> {
-        self.delete_all(&plan.guards).await?;
-        self.delete_all(&plan.process).await?;
+        self.remove_all(&plan.first).await?;
         self.until_nobody_leads(plan).await?;
-        for target in &plan.finalized {
-            self.release(target).await?;
-        }
-        for target in &plan.labelled {
-            self.unlabel(target).await?;
-        }
-        self.delete_all(&plan.records).await?;
-        self.delete_all(&plan.rest).await?;
-        if let Some(namespace) = &plan.own_namespace {
-            self.delete(namespace).await?;
-            self.until_gone(namespace).await?;
-        }
-        self.delete_all(&plan.definitions).await
+        self.remove_all(&plan.then).await
     }
 
-    async fn delete_all(&self, targets: &[RemovalTarget]) -> Result<(), String> {
-        for target in targets {
-            self.delete(target).await?;
+    async fn remove_all(&self, targets: &[(Removal, RemovalTarget)]) -> Result<(), String> {
+        for (removal, target) in targets {
+            match removal {
+                Removal::Delete => self.delete(target).await?,
+                Removal::DeleteFully => {
+                    self.delete(target).await?;
+                    self.until_gone(target).await?;
+                }
+                Removal::Release => self.release(target).await?,
+                Removal::Unlabel => self.unlabel(target).await?,
+            }
         }
         Ok(())
     }

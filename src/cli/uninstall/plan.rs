@@ -1,7 +1,5 @@
 //! What there is to remove, read before anything is removed.
 
-use std::fmt::Write as _;
-
 use interlock_core::api::meta;
 use interlock_core::api::meta::install;
 use interlock_core::kinds::Kinds;
@@ -45,27 +43,28 @@ impl std::fmt::Display for RemovalTarget {
     }
 }
 
+/// What is done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    Delete,
+    /// Deletes it, and waits until it is gone.
+    DeleteFully,
+    /// Takes our finalizer off an Instance.
+    Release,
+    /// Takes off a label that the process wrote.
+    Unlabel,
+}
+
 /// Everything to remove, in order.
 pub(super) struct RemovalPlan {
     /// Namespace of the process.
     pub(super) namespace: String,
-    /// Webhook configurations, bindings and policies.
-    pub(super) guards: Vec<RemovalTarget>,
-    /// Deployments.
-    pub(super) process: Vec<RemovalTarget>,
+    /// Webhook configurations, bindings and policies, and the Deployments.
+    pub(super) first: Vec<(Removal, RemovalTarget)>,
     /// The Lease, if there is one.
     pub(super) lease: Option<RemovalTarget>,
-    /// Instances with our finalizer.
-    pub(super) finalized: Vec<RemovalTarget>,
-    /// Objects with a label that the process wrote.
-    pub(super) labelled: Vec<RemovalTarget>,
-    /// Lease, certificate and record.
-    pub(super) records: Vec<RemovalTarget>,
-    pub(super) rest: Vec<RemovalTarget>,
-    /// The namespace, where it is ours and holds nothing else.
-    pub(super) own_namespace: Option<RemovalTarget>,
-    /// The definitions, where they were asked for.
-    pub(super) definitions: Vec<RemovalTarget>,
+    /// What a process that leads would write again.
+    pub(super) then: Vec<(Removal, RemovalTarget)>,
     /// What stays, for people.
     notes: Vec<String>,
 }
@@ -104,35 +103,18 @@ impl RemovalPlan {
 
     /// Whether there is nothing to remove.
     pub(super) fn is_empty(&self) -> bool {
-        self.deletions().next().is_none() && self.finalized.is_empty() && self.labelled.is_empty()
-    }
-
-    /// What is deleted, in order.
-    fn deletions(&self) -> impl Iterator<Item = &RemovalTarget> {
-        let first = self.guards.iter().chain(&self.process).chain(&self.records).chain(&self.rest);
-        first.chain(&self.own_namespace).chain(&self.definitions)
+        self.first.is_empty() && self.then.is_empty()
     }
 
     /// One line an object, for people.
     pub(super) fn describe(&self) -> String {
-        let mut out = String::new();
-        // Writing to a String cannot fail.
-        for target in self.guards.iter().chain(&self.process) {
-            let _ = writeln!(out, "delete    {target}");
-        }
-        for target in &self.finalized {
-            let _ = writeln!(out, "release   {target} from the finalizer {}", meta::FINALIZER);
-        }
-        for target in &self.labelled {
-            let _ = writeln!(out, "unlabel   {target} ({})", meta::FLAVOR_SOURCE);
-        }
-        for target in self.deletions().skip(self.guards.len() + self.process.len()) {
-            let _ = writeln!(out, "delete    {target}");
-        }
-        for note in &self.notes {
-            let _ = writeln!(out, "note      {note}");
-        }
-        out
+        let line = |(removal, target): &(Removal, RemovalTarget)| match removal {
+            Removal::Delete | Removal::DeleteFully => format!("delete    {target}\n"),
+            Removal::Release => format!("release   {target} from the finalizer {}\n", meta::FINALIZER),
+            Removal::Unlabel => format!("unlabel   {target} ({})\n", meta::FLAVOR_SOURCE),
+        };
+        let notes = self.notes.iter().map(|note| format!("note      {note}\n"));
+        self.first.iter().chain(&self.then).map(line).chain(notes).collect()
     }
 }
 
@@ -148,8 +130,8 @@ impl Reading {
     async fn plan(&self, with_definitions: bool) -> anyhow::Result<Result<RemovalPlan, Refused>> {
         self.check()?;
         let options = &self.installation.options;
-        let guards = self.ours(&removal::GUARDS, options).await?;
-        let process = self.ours(&removal::PROCESS, options).await?;
+        let first = [&removal::GUARDS[..], &removal::PROCESS].concat();
+        let first = self.ours(&first, options).await?;
         let (finalized, mut notes) = self.instances().await?;
         let records = self.records(options).await?;
         let lease = records.iter().find(|record| record.resource.api.kind == "Lease").cloned();
@@ -165,19 +147,19 @@ impl Reading {
             notes.push(DEFINITIONS_STAY.to_owned());
             Vec::new()
         };
-        Ok(Ok(RemovalPlan {
-            labelled: self.labelled().await?,
-            namespace: options.namespace.clone(),
-            guards,
-            process,
-            lease,
-            finalized,
-            records,
-            rest,
-            own_namespace,
-            definitions,
-            notes,
-        }))
+        let each = |removal, targets: Vec<RemovalTarget>| {
+            targets.into_iter().map(move |target| (removal, target)).collect::<Vec<_>>()
+        };
+        let then = [
+            each(Removal::Release, finalized),
+            each(Removal::Unlabel, self.labelled().await?),
+            each(Removal::Delete, records),
+            each(Removal::Delete, rest),
+            each(Removal::DeleteFully, own_namespace.into_iter().collect()),
+            each(Removal::Delete, definitions),
+        ];
+        let (first, then) = (each(Removal::Delete, first), then.concat());
+        Ok(Ok(RemovalPlan { namespace: options.namespace.clone(), first, lease, then, notes }))
     }
 
     /// Whether the options of the installation are known: what is its own depends on them.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use interlock_core::api::object::NamespacedName;
 use interlock_kudo::engine::removed_apis::RemovedApi;
+use interlock_kudo::engine::trial::TrialFindings as Findings;
 use interlock_kudo::engine::validate::Problems;
 use interlock_kudo::engine::{rendered_kinds, tasks, validate};
 use interlock_kudo::package::Package;
@@ -17,18 +18,11 @@ use crate::cli::common::error::CliError;
 use crate::cli::common::{exit, output};
 use crate::cli::kudo::rendering;
 
-/// What a package is like.
-struct Findings {
-    /// Why it cannot be carried out.
-    errors: Vec<String>,
-    /// What fails where it is used, and what is carried out otherwise than it is written.
-    warnings: Vec<String>,
-}
-
 /// A package as it was verified.
 struct Verified {
     /// Its name and version, or where it is if they cannot be read.
     package: String,
+    /// Why it cannot be carried out, and what fails where it is used or is carried out otherwise than it is written.
     findings: Findings,
 }
 
