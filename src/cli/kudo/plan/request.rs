@@ -120,14 +120,15 @@ fn asked(
     };
     let held = run.as_ref().and_then(|run| held(instance, run));
     let arguments = subject.arguments();
-    let history = || format!("look at what ran: `interlock plan history {arguments}`");
     let (none, look) = match verb {
-        PlanVerb::Retry => ("no plan has failed", history()),
+        PlanVerb::Retry => {
+            ("no plan has failed", format!("look at what ran: `interlock plan history {arguments}`"))
+        }
         PlanVerb::Adopt => (
             "no plan is held by objects that exist already",
             format!("look at what ended it: `interlock plan status {arguments}`"),
         ),
-        _ => ("no plan runs", history()),
+        _ => ("no plan runs", format!("look at what ran: `interlock plan history {arguments}`")),
     };
     let run = run.filter(|_| verb != PlanVerb::Adopt || held.is_some());
     let run = run.ok_or_else(|| CliError::refused(format!("{subject}: {none}")).next(look))?;

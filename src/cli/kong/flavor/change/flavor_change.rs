@@ -69,8 +69,10 @@ impl FlavorChange {
     pub(super) fn permitted(&self, outage: bool) -> Result<(), CliError> {
         let Some(refusal) = self.plan.refusal(outage) else { return Ok(()) };
         let (arguments, to) = (self.plane.arguments(), self.to);
-        let flag = if outage { " --outage" } else { "" };
-        let show = format!("see the plan: `interlock flavor plan {arguments} --to {to}{flag}`");
+        let show = match outage {
+            true => format!("see the plan: `interlock flavor plan {arguments} --to {to} --outage`"),
+            false => format!("see the plan: `interlock flavor plan {arguments} --to {to}`"),
+        };
         Err(self.refused(&refusal, &show))
     }
 
