@@ -9,12 +9,13 @@ use interlock_core::admission::Config;
 use interlock_core::api::meta;
 use interlock_core::kinds::Kinds;
 
-use self::checker::{CheckedWrite, Checker};
+use self::checker::Checker;
 use self::decision::{Report, Verdict};
 use self::manifests::STDIN;
 use self::output::ReportFormat;
 use self::settings::read_settings;
 use self::state::ClusterState;
+use self::webhook::CheckedWrite;
 use crate::cli::common::exit;
 use crate::cli::common::files::read_one;
 use crate::cli::common::flags::{DocsFlag, FreezeFlag, dns_label};

@@ -9,7 +9,7 @@ use go_template::{Generator, Interrupt as _, ParseError, RenderError, Root, Valu
 use interlock_kudo::package::functions;
 use serde_json::{Map, Value as Json};
 
-use super::generator::GeneratorFlags;
+use super::rendering::GeneratorFlags;
 use crate::cli::common::error::CliError;
 use crate::cli::common::{exit, output};
 

@@ -3,8 +3,8 @@
 use interlock_core::admission::Freeze;
 use serde_json::Value;
 
-use super::installation::{Installation, there};
 use super::report::CheckResult;
+use crate::cli::common::installation::{Installation, there};
 use crate::cli::common::reader::ReadOutcome;
 use crate::cluster::tamper::weakened;
 use crate::install;

@@ -5,8 +5,8 @@ use futures::StreamExt as _;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::api::{Api, PostParams};
 
-use super::installation::Installation;
 use super::report::CheckResult;
+use crate::cli::common::installation::Installation;
 use crate::cli::common::reader::api_message;
 use crate::install::account_rights::{NeededRight, needed};
 

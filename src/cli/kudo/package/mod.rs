@@ -19,11 +19,10 @@ use crate::cli::common::exit;
 use crate::cli::common::flags::{Limit, namespaced_name};
 use crate::cli::common::target::{TargetFlags, block_on};
 
+mod archives;
 mod cluster;
-mod create;
 mod dependencies;
 mod dry_run;
-mod index;
 mod list;
 mod render;
 mod rights;
@@ -55,9 +54,9 @@ enum Verb {
     /// Lists the packages of a repository; needs no cluster.
     List(list::ListFlags),
     /// Packs the folder of a package into an archive (.tgz), which KUDO's client reads too; needs no cluster.
-    Create(create::CreateFlags),
+    Create(archives::CreateFlags),
     /// Writes the index.yaml of a folder of archives, which makes it a repository; needs no cluster.
-    Index(index::IndexFlags),
+    Index(archives::IndexFlags),
 }
 
 #[derive(Args, Debug)]
@@ -141,8 +140,8 @@ pub fn main(arguments: PackageArguments) -> ExitCode {
         Verb::Verify(verify) => verify::main(&verify.source),
         Verb::Render(flags) => render::main(&flags, target.namespace.as_deref()),
         Verb::List(flags) => exit::done(list::run(&flags).map_err(Into::into)),
-        Verb::Create(flags) => exit::done(create::run(&flags).map_err(Into::into)),
-        Verb::Index(flags) => exit::done(index::run(&flags).map_err(Into::into)),
+        Verb::Create(flags) => exit::done(archives::create(&flags).map_err(Into::into)),
+        Verb::Index(flags) => exit::done(archives::index(&flags).map_err(Into::into)),
         // What is read before the cluster is asked may have to be downloaded, by a runtime of its own.
         Verb::Install(flags) => match wanted(&flags.source, &flags.parameters) {
             Ok((tree, values)) => block_on(install(flags, target, tree, values)),

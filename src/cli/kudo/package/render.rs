@@ -23,7 +23,7 @@ use super::values::ParameterFlags;
 use super::{dependencies, values};
 use crate::cli::common::error::CliError;
 use crate::cli::common::{exit, output};
-use crate::cli::kudo::generator::GeneratorFlags;
+use crate::cli::kudo::rendering::GeneratorFlags;
 
 /// Uid of an Instance and of a run that do not exist.
 const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
@@ -127,10 +127,8 @@ fn plans<'p>(package: &'p Package, wanted: Option<&'p str>) -> Result<Vec<&'p st
         return Ok(vec![wanted]);
     }
     let error = CliError::usage(format!("the package has no plan {wanted}"));
-    Err(match suggest::remedy(wanted, "plans", &known) {
-        Some(remedy) => error.next(remedy),
-        None => error.next("add a plan to operator.yaml: the package has none"),
-    })
+    let error = error.next("add a plan to operator.yaml: the package has none");
+    Err(error.next_where(suggest::remedy(wanted, "plans", &known)))
 }
 
 /// The objects of a task as documents; what it deletes is a comment, so that the whole can be applied.

@@ -76,10 +76,8 @@ pub(super) fn check(package: &PackageBundle, values: &BTreeMap<String, String>) 
     for (name, value) in values {
         let Some(parameter) = parameters.iter().find(|known| known.name.as_ref() == Some(name)) else {
             let error = CliError::usage(format!("package {} has no parameter {name}", package.operator_name));
-            return Err(match suggest::remedy(name, "parameters", &names) {
-                Some(remedy) => error.next(remedy),
-                None => error.next("leave it out: the package has no parameters"),
-            });
+            let error = error.next("leave it out: the package has no parameters");
+            return Err(error.next_where(suggest::remedy(name, "parameters", &names)));
         };
         if let Some(problem) = params::check(&reader, parameter, Some(value)) {
             let shown = params::display(Some(parameter), value);

@@ -19,7 +19,6 @@ pub(super) use self::repository::{Repository, digest};
 
 pub(super) mod archive;
 mod download;
-mod folder;
 mod place;
 mod repository;
 #[cfg(test)]

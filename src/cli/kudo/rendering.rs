@@ -1,15 +1,25 @@
-//! Flags for what templates draw from: the time, and what is random.
+//! Rendering without a cluster: the flags for what templates draw from, which are the time and what is random, and the
+//! trial of all templates of a package, as its plans would render them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::{digest, rand};
 use clap::Args;
-use interlock_kudo::engine::seed::SeedKey;
+use interlock_kudo::engine::seed::{Seed, SeedKey};
+use interlock_kudo::engine::trial;
+use interlock_kudo::engine::trial::{TrialFindings, TrialLimits};
+use interlock_kudo::package::Package;
 use jiff::Timestamp;
 
 use crate::cli::common::error::CliError;
 use crate::cli::common::flags::duration;
 use crate::runtime::pool::Deadline;
+
+/// Longest time of a processor that the templates of one task may take, as in a run.
+const OF_TASK: Duration = Duration::from_secs(2);
+/// Longest time of a processor that all templates with all values may take.
+const OF_ALL: Duration = Duration::from_secs(20);
 
 /// The time, the seed, and the time limit of a rendering.
 #[derive(Args, Debug)]
@@ -49,4 +59,13 @@ impl GeneratorFlags {
     pub(in crate::cli) fn deadline(&self) -> Deadline {
         Deadline::alone(self.render_limit)
     }
+}
+
+/// What fails in the templates of a package, and what nothing uses.
+pub(in crate::cli) fn findings(package: &Package) -> TrialFindings {
+    let keys = Arc::default();
+    // Nothing of it is kept: two calls say the same.
+    let seed = Seed { key: &SeedKey([0; 32]), started: Timestamp::UNIX_EPOCH, keys: &keys };
+    let (task, all) = (Deadline::alone(OF_TASK), Deadline::alone(OF_ALL));
+    trial::findings(package, seed, TrialLimits { task: &task, all: &all })
 }

@@ -1,4 +1,4 @@
-//! What the checks are about: the objects of an installation, and the options that they show.
+//! The objects of an installation, and the options that they show.
 
 use interlock_core::admission::Freeze;
 use interlock_core::api::meta;
@@ -8,43 +8,45 @@ use interlock_core::kinds::Kinds;
 use kube::Client;
 use serde_json::Value;
 
-use crate::cli::common::discovery::ServedKinds;
-use crate::cli::common::reader;
-use crate::cli::common::reader::{ReadOutcome, Selection};
-use crate::install::InstallOptions;
+use super::discovery::ServedKinds;
+use super::error::CliError;
+use super::reader;
+use super::reader::{ReadOutcome, Selection};
 use crate::install::installed::InstalledObjects;
+use crate::install::{InstallOptions, removal};
 
 /// Group of webhook configurations and policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// An installation, as far as it could be read.
-pub(super) struct Installation {
+pub(in crate::cli) struct Installation {
     /// With the caller's rights.
-    pub(super) client: Client,
+    pub(in crate::cli) client: Client,
     /// What the API server serves.
-    pub(super) served: ServedKinds,
-    /// The version of the API server.
-    pub(super) server: String,
+    pub(in crate::cli) served: ServedKinds,
     /// Its options, as far as its objects show them.
-    pub(super) options: InstallOptions,
+    pub(in crate::cli) options: InstallOptions,
     /// The freeze that the process runs with, where its flags are shown.
-    pub(super) freeze: Option<Freeze>,
+    pub(in crate::cli) freeze: Option<Freeze>,
     /// The MutatingWebhookConfiguration.
-    pub(super) mutating: ReadOutcome,
+    pub(in crate::cli) mutating: ReadOutcome,
     /// The ValidatingWebhookConfiguration.
-    pub(super) validating: ReadOutcome,
+    pub(in crate::cli) validating: ReadOutcome,
     /// The Deployments of its namespace, or why they could not be read.
-    pub(super) deployments: Result<Vec<Value>, String>,
+    pub(in crate::cli) deployments: Result<Vec<Value>, String>,
 }
 
 impl Installation {
     /// Reads it; an error where the cluster is not reached.
-    pub(super) async fn read(client: &Client, namespace: Option<&str>, kinds: Kinds) -> anyhow::Result<Self> {
+    pub(in crate::cli) async fn read(
+        client: &Client,
+        namespace: Option<&str>,
+        kinds: Kinds,
+    ) -> Result<Self, CliError> {
         let served = ServedKinds::discover(client).await?;
-        let server = client.apiserver_version().await?.git_version;
         let name = install::WEBHOOK_CONFIGURATION;
-        let mutating = get_one(client, &served, (ADMISSION, "MutatingWebhookConfiguration"), name).await;
-        let validating = get_one(client, &served, (ADMISSION, "ValidatingWebhookConfiguration"), name).await;
+        let mutating = get(client, &served, (ADMISSION, "MutatingWebhookConfiguration"), "", name).await;
+        let validating = get(client, &served, (ADMISSION, "ValidatingWebhookConfiguration"), "", name).await;
         let (first, second) = (there(&mutating), there(&validating));
         let mut found = InstalledObjects { mutating: first, validating: second, deployments: &[] };
         let namespace = namespace.map(str::to_owned).or_else(|| found.namespace());
@@ -62,7 +64,6 @@ impl Installation {
             freeze: found.freeze(),
             client: client.clone(),
             served,
-            server,
             mutating,
             validating,
             deployments,
@@ -70,30 +71,34 @@ impl Installation {
     }
 
     /// One object of a kind; missing where the kind is not served.
-    pub(super) async fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> ReadOutcome {
-        match self.served.of(group, kind) {
-            Some(resource) => reader::get(&self.client, resource, namespace, name).await,
-            None => ReadOutcome::Missing,
-        }
+    pub(in crate::cli) async fn get(
+        &self,
+        group: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> ReadOutcome {
+        get(&self.client, &self.served, (group, kind), namespace, name).await
     }
 }
 
 /// The object, where it is there.
-pub(super) fn there(read: &ReadOutcome) -> Option<&Value> {
+pub(in crate::cli) fn there(read: &ReadOutcome) -> Option<&Value> {
     match read {
         ReadOutcome::There(object) => Some(object),
         ReadOutcome::Missing | ReadOutcome::Unknown(_) => None,
     }
 }
 
-async fn get_one(
+async fn get(
     client: &Client,
     served: &ServedKinds,
     (group, kind): (&str, &str),
+    namespace: &str,
     name: &str,
 ) -> ReadOutcome {
     match served.of(group, kind) {
-        Some(resource) => reader::get(client, resource, "", name).await,
+        Some(resource) => reader::get(client, resource, namespace, name).await,
         None => ReadOutcome::Missing,
     }
 }
@@ -104,10 +109,7 @@ async fn list_deployments(
     namespace: &str,
 ) -> Result<Vec<Value>, String> {
     let Some(resource) = served.of("apps", "Deployment") else { return Ok(Vec::new()) };
-    let selection = Selection {
-        namespace: Some(namespace),
-        labels: Some("app.kubernetes.io/part-of=interlock"),
-        ..Selection::default()
-    };
+    let selection =
+        Selection { namespace: Some(namespace), labels: Some(removal::SELECTOR), ..Selection::default() };
     reader::list(client, resource, &selection).await.map_err(|error| reader::api_message(&error))
 }

@@ -1,45 +1,75 @@
 //! The Instance of a command.
 
+use clap::Args;
+use interlock_core::api::meta::KUDO_API_VERSION;
 use interlock_kudo::api::{ExecutionStatus, Instance, OperatorVersion, PlanStatus};
-use interlock_kudo::instance::change::lock;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
+use interlock_kudo::instance::change::{drift, lock};
+use kube::api::Patch;
+use kube::{Api, Client};
 use serde_json::Value;
 
 use crate::cli::common::error::{CliError, api};
-use crate::cli::common::object_ref::ObjectRef;
+use crate::cli::common::flags::Limit;
+use crate::cli::common::object_ref::{ObjectKind, ObjectRef, bare};
 use crate::cli::common::target::TargetFlags;
-use crate::cli::kudo::instances;
+
+pub(in crate::cli) const INSTANCE: ObjectKind = ObjectKind {
+    api_version: KUDO_API_VERSION,
+    kind: "Instance",
+    resource: "instances.kudo.dev",
+    definitions: "crds",
+};
+
+/// Which Instance, as an argument or as a flag.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct InstanceName {
+    /// Name of the Instance.
+    #[arg(value_name = "INSTANCE", required_unless_present = "instance")]
+    name: Option<String>,
+    /// The same as a flag, as `kubectl kudo` has it.
+    #[arg(long, conflicts_with = "name")]
+    instance: Option<String>,
+}
+
+impl InstanceName {
+    /// The name; clap guarantees that there is one. `instance/NAME` is what kubectl prints.
+    pub(in crate::cli) fn get(&self) -> &str {
+        bare(self.name.as_deref().or(self.instance.as_deref()).unwrap_or_default())
+    }
+}
+
+/// How long something is waited for.
+#[derive(Args, Debug)]
+pub(in crate::cli) struct WaitFlags {
+    /// Wait until it is done.
+    #[arg(long)]
+    pub(in crate::cli) wait: bool,
+    #[command(flatten)]
+    pub(in crate::cli) limit: Limit,
+}
 
 /// An Instance of a cluster.
-pub(super) type InstanceRef = ObjectRef<Instance>;
+pub(in crate::cli) type InstanceRef = ObjectRef<Instance>;
 
 impl ObjectRef<Instance> {
-    pub(super) async fn connect(flags: &TargetFlags, name: String) -> Result<Self, CliError> {
+    pub(in crate::cli) async fn connect(flags: &TargetFlags, name: &str) -> Result<Self, CliError> {
         let (client, namespace) = flags.connect().await?;
-        let objects = Api::namespaced(client.clone(), &namespace);
-        Ok(Self { client, objects, kind: &instances::INSTANCE, namespace, name })
+        Ok(Self::of(client, &namespace, name))
     }
 
-    pub(super) async fn get(&self) -> Result<Instance, CliError> {
-        self.read().await
+    pub(in crate::cli) fn of(client: Client, namespace: &str, name: &str) -> Self {
+        let objects = Api::namespaced(client.clone(), namespace);
+        Self { client, objects, kind: &INSTANCE, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
-    pub(super) async fn patch(&self, patch: Value) -> Result<Instance, CliError> {
-        let patched = self.objects.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        patched.map_err(api(format!("Instance {} is not changed", self.key())))
-    }
-
-    /// Objects of a kind in its namespace.
-    pub(super) fn beside<K>(&self) -> Api<K>
-    where
-        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
-    {
-        Api::namespaced(self.client.clone(), &self.namespace)
+    /// Merges a patch into it.
+    pub(in crate::cli) async fn merge(&self, patch: Value) -> Result<Instance, CliError> {
+        let patched = self.objects.patch(&self.name, &Default::default(), &Patch::Merge(patch)).await;
+        patched.map_err(api(format!("{self} is not changed")))
     }
 
     /// The OperatorVersion that it refers to; `None` where there is none.
-    pub(super) async fn operator_version(
+    pub(in crate::cli) async fn operator_version(
         &self,
         instance: &Instance,
     ) -> Result<Option<OperatorVersion>, CliError> {
@@ -55,12 +85,12 @@ impl ObjectRef<Instance> {
 }
 
 /// Plan and uid of the run that holds the lock.
-pub(super) fn locking_run(instance: &Instance) -> Option<(String, String)> {
+pub(in crate::cli) fn locking_run(instance: &Instance) -> Option<(String, String)> {
     lock::of(instance).map(|lock| (lock.plan.to_owned(), lock.uid.to_owned()))
 }
 
 /// The newest failed run: plan and uid.
-pub(super) fn failed(instance: &Instance) -> Option<(String, String)> {
+pub(in crate::cli) fn failed(instance: &Instance) -> Option<(String, String)> {
     let failed =
         entries(instance).filter(|(_, e)| e.status == ExecutionStatus::FatalError && !e.uid.is_empty());
     let newest = failed.max_by_key(|(_, e)| e.last_updated_timestamp.as_ref().map(|time| time.0));
@@ -68,17 +98,25 @@ pub(super) fn failed(instance: &Instance) -> Option<(String, String)> {
 }
 
 /// The recorded plans.
-pub(super) fn entries(instance: &Instance) -> impl Iterator<Item = (&String, &PlanStatus)> {
+pub(in crate::cli) fn entries(instance: &Instance) -> impl Iterator<Item = (&String, &PlanStatus)> {
     instance.status.iter().flat_map(|status| &status.plan_status)
 }
 
 /// The last ended run.
-pub(super) fn last(instance: &Instance) -> Option<(&String, &PlanStatus)> {
+pub(in crate::cli) fn last(instance: &Instance) -> Option<(&String, &PlanStatus)> {
     let ended = entries(instance).filter(|(_, e)| e.status.is_terminal());
     ended.max_by_key(|(_, e)| e.last_updated_timestamp.as_ref().map(|time| time.0))
 }
 
-pub(super) fn annotation<'i>(instance: &'i Instance, key: &str) -> Option<&'i str> {
+/// The plan that is queued behind the last run, where that is over.
+pub(in crate::cli) fn queued(instance: &Instance) -> Option<String> {
+    // Of an Instance that is deleted only the plan cleanup runs.
+    let instance = Some(instance).filter(|instance| instance.metadata.deletion_timestamp.is_none())?;
+    let baseline = instance.status.as_ref()?.last_applied.as_ref()?;
+    drift::queue(baseline).into_iter().next()
+}
+
+pub(in crate::cli) fn annotation<'i>(instance: &'i Instance, key: &str) -> Option<&'i str> {
     instance.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 

@@ -1,17 +1,22 @@
-//! `interlock package create`: packs the folder of a package, as `kubectl kudo package create` does.
+//! `interlock package create` packs the folder of a package, and `interlock package index` makes a repository of a folder
+//! of archives, as `kubectl kudo package create` and `kubectl kudo repo index` do.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use interlock_kudo::package::bundle::PackageBundle;
-use interlock_kudo::package::repository::IndexedPackage;
+use interlock_kudo::package::repository::{INDEX, IndexedPackage, RepositoryIndex};
+use jiff::Timestamp;
+use url::Url;
 
 use super::source::archive;
-use super::source::archive::{ArchiveError, Files, MAX_ENTRIES, MAX_UNPACKED};
-use super::source::{Place, Sources, in_memory};
+use super::source::archive::{ArchiveError, Files, MAX_ENTRIES, MAX_PACKED, MAX_UNPACKED};
+use super::source::{Place, Sources, address, digest, in_memory, is_archive};
 use crate::cli::common::error::CliError;
-use crate::cli::common::output;
+use crate::cli::common::{files, output};
 
 /// Flags of `interlock package create`.
 #[derive(Args, Debug)]
@@ -27,7 +32,7 @@ pub(super) struct CreateFlags {
 }
 
 /// Runs the command.
-pub(super) fn run(flags: &CreateFlags) -> Result<(), CliError> {
+pub(super) fn create(flags: &CreateFlags) -> Result<(), CliError> {
     let (name, packed) = packed(&flags.folder)?;
     let target = flags.destination.join(name);
     write(&target, &packed, flags.overwrite)?;
@@ -111,7 +116,7 @@ impl Folder {
 }
 
 /// Writes a file as a whole.
-pub(super) fn write(target: &Path, content: &[u8], overwrite: bool) -> Result<(), CliError> {
+fn write(target: &Path, content: &[u8], overwrite: bool) -> Result<(), CliError> {
     let shown = target.display();
     if !overwrite && target.exists() {
         return Err(CliError::refused(format!("{shown} is there already"))
@@ -125,6 +130,61 @@ pub(super) fn write(target: &Path, content: &[u8], overwrite: bool) -> Result<()
         CliError::refused(format!("{shown} cannot be written"))
             .why(error.to_string())
             .next("give a folder that is there and that you may write")
+    })
+}
+
+/// Flags of `interlock package index`.
+#[derive(Args, Debug)]
+pub(super) struct IndexFlags {
+    /// Folder with archives (.tgz).
+    folder: PathBuf,
+    /// Address under which the folder is served.
+    #[arg(long, value_name = "URL")]
+    url: String,
+    /// Replace the index if it is there.
+    #[arg(long, short = 'w')]
+    overwrite: bool,
+}
+
+/// Runs the command.
+pub(super) fn index(flags: &IndexFlags) -> Result<(), CliError> {
+    let url = address(&flags.url).map_err(|error| error.within("--url"))?;
+    let index = index_of(&flags.folder, &url)?;
+    let target = flags.folder.join(INDEX);
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    write(&target, index.write(&now).as_bytes(), flags.overwrite)?;
+    output::line(&format!("index {} created.", target.display()))
+}
+
+fn index_of(folder: &Path, url: &Url) -> Result<RepositoryIndex, CliError> {
+    let wrong = |what: String| CliError::usage(what).place(folder.display().to_string());
+    let entries = files::entries(folder).map_err(|error| wrong(error.to_string()))?;
+    let archives: Vec<&PathBuf> = entries.iter().filter(|path| is_archive(path)).collect();
+    if archives.is_empty() {
+        return Err(wrong("the folder holds no archive (.tgz)".to_owned())
+            .next("make one with `interlock package create FOLDER -d FOLDER`"));
+    }
+    let packages = archives.into_iter().map(|path| entry(path, url)).collect::<Result<Vec<_>, _>>()?;
+    RepositoryIndex::of(packages).map_err(|error| wrong(error.to_string()).next("remove one of the archives"))
+}
+
+fn entry(path: &Path, url: &Url) -> Result<IndexedPackage, CliError> {
+    let shown = path.display().to_string();
+    let mut packed = Vec::new();
+    let read =
+        fs::File::open(path).and_then(|file| file.take(MAX_PACKED as u64 + 1).read_to_end(&mut packed));
+    read.map_err(|error| CliError::usage(format!("{shown} cannot be read")).why(error.to_string()))?;
+    let package = in_memory(&shown, &packed)?.read()?;
+    let mut url = url.clone();
+    let name = path.file_name().and_then(OsStr::to_str);
+    // An address of HTTP has segments.
+    if let (Some(name), Ok(mut segments)) = (name, url.path_segments_mut()) {
+        segments.pop_if_empty().push(name);
+    }
+    Ok(IndexedPackage {
+        urls: vec![url.to_string()],
+        digest: Some(digest(&packed)),
+        ..IndexedPackage::of(&package)
     })
 }
 
@@ -164,7 +224,7 @@ mod tests {
             destination: target.path().to_owned(),
             overwrite,
         };
-        run(&flags(false)).unwrap();
+        create(&flags(false)).unwrap();
         let names: Vec<_> =
             fs::read_dir(target.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["web-2_1.0.0.tgz"]);
@@ -179,9 +239,9 @@ mod tests {
             "templates/a/b.yaml",
         ];
         assert_eq!(paths, expected);
-        let error = run(&flags(false)).unwrap_err().text();
+        let error = create(&flags(false)).unwrap_err().text();
         assert!(error.contains("is there already\n  next:  replace it with --overwrite"), "{error}");
-        run(&flags(true)).unwrap();
+        create(&flags(true)).unwrap();
         assert_eq!(fs::read(target.path().join("web-2_1.0.0.tgz")).unwrap(), first);
     }
 
