@@ -12,8 +12,8 @@ use interlock_core::reconcile::{Needs, View};
 use serde_json::Value;
 
 use super::children::DataPlaneOwner;
-use super::phase::Reason;
 use super::promotion::staged_hash;
+use super::report::RolloutPhase;
 use super::side::Colour;
 use super::unguarded;
 use super::view::DataPlaneView;
@@ -193,7 +193,7 @@ pub fn stamped_flavor(of: &DataPlaneView<'_>) -> Option<Flavor> {
 pub fn recorded_flavor(of: &DataPlaneView<'_>, spec: &Value) -> Option<Flavor> {
     let flavor = stamped_flavor(of)?;
     let Some(recorded) = recorded(of) else { return Some(flavor) };
-    let promotes = of.rolled_out().is_some_and(|found| found.reason == Reason::PromotionInProgress.as_str());
+    let promotes = of.rolled_out().is_some_and(|found| found.reason == RolloutPhase::Promoting.reason());
     let selector = of.stamp().and_then(|stamp| stamp.selector);
     let is_committed = promotes && selector.as_deref() != of.reported_selector();
     let hashes = [recorded_hash(spec, Some(flavor)), recorded_hash(spec, None)];

@@ -197,10 +197,7 @@ mod tests {
     }
 
     fn said(gate: PromotionGate) -> String {
-        match gate {
-            PromotionGate::Open => String::new(),
-            PromotionGate::Closed(why) => why,
-        }
+        gate.err().unwrap_or_default()
     }
 
     fn answer(status: u16, server: Option<&str>, body: &str) -> PodAnswer {

@@ -1,30 +1,37 @@
-//! What a controller reports of a rollout: the condition `RolledOut`, and the phase that it stands for.
+//! The phase of a rollout, and what a controller reports of it: the condition `RolledOut`.
 
 use std::fmt;
 
 use interlock_core::api::meta;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::data_plane::live_spec;
 
-/// The phase of a rollout, as the condition `RolledOut` reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum ReportedPhase {
+/// Where a rollout stands, as it is decided and as the condition `RolledOut` reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RolloutPhase {
     /// The spec has no strategy that stages changes.
     InPlace,
     /// No controller has reported a phase.
     Unreported,
     /// The live side was never ready: a change is not staged yet.
     Starting,
-    /// Nothing is staged.
+    /// Nothing is staged, and the preview has no pods.
     Idle,
     /// The preview's pods start.
     Staging,
-    /// The preview is ready.
+    /// The preview is ready, and waits for a promotion.
     AwaitingPromotion,
-    /// The preview becomes live.
+    /// The promotion is recorded as begun, or about to be: from here on the spec cannot change.
     Promoting,
+    /// The same, where it is recorded and not committed yet. It is reported as [`Self::Promoting`].
+    Committing,
+    /// The promotion is committed, and the traffic has yet to follow. It is reported as [`Self::Promoting`].
+    Following,
+    /// The promotion is done, and the former side still has its pods. To people it is [`Self::Idle`].
+    Grace,
+    /// Kong's operator could not promote the preview.
     PromotionFailed,
     /// The preview cannot be made.
     Failed,
@@ -32,7 +39,11 @@ pub enum ReportedPhase {
     Unknown,
 }
 
-impl ReportedPhase {
+/// The name of [`RolloutPhase`] where one is read.
+pub type ReportedPhase = RolloutPhase;
+
+impl RolloutPhase {
+    /// Those that people see.
     pub const ALL: [Self; 10] = [
         Self::InPlace,
         Self::Unreported,
@@ -45,32 +56,52 @@ impl ReportedPhase {
         Self::Failed,
         Self::Unknown,
     ];
+    /// Those that Interlock reports.
+    pub const OURS: [Self; 6] =
+        [Self::Idle, Self::Staging, Self::AwaitingPromotion, Self::Promoting, Self::Grace, Self::Failed];
 
-    /// The phase that a controller has reported of a DataPlane, whatever its spec has become since.
+    /// The phase of a DataPlane for people, whatever its spec has become since it was reported.
     pub fn of(object: &Value) -> Self {
         if !live_spec::is_staged(&object["spec"]) {
             return Self::InPlace;
         }
-        match ReportedRollout::of(object) {
-            Some(rollout) => Self::of_reason(rollout.reason),
+        match ReportedRollout::of(object).map(|rollout| rollout.phase()) {
+            Some(Self::Grace) => Self::Idle,
+            Some(phase) => phase,
             None if readiness(object).is_some() => Self::Starting,
             None => Self::Unreported,
         }
     }
 
+    /// The phase that a reason of `RolledOut` reports.
+    pub fn of_reason(reason: &str) -> Self {
+        let reported = Self::OURS.into_iter().chain([Self::PromotionFailed]);
+        reported.into_iter().find(|phase| phase.reason() == reason).unwrap_or(Self::Unknown)
+    }
+
     /// Its name.
     pub fn as_str(self) -> &'static str {
+        self.words().0
+    }
+
+    /// The reason of `RolledOut` that reports it: Kong's word; empty for what is not reported.
+    pub fn reason(self) -> &'static str {
+        self.words().1
+    }
+
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::InPlace => "InPlace",
-            Self::Unreported => "Unreported",
-            Self::Starting => "Starting",
-            Self::Idle => "Idle",
-            Self::Staging => "Staging",
-            Self::AwaitingPromotion => "AwaitingPromotion",
-            Self::Promoting => "Promoting",
-            Self::PromotionFailed => "PromotionFailed",
-            Self::Failed => "Failed",
-            Self::Unknown => "Unknown",
+            Self::InPlace => ("InPlace", ""),
+            Self::Unreported => ("Unreported", ""),
+            Self::Starting => ("Starting", ""),
+            Self::Idle => ("Idle", "WaitingForChange"),
+            Self::Staging => ("Staging", "Progressing"),
+            Self::AwaitingPromotion => ("AwaitingPromotion", "AwaitingPromotion"),
+            Self::Promoting | Self::Committing | Self::Following => ("Promoting", "PromotionInProgress"),
+            Self::Grace => ("Idle", "PromotionDone"),
+            Self::PromotionFailed => ("PromotionFailed", "PromotionFailed"),
+            Self::Failed => ("Failed", "Failed"),
+            Self::Unknown => ("Unknown", ""),
         }
     }
 
@@ -78,11 +109,13 @@ impl ReportedPhase {
     /// nothing.
     pub fn waits_for(self) -> Option<&'static str> {
         match self {
-            Self::InPlace | Self::Idle => None,
+            Self::InPlace | Self::Idle | Self::Grace => None,
             Self::Unreported | Self::Starting => Some("a controller that carries out rollouts"),
             Self::Staging => Some("the pods of the preview"),
             Self::AwaitingPromotion => Some("a promotion"),
-            Self::Promoting => Some("the live Services to select the promoted pods"),
+            Self::Promoting | Self::Committing | Self::Following => {
+                Some("the live Services to select the promoted pods")
+            }
             Self::PromotionFailed => Some("another attempt of the promotion"),
             Self::Failed | Self::Unknown => Some("the cause to be corrected"),
         }
@@ -100,19 +133,12 @@ impl ReportedPhase {
 
     /// Whether nothing is staged, and nothing is waited for.
     pub fn is_at_rest(self) -> bool {
-        matches!(self, Self::InPlace | Self::Idle)
+        matches!(self, Self::InPlace | Self::Idle | Self::Grace)
     }
 
-    fn of_reason(reason: &str) -> Self {
-        match reason {
-            "Progressing" => Self::Staging,
-            "WaitingForChange" | "PromotionDone" => Self::Idle,
-            "AwaitingPromotion" => Self::AwaitingPromotion,
-            "PromotionInProgress" => Self::Promoting,
-            "PromotionFailed" => Self::PromotionFailed,
-            "Failed" => Self::Failed,
-            _ => Self::Unknown,
-        }
+    /// Whether the former side has to stay as it is.
+    pub fn keeps_former_side(self) -> bool {
+        matches!(self, Self::Following | Self::Grace)
     }
 
     /// Whether the rollout does not go on by itself.
@@ -121,9 +147,15 @@ impl ReportedPhase {
     }
 }
 
-impl fmt::Display for ReportedPhase {
+impl fmt::Display for RolloutPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for RolloutPhase {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -145,6 +177,10 @@ pub struct ReportedRollout<'a> {
 }
 
 impl<'a> ReportedRollout<'a> {
+    pub fn phase(&self) -> RolloutPhase {
+        RolloutPhase::of_reason(self.reason)
+    }
+
     /// The condition of an object.
     pub fn of(object: &'a Value) -> Option<Self> {
         let all = object["status"]["rollout"]["conditions"].as_array()?;

@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::live_record::{RECORDED, recorded_hash};
-use super::phase::{Reason, RolloutPhase};
+use super::phase::RolloutState;
 use super::refused_child::replica_failure;
+use super::report::RolloutPhase;
 use super::sourced_flavor::SourcedFlavorChange;
 use super::take_over::not_supported;
 use super::view::{DataPlaneView, ROLLED_OUT};
@@ -52,7 +53,7 @@ pub struct DataPlaneStatusInput<'a> {
 #[derive(Debug)]
 pub struct RolloutInput<'a> {
     /// Where it stands.
-    pub phase: &'a RolloutPhase,
+    pub state: &'a RolloutState,
     /// Selector of the preview.
     pub selector: String,
     /// The ingress Service of the preview.
@@ -320,19 +321,19 @@ fn rollout(of: &DataPlaneView<'_>, input: Option<&RolloutInput<'_>>, now: &Time)
             json!({"name": meta_str(service, "name"), "addresses": listed})
         })
     };
-    let reason = input.phase.reason();
+    let RolloutState { phase, message, .. } = input.state;
     // The reason is the state: as with Kong's operator, a transition is one from a reason to another.
-    let before = of.rolled_out().filter(|condition| condition.reason == reason.as_str());
+    let before = of.rolled_out().filter(|condition| condition.reason == phase.reason());
     let mut conditions: Vec<Condition> = before.into_iter().collect();
-    let status = match reason {
-        Reason::PromotionDone => ConditionStatus::True,
+    let status = match phase {
+        RolloutPhase::Grace => ConditionStatus::True,
         _ => ConditionStatus::False,
     };
     let wanted = WantedCondition {
         type_: ROLLED_OUT,
         status,
-        reason: reason.as_str().to_owned(),
-        message: input.phase.message().to_owned(),
+        reason: phase.reason().to_owned(),
+        message: message.clone(),
     };
     condition::set(&mut conditions, wanted, Some(of.generation), now);
     json!({

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::changes::StagedChanges;
 use super::promotion::staged_hash;
-use super::report::ReportedRollout;
+use super::report::{ReportedRollout, RolloutPhase};
 use super::sourced_flavor;
 use super::staged::{LiveSpec, StagedState};
 use crate::api::stamp::NoStamp;
@@ -61,7 +61,7 @@ pub fn promote(object: &Value, kept: Option<&Value>) -> Result<SpecHash, VerbRef
 /// How to end the rollout of an object, where something is staged.
 pub fn abort(object: &Value, kept: Option<&Value>) -> Result<Abort, VerbRefusal> {
     promote(object, kept)?;
-    if ReportedRollout::of(object).is_some_and(|found| found.reason == "PromotionInProgress") {
+    if ReportedRollout::of(object).is_some_and(|found| found.phase() == RolloutPhase::Promoting) {
         return Err(VerbRefusal::InProgress);
     }
     let live = match LiveSpec::of(object, kept) {

@@ -13,7 +13,7 @@ use crate::data_plane::live_spec;
 use crate::data_plane::rollout::changes::StagedChanges;
 use crate::data_plane::rollout::follow::{RolloutProgress, failure, waiting};
 use crate::data_plane::rollout::promotion::staged_hash;
-use crate::data_plane::rollout::report::ReportedRollout;
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 
 /// Numbers that a text names.
 const NAMED: usize = 10;
@@ -75,7 +75,7 @@ pub fn undo(
     history: &History<'_>,
     to: Option<i64>,
 ) -> Result<Undo, UndoRefusal> {
-    if ReportedRollout::of(object).is_some_and(|found| found.reason == "PromotionInProgress") {
+    if ReportedRollout::of(object).is_some_and(|found| found.phase() == RolloutPhase::Promoting) {
         return Err(UndoRefusal::InProgress);
     }
     let live = live_hash(object, kept);
@@ -121,7 +121,10 @@ pub fn undo_progress(hash: &SpecHash, object: &Value) -> RolloutProgress {
     }
     match ReportedRollout::of(object).filter(|_| live_spec::is_staged(&object["spec"])) {
         Some(found) => {
-            let rests = matches!(found.reason, "AwaitingPromotion" | "PromotionDone" | "WaitingForChange");
+            let rests = matches!(
+                found.phase(),
+                RolloutPhase::AwaitingPromotion | RolloutPhase::Grace | RolloutPhase::Idle
+            );
             match found.is_current && rests {
                 true => RolloutProgress::Done,
                 false => failure(&found).unwrap_or_else(|| waiting(Some(&found))),

@@ -25,9 +25,10 @@ use super::commit::commit;
 use super::housekeeping::Housekeeping;
 use super::live_record;
 use super::live_record::{LiveRecord, LiveSide, LostSpec};
-use super::phase::RolloutPhase;
+use super::phase::RolloutState;
 use super::refused_child;
 use super::refused_child::{RefusedChild, Stall};
+use super::report::RolloutPhase;
 use super::sourced_flavor::{SourcedFlavorChange, SourcedFlavors};
 use super::status;
 use super::status::{DataPlaneStatusInput, RolloutInput};
@@ -185,9 +186,10 @@ impl Pass<'_> {
             return Ok(ReconcileStep::Write(wants.effects));
         }
         let (certificate, certificate_stalls) = self.certificate()?;
-        let phase = self.phase(certificate)?;
-        self.preview(phase.as_ref(), &mut wants);
-        self.others_refused(phase.as_ref(), &mut wants);
+        let rollout = self.phase(certificate)?;
+        let phase = rollout.as_ref().map(|rollout| rollout.phase);
+        self.preview(phase, &mut wants);
+        self.others_refused(phase, &mut wants);
         // The status tells of the preview as these leave it.
         if !wants.effects.is_empty() {
             return Ok(ReconcileStep::Write(wants.effects));
@@ -212,7 +214,7 @@ impl Pass<'_> {
         if self.is_unreported() && wants.stalled.is_none() && wants.effects.is_empty() {
             return Ok(ReconcileStep::Await(Some(FIRST_REPORT)));
         }
-        let status = self.status(phase.as_ref(), certificate, &mut wants, managed);
+        let status = self.status(rollout.as_ref(), certificate, &mut wants, managed);
         wants.effects.extend(status);
         if !wants.effects.is_empty() {
             return Ok(ReconcileStep::Write(wants.effects));
@@ -225,12 +227,12 @@ impl Pass<'_> {
             self.view.fresh_answers()?;
             return Ok(self.promote());
         }
-        let effects = self.housekeeping(phase.as_ref())?;
+        let effects = self.housekeeping(phase)?;
         if !effects.is_empty() {
             return Ok(ReconcileStep::InOrder(effects));
         }
         let look = certificate::again(certificate, !self.waiting().is_empty(), self.view.now());
-        Ok(ReconcileStep::Await(certificate::sooner(self.again(phase.as_ref()), look)))
+        Ok(ReconcileStep::Await(certificate::sooner(self.again(rollout.as_ref()), look)))
     }
 
     /// Whether the Deployment of a new DataPlane was made just now, and has no pods yet.
@@ -245,9 +247,9 @@ impl Pass<'_> {
     }
 
     /// What follows a change of what is live, once it has the traffic.
-    fn housekeeping(&self, phase: Option<&RolloutPhase>) -> Result<Vec<Effect>, Needs> {
-        let follows = matches!(phase, Some(RolloutPhase::Following(_)));
-        if self.lost.is_some() || follows || !live_record::has_served(&self.of) {
+    fn housekeeping(&self, phase: Option<RolloutPhase>) -> Result<Vec<Effect>, Needs> {
+        if self.lost.is_some() || phase == Some(RolloutPhase::Following) || !live_record::has_served(&self.of)
+        {
             return Ok(Vec::new());
         }
         let ingress = [ChildRole::LiveIngress, ChildRole::PreviewIngress].map(|child| self.key(child).name);
@@ -293,7 +295,7 @@ impl Pass<'_> {
 
     fn status(
         &self,
-        phase: Option<&RolloutPhase>,
+        rollout: Option<&RolloutState>,
         certificate: Option<&CertificateAnswer>,
         wants: &mut Wants,
         managed: Option<String>,
@@ -307,12 +309,12 @@ impl Pass<'_> {
             live_spec: self.lost.is_none().then_some(live_spec),
             refused: refused_child::of_live(&wants.refused),
             sourced: self.side.sourced,
-            staged_flavor: phase.and_then(|_| self.staged_flavor()),
-            staged: phase.is_some() && live_spec::is_changed(&self.side.spec, self.of.spec()),
+            staged_flavor: rollout.and_then(|_| self.staged_flavor()),
+            staged: rollout.is_some() && live_spec::is_changed(&self.side.spec, self.of.spec()),
             deployment: self.found(ChildRole::LiveDeployment),
             ingress: self.found(ChildRole::LiveIngress),
-            rollout: phase.filter(|_| live_record::has_served(&self.of)).map(|phase| RolloutInput {
-                phase,
+            rollout: rollout.filter(|_| live_record::has_served(&self.of)).map(|state| RolloutInput {
+                state,
                 selector: self.owner.selector(self.side.colour.other()),
                 ingress: self.found(ChildRole::PreviewIngress),
                 admin: self.found(ChildRole::PreviewAdmin),
@@ -358,11 +360,12 @@ impl Pass<'_> {
         }
     }
 
-    fn again(&self, phase: Option<&RolloutPhase>) -> Option<Duration> {
-        match phase? {
-            RolloutPhase::Following(_) => Some(TRAFFIC),
-            RolloutPhase::Grace(until) => Some(left(*until, self.view.now())),
-            RolloutPhase::Staging(_) if self.pods_are_ready() => Some(CONFIGURATION),
+    fn again(&self, rollout: Option<&RolloutState>) -> Option<Duration> {
+        let rollout = rollout?;
+        match rollout.phase {
+            RolloutPhase::Following => Some(TRAFFIC),
+            RolloutPhase::Grace => rollout.until.map(|until| left(until, self.view.now())),
+            RolloutPhase::Staging if self.pods_are_ready() => Some(CONFIGURATION),
             _ => None,
         }
     }

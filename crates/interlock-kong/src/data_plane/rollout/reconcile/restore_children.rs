@@ -8,7 +8,7 @@ use crate::api::labels;
 use crate::data_plane::live_spec;
 use crate::data_plane::rollout::live_record;
 use crate::data_plane::rollout::live_record::LiveSide;
-use crate::data_plane::rollout::phase::RolloutPhase;
+use crate::data_plane::rollout::report::RolloutPhase;
 use crate::data_plane::rollout::wanted;
 use crate::data_plane::rollout::wanted::{ChildRole, ChildState};
 use crate::data_plane::rollout::{heal_cause, status};
@@ -95,7 +95,7 @@ impl Pass<'_> {
     }
 
     /// The children of the preview.
-    pub(super) fn preview(&self, phase: Option<&RolloutPhase>, wants: &mut Wants) {
+    pub(super) fn preview(&self, phase: Option<RolloutPhase>, wants: &mut Wants) {
         let children = ChildRole::ALL.into_iter().filter(|child| !child.is_live());
         let Some(phase) = phase else {
             children.for_each(|child| self.delete(self.key(child), wants));
@@ -106,7 +106,7 @@ impl Pass<'_> {
             return;
         }
         let (spec, replicas) = match phase {
-            RolloutPhase::Idle | RolloutPhase::Following(_) | RolloutPhase::Grace(_) => {
+            RolloutPhase::Idle | RolloutPhase::Following | RolloutPhase::Grace => {
                 (self.live_spec(&self.side.spec), 0)
             }
             _ => {

@@ -27,17 +27,17 @@ impl Pass<'_> {
     ) -> Result<PromotionGate, Needs> {
         let live = ExpectedReport::of(self.found(ChildRole::LiveDeployment).unwrap_or(&Value::Null));
         if !live.crosses_dialects(expected) || !certificate::is_ours(certificate, &self.side.spec) {
-            return Ok(PromotionGate::Open);
+            return Ok(Ok(()));
         }
-        let Some((live_pod, of_live)) = self.live_pod(&live)? else { return Ok(PromotionGate::Open) };
+        let Some((live_pod, of_live)) = self.live_pod(&live)? else { return Ok(Ok(())) };
         let service = self.key(ChildRole::PreviewAdmin).name;
         let request = |pod: &Value| expected.routes_request(pod, &service, self.of.namespace);
         self.view
             .ask_all(std::iter::once(of_live.clone()).chain(pods.iter().filter_map(|pod| request(pod))))?;
         let wanted = match self.answer(&of_live).map(pod_reports::routes) {
             Some(Ok(Some(routes))) => routes,
-            Some(Err(why)) => return Ok(PromotionGate::Closed(format!("live pod {live_pod}: {why}"))),
-            Some(Ok(None)) | None => return Ok(PromotionGate::Open),
+            Some(Err(why)) => return Ok(Err(format!("live pod {live_pod}: {why}"))),
+            Some(Ok(None)) | None => return Ok(Ok(())),
         };
         Ok(gates::gate(pods, |pod| {
             match pod_reports::routes(self.answer(&request(pod)?)?) {

@@ -22,8 +22,8 @@ use crate::data_plane::rollout::children::{brings_certificate, mounted_certifica
 use crate::data_plane::rollout::commit::commit;
 use crate::data_plane::rollout::kept::KeptChildren;
 use crate::data_plane::rollout::live_record::LiveSide;
-use crate::data_plane::rollout::phase::Reason;
 use crate::data_plane::rollout::promotion::staged_hash;
+use crate::data_plane::rollout::report::RolloutPhase;
 use crate::data_plane::rollout::side::{Colour, DeploymentIdentity, SideState};
 use crate::data_plane::rollout::view::DataPlaneView;
 
@@ -145,13 +145,13 @@ fn is_settled(of: &DataPlaneView<'_>) -> Result<(), LeftAlone> {
     }
     let rolled_out = of.rolled_out().filter(|_| of.is_blue_green());
     let is_idle = rolled_out.as_ref().is_some_and(|found| {
-        found.reason == Reason::WaitingForChange.as_str() && found.observed_generation == Some(of.generation)
+        found.reason == RolloutPhase::Idle.reason() && found.observed_generation == Some(of.generation)
     });
     if of.is_blue_green() && !is_idle {
         return Err(LeftAlone::refused(format!(
             "its rollout is {}: let Kong's operator end it (promote it, or write the spec back) until RolledOut is {}",
             rolled_out.map_or_else(|| "not reported".to_owned(), |found| found.reason),
-            Reason::WaitingForChange.as_str()
+            RolloutPhase::Idle.reason()
         )));
     }
     Ok(())

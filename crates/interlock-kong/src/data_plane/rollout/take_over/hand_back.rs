@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::field_managers;
 use crate::data_plane::rollout::kept::{KeptChildren, forget};
-use crate::data_plane::rollout::phase::Reason;
+use crate::data_plane::rollout::report::RolloutPhase;
 use crate::data_plane::rollout::view::DataPlaneView;
 
 /// Field manager that children are given back to where none of Kong's operator was found.
@@ -21,7 +21,7 @@ pub fn is_at_rest(of: &DataPlaneView<'_>, staged: bool) -> bool {
         return true;
     }
     let rolled_out = of.rolled_out().filter(|found| found.observed_generation == Some(of.generation));
-    !staged && rolled_out.is_some_and(|found| found.reason == Reason::WaitingForChange.as_str())
+    !staged && rolled_out.is_some_and(|found| found.reason == RolloutPhase::Idle.reason())
 }
 
 /// The writes by which the children become Kong's operator's, and then those that forget what was kept.
