@@ -19,7 +19,7 @@ use super::flavor::gateway::{Gateway, sources_of};
 use super::flavor::group::{admin_service, controlled};
 use super::flavor::rolled_out::is_rolled_out;
 use super::flavor::sources::{Nothing, SourceKind};
-use super::rollout::totals;
+use super::rollout::report::totals;
 use crate::api;
 use crate::api::stamp::StatusSelectors;
 use crate::data_plane::names::CONTROL_PLANE;

@@ -9,7 +9,6 @@ use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::{Effect, Note, Propagation, Severity};
 use serde_json::{Value, json};
 
-use super::added;
 use super::children;
 use super::children::{DataPlaneOwner, InvalidTemplate};
 use super::drift;
@@ -17,6 +16,7 @@ use super::live_record::LiveSide;
 use super::side::{Colour, SideState};
 use super::view::DataPlaneView;
 use crate::api::labels;
+use crate::data_plane::rollout::drift::added;
 
 /// What a child is to its DataPlane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,12 +14,12 @@ use interlock_core::topology::schema::{
 use interlock_core::topology::{KindName, fingerprint};
 use serde_json::Value;
 
-use super::object_side;
 use crate::api::GROUP;
 use crate::data_plane::labelled::{
     DATA_PLANE_AUTOSCALERS, DATA_PLANE_DEPLOYMENTS, DATA_PLANE_DISRUPTION_BUDGETS, DATA_PLANE_SERVICES,
 };
 use crate::data_plane::names::DATA_PLANE;
+use crate::data_plane::rollout::report::object_side;
 
 /// Verbs on what a rollout makes.
 const CARRY_OUT: &[&str] = &["create", "patch", "delete"];

@@ -13,10 +13,10 @@ use super::last_applied::{Live, Staging, text_of};
 use crate::data_plane::flavor::finding::Findings;
 use crate::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::data_plane::live_spec;
+use crate::data_plane::rollout::children::service_selector;
 use crate::data_plane::rollout::history::limit;
 use crate::data_plane::rollout::promotion;
 use crate::data_plane::rollout::promotion::{PromotionRequest, requested};
-use crate::data_plane::rollout::service_selector;
 use crate::data_plane::rollout::sourced_flavor;
 use crate::data_plane::rollout::view::parse_grace_period;
 use crate::data_plane::rules::ids::{

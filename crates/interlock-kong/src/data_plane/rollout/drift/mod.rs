@@ -3,6 +3,7 @@
 //! Only what the body states counts. What the API server defaults and what others add beside it is no difference, so a
 //! webhook of others that adds to a child is not fought.
 
+pub mod added;
 mod managed_fields;
 mod quantity;
 

@@ -12,11 +12,11 @@ use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::reading::VARIABLE;
 use crate::data_plane::flavor::sources::Sources;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::changes::StagedChanges;
 use crate::data_plane::rollout::promotion::requested;
+use crate::data_plane::rollout::report::changes::StagedChanges;
+use crate::data_plane::rollout::report::staged::{LiveSpec, StagedState};
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 use crate::data_plane::rollout::sourced_flavor;
-use crate::data_plane::rollout::staged::{LiveSpec, StagedState};
 
 /// Paths that a sentence names.
 const NAMED: usize = 3;

@@ -13,9 +13,9 @@ use super::{History, Revision};
 use crate::api::{API_VERSION, PROXY};
 use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::sources::Nothing;
-use crate::data_plane::rollout::changes::StagedChanges;
 use crate::data_plane::rollout::promotion::staged_hash;
-use crate::data_plane::rollout::staged::LiveSpec;
+use crate::data_plane::rollout::report::changes::StagedChanges;
+use crate::data_plane::rollout::report::staged::LiveSpec;
 
 /// Characters of a recorded flavor that are shown.
 const WORD: usize = 40;

@@ -10,9 +10,9 @@ use thiserror::Error;
 use super::History;
 use super::summary::live_hash;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::changes::StagedChanges;
-use crate::data_plane::rollout::follow::{RolloutProgress, failure, waiting};
 use crate::data_plane::rollout::promotion::staged_hash;
+use crate::data_plane::rollout::report::changes::StagedChanges;
+use crate::data_plane::rollout::report::follow::{RolloutProgress, failure, waiting};
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 
 /// Numbers that a text names.

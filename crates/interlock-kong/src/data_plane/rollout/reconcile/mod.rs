@@ -1,7 +1,9 @@
 //! Reconciles a DataPlane: the children of the live side from the last-applied spec, those of the preview from the
 //! spec, the promotion between them, and the status.
 
+mod certificate;
 mod certificate_state;
+mod housekeeping;
 mod phase_facts;
 mod refused;
 mod restore_children;
@@ -19,10 +21,9 @@ use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::certificate;
+use self::housekeeping::Housekeeping;
 use super::children::DataPlaneOwner;
 use super::commit::commit;
-use super::housekeeping::Housekeeping;
 use super::live_record;
 use super::live_record::{LiveRecord, LiveSide, LostSpec};
 use super::phase::RolloutState;

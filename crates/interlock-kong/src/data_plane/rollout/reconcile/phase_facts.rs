@@ -8,10 +8,11 @@ use interlock_core::certificate::CertificateAnswer;
 use interlock_core::reconcile::{Needs, both};
 use serde_json::Value;
 
-use super::Pass;
+use super::{Pass, certificate};
 use crate::data_plane::live_spec;
+use crate::data_plane::rollout::gates;
+use crate::data_plane::rollout::gates::pod_reports::ExpectedReport;
 use crate::data_plane::rollout::phase::{PromotionGate, Recorded, RolloutFacts, RolloutState, phase};
-use crate::data_plane::rollout::pod_reports::ExpectedReport;
 use crate::data_plane::rollout::promotion;
 use crate::data_plane::rollout::promotion::PromotionRequest;
 use crate::data_plane::rollout::refused_child::replica_failure;
@@ -19,7 +20,6 @@ use crate::data_plane::rollout::report::RolloutPhase;
 use crate::data_plane::rollout::view::since;
 use crate::data_plane::rollout::wanted;
 use crate::data_plane::rollout::wanted::{ChildRole, ChildState};
-use crate::data_plane::rollout::{certificate, gates};
 
 impl Pass<'_> {
     /// Where the rollout stands; `None` without one.

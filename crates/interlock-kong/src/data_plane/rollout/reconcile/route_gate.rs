@@ -5,13 +5,13 @@ use interlock_core::certificate::CertificateAnswer;
 use interlock_core::reconcile::{Needs, PodAnswer, PodRequest};
 use serde_json::Value;
 
-use super::Pass;
+use super::{Pass, certificate};
 use crate::data_plane::flavor::running::pod;
+use crate::data_plane::rollout::gates;
+use crate::data_plane::rollout::gates::pod_reports;
+use crate::data_plane::rollout::gates::pod_reports::ExpectedReport;
 use crate::data_plane::rollout::phase::PromotionGate;
-use crate::data_plane::rollout::pod_reports;
-use crate::data_plane::rollout::pod_reports::ExpectedReport;
 use crate::data_plane::rollout::wanted::ChildRole;
-use crate::data_plane::rollout::{certificate, gates};
 
 /// Live pods that are asked whether they hold a configuration: the first one that does is compared with.
 const LIVE_PODS: usize = 3;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::report::RolloutPhase;
+use crate::data_plane::rollout::report::RolloutPhase;
 
 /// A gate that a staged change has to pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

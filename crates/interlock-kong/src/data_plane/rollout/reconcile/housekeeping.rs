@@ -9,12 +9,12 @@ use interlock_core::effect::Effect;
 use interlock_core::reconcile::{Needs, ObjectList, View, both};
 use serde_json::Value;
 
-use super::history::History;
-use super::history::record;
-use super::history::record::Record;
-use super::view::DataPlaneView;
-use super::wanted;
 use crate::api::labels;
+use crate::data_plane::rollout::history::History;
+use crate::data_plane::rollout::history::record;
+use crate::data_plane::rollout::history::record::Record;
+use crate::data_plane::rollout::view::DataPlaneView;
+use crate::data_plane::rollout::wanted;
 
 /// The DataPlane, and what is live.
 #[derive(Debug)]

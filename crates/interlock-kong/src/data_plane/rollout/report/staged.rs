@@ -3,9 +3,9 @@
 use interlock_core::api::stamp::SpecHash;
 use serde_json::Value;
 
-use super::changes::StagedChanges;
 use crate::api::stamp::{LiveStamp, NoStamp};
 use crate::data_plane::live_spec;
+use crate::data_plane::rollout::report::changes::StagedChanges;
 
 /// The live spec of a DataPlane, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]

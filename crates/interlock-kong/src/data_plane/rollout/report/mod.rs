@@ -1,5 +1,14 @@
 //! The phase of a rollout, and what a controller reports of it: the condition `RolledOut`.
 
+pub mod changes;
+pub mod follow;
+pub mod gate_report;
+pub mod object_side;
+pub mod staged;
+pub mod summary;
+pub mod totals;
+pub mod verbs;
+
 use std::fmt;
 
 use interlock_core::api::meta;

@@ -9,9 +9,6 @@ use interlock_core::reconcile::{PodAnswer, PodRequest};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::gates;
-use super::phase::PromotionGate;
-use super::route_names::RouteNames;
 use crate::api::PROXY;
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::flavor::environment::Surroundings;
@@ -19,6 +16,9 @@ use crate::data_plane::flavor::reading::FlavorReading;
 use crate::data_plane::flavor::running::report::StatusReport;
 use crate::data_plane::flavor::sources::Nothing;
 use crate::data_plane::flavor::version::KongVersion;
+use crate::data_plane::rollout::gates;
+use crate::data_plane::rollout::gates::route_names::RouteNames;
+use crate::data_plane::rollout::phase::PromotionGate;
 
 /// The port of the admin API, as the generated pods have it, and what they listen with there.
 const ADMIN_PORT: u16 = 8444;

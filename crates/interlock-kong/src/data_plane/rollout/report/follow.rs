@@ -5,10 +5,10 @@ use interlock_core::api::object::annotation;
 use interlock_core::api::stamp::SpecHash;
 use serde_json::Value;
 
-use super::promotion::{requested, staged_hash};
-use super::report::{ReportedRollout, RolloutPhase};
 use crate::api::stamp::{LiveStamp, StatusSelectors};
 use crate::data_plane::live_spec;
+use crate::data_plane::rollout::promotion::{requested, staged_hash};
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 
 /// A requested promotion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,12 +94,12 @@ pub fn abort_progress(object: &Value) -> RolloutProgress {
     }
 }
 
-pub(super) fn failure(condition: &ReportedRollout<'_>) -> Option<RolloutProgress> {
+pub(in crate::data_plane::rollout) fn failure(condition: &ReportedRollout<'_>) -> Option<RolloutProgress> {
     let failed = condition.is_current && condition.phase().has_failed();
     failed.then(|| RolloutProgress::Failed(line(condition)))
 }
 
-pub(super) fn waiting(condition: Option<&ReportedRollout<'_>>) -> RolloutProgress {
+pub(in crate::data_plane::rollout) fn waiting(condition: Option<&ReportedRollout<'_>>) -> RolloutProgress {
     RolloutProgress::Waiting(match condition {
         Some(condition) if condition.is_current => line(condition),
         Some(_) => "the controller has not seen this spec yet".to_owned(),

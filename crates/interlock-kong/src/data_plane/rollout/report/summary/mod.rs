@@ -10,15 +10,15 @@ use interlock_core::api::stamp::SpecHash;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::changes::StagedChanges;
-use super::promotion::{PromotionRequest, requested, staged_hash};
-use super::report::{ReportedRollout, RolloutPhase, readiness};
-use super::sourced_flavor;
-use super::staged::{LiveSpec, StagedState};
 use crate::api::PROXY;
 use crate::api::stamp::{LiveStamp, StatusSelectors};
 use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::sources::Nothing;
+use crate::data_plane::rollout::promotion::{PromotionRequest, requested, staged_hash};
+use crate::data_plane::rollout::report::changes::StagedChanges;
+use crate::data_plane::rollout::report::staged::{LiveSpec, StagedState};
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase, readiness};
+use crate::data_plane::rollout::sourced_flavor;
 
 /// Characters of what a condition says that are shown.
 const MESSAGE: usize = 400;

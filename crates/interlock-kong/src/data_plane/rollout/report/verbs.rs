@@ -4,13 +4,13 @@ use interlock_core::api::stamp::SpecHash;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::changes::StagedChanges;
-use super::promotion::staged_hash;
-use super::report::{ReportedRollout, RolloutPhase};
-use super::sourced_flavor;
-use super::staged::{LiveSpec, StagedState};
 use crate::api::stamp::NoStamp;
 use crate::data_plane::live_spec;
+use crate::data_plane::rollout::promotion::staged_hash;
+use crate::data_plane::rollout::report::changes::StagedChanges;
+use crate::data_plane::rollout::report::staged::{LiveSpec, StagedState};
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
+use crate::data_plane::rollout::sourced_flavor;
 
 /// Why a rollout cannot be promoted or aborted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -9,8 +9,8 @@ use interlock_core::certificate::CertificateAnswer;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{children, status};
 use crate::data_plane::flavor::running::pod;
+use crate::data_plane::rollout::{children, status};
 
 /// How long a pod may take to mount its volumes, before that is said to be why it does not start.
 const MOUNTS: SignedDuration = SignedDuration::from_secs(30);

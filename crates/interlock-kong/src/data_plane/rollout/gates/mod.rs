@@ -1,6 +1,9 @@
 //! What must hold before a promotion, and before the former side goes: the pods of the preview answer, and the
 //! traffic goes to the live side alone.
 
+pub mod pod_reports;
+pub mod route_names;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -8,10 +11,10 @@ use interlock_core::api::object::{Gvk, meta_str};
 use interlock_core::reconcile::{ObjectList, PodAnswer, PodRequest};
 use serde_json::Value;
 
-use super::phase::PromotionGate;
-use super::view::DataPlaneView;
 use crate::api::labels;
 use crate::data_plane::flavor::running::pod;
+use crate::data_plane::rollout::phase::PromotionGate;
+use crate::data_plane::rollout::view::DataPlaneView;
 
 /// The port of Kong's status API, as the generated pods have it.
 const STATUS_PORT: u16 = 8100;
