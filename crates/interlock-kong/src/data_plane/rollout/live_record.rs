@@ -1,24 +1,39 @@
-//! The live side of a DataPlane: its selector and its spec, from the last-applied annotation.
+//! The live side of a DataPlane: its selector and its spec, read from the last-applied annotation and written into it.
 //!
 //! An annotation is text that anybody may have written while the guards were away. It is believed where the
 //! condition [`RECORDED`] vouches for the staged fields of its spec, or where the spec of the object says the same.
+//!
+//! The commit of a promotion, and every other write of the annotation, is one patch of the DataPlane on the version that
+//! it was decided on. All that follows is derived from it.
 
+use std::borrow::Cow;
+
+use interlock_core::admission::size_budget::{SPEC_LIMIT, SizeBudget};
 use interlock_core::api::condition::Condition;
 use interlock_core::api::meta;
-use interlock_core::api::object::{Gvk, ObjectKey};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, annotation};
 use interlock_core::api::revision;
 use interlock_core::api::stamp::SpecHash;
+use interlock_core::effect::Effect;
+use interlock_core::last_applied::{LastAppliedDraft, WholeSpec, write};
 use interlock_core::reconcile::{Needs, View};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::children::DataPlaneOwner;
 use super::promotion::staged_hash;
 use super::report::RolloutPhase;
 use super::side::Colour;
-use super::unguarded;
 use super::view::DataPlaneView;
-use crate::api::stamp::LiveStamp;
+use crate::api::stamp::{FLAVOR, FLAVOR_SPEC, LiveStamp, SELECTOR};
 use crate::data_plane::flavor::Flavor;
+use crate::data_plane::flavor::change::FlavorChange;
+use crate::data_plane::flavor::compatibility::ProducerConfiguration;
+use crate::data_plane::flavor::gateway::Gateway;
+use crate::data_plane::flavor::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
+use crate::data_plane::flavor::projection::excerpt;
+use crate::data_plane::flavor::routes::Inventory;
+use crate::data_plane::flavor::sources::Nothing;
+use crate::data_plane::flavor::validate::judge;
 use crate::data_plane::live_spec;
 
 /// Type of the condition whose message is the hash of the staged fields of the live spec. It is true once the live
@@ -116,7 +131,7 @@ pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -
         false => of.wanted_spec(),
     };
     let in_place = !of.is_blue_green() && has_served(of) && !live_spec::is_scaled(&base, &now);
-    let refused = if in_place { unguarded::refusal(of, &base) } else { None };
+    let refused = if in_place { refusal(of, &base) } else { None };
     let (now, previous) = match (in_place, refused.is_some()) {
         (true, false) => (now, Some(base)),
         (true, true) => (base, None),
@@ -235,4 +250,98 @@ fn referenced(of: &DataPlaneView<'_>, hash: &SpecHash, view: &View<'_>) -> Resul
     }
     let text = revision::unpack(&parts).filter(|text| SpecHash::of(text) == *hash);
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// Records a live side. A promotion also removes the annotation that asked for it.
+pub fn commit(of: &DataPlaneView<'_>, side: &LiveSide, promotes: bool) -> Effect {
+    let mut annotations = Map::new();
+    annotations.insert(meta::LAST_APPLIED_SPEC.to_owned(), stamp(of, side).map_or(Value::Null, Value::from));
+    if promotes && annotation(of.object, meta::PROMOTE_WHEN_READY).is_some() {
+        annotations.insert(meta::PROMOTE_WHEN_READY.to_owned(), Value::Null);
+    }
+    // The history has the flavor of a revision: one that comes from a source may be promoted alone.
+    if promotes && side.sourced.is_some() && annotation(of.object, meta::LIVE_REVISION).is_some() {
+        annotations.insert(meta::LIVE_REVISION.to_owned(), Value::Null);
+    }
+    Effect::Patch {
+        key: of.key.clone(),
+        resource_version: of.resource_version.to_owned(),
+        patch: json!({"metadata": {"annotations": annotations}}),
+    }
+}
+
+/// The annotation; `None` where not even the hash of the spec fits.
+fn stamp(of: &DataPlaneView<'_>, side: &LiveSide) -> Option<String> {
+    let spec = side.spec.to_string();
+    let flavor = side.sourced.map(|flavor| flavor.as_str().to_owned()).or_else(|| flavor(of, &side.spec));
+    let excerpt = excerpt(&side.spec);
+    let mut more = vec![(SELECTOR, side.selector.as_str())];
+    more.extend(flavor.as_deref().map(|flavor| (FLAVOR, flavor)));
+    let previous = side.previous.as_ref().map(|spec| {
+        let spec = spec.to_string();
+        let hash = SpecHash::of(&spec);
+        WholeSpec {
+            hash: Cow::Owned(hash.as_str().to_owned()),
+            spec: (spec.len() <= SPEC_LIMIT).then_some(Cow::Owned(spec)),
+            changes: None,
+        }
+    });
+    let draft = LastAppliedDraft {
+        hash: &SpecHash::of(&spec),
+        spec: Some(&spec),
+        previous,
+        uid: Some(of.uid),
+        more: &more,
+        excerpt: excerpt.as_deref().map(|excerpt| (FLAVOR_SPEC, excerpt)),
+    };
+    write(&draft, room(of))
+}
+
+/// The flavor of a spec, if it is known without asking anybody.
+fn flavor(of: &DataPlaneView<'_>, spec: &Value) -> Option<String> {
+    let mut object = json!({"apiVersion": of.object["apiVersion"], "kind": of.object["kind"]});
+    object["metadata"] = json!({"namespace": of.namespace, "name": of.name});
+    object["spec"] = spec.clone();
+    let gateway = Gateway::read(&object, of.namespace, &Nothing).ok().flatten()?;
+    gateway.spec.reading.effective.known().map(|flavor| flavor.as_str().to_owned())
+}
+
+/// The room that the other annotations and the rest of the object leave.
+fn room(of: &DataPlaneView<'_>) -> SizeBudget {
+    let listed = of.object["metadata"]["annotations"].as_object().into_iter().flatten();
+    let others = listed.filter(|(name, _)| *name != meta::LAST_APPLIED_SPEC);
+    let annotations = others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
+    let own = annotation(of.object, meta::LAST_APPLIED_SPEC).map_or(0, str::len);
+    SizeBudget { annotations, object: of.object.to_string().len().saturating_sub(own) }
+}
+
+/// Why the spec, which admission never saw, is not carried out in place of the live one; `None` where it is. A router flavor that comes from a
+/// ConfigMap or Secret is not read here: those are guarded where they are written.
+fn refusal(of: &DataPlaneView<'_>, live: &Value) -> Option<String> {
+    let flavor = |spec| Some(FlavorSpec { reading: of.flavor(spec, &Nothing)?, staged: false });
+    let (before, new) = (flavor(live)?, flavor(of.spec())?);
+    let name = NamespacedName::new(of.namespace, of.name);
+    let findings = judge(&FlavorChange {
+        subject: &GatewayRef { kind: GatewayKind::DataPlane, name },
+        live: Some(&before.reading),
+        stored: Some(&before),
+        new: &new,
+        // As admission judges it: what is live may be an earlier spec, whose pods are gone.
+        stopped: is_stopped(of.spec()) && of.object["status"]["replicas"].as_i64().unwrap_or_default() == 0,
+        routes: &Inventory::empty(),
+        configuration: ProducerConfiguration::Usual,
+        group: None,
+        allowance: None,
+    });
+    let refused = findings.denied.first()?;
+    Some(format!(
+        "the spec was changed past admission and is not carried out, the live pods stay as they are: {refused}; write \
+         the spec of the live pods back (`interlock rollout status {}` shows both), or change it in steps that are \
+         allowed",
+        of.name
+    ))
+}
+
+fn is_stopped(spec: &Value) -> bool {
+    spec["deployment"]["replicas"] == 0
 }

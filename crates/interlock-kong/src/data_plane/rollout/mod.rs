@@ -2,11 +2,9 @@
 //! spec, and the promotion between them.
 
 pub mod children;
-pub mod commit;
 pub mod drift;
 pub mod flavor_change;
 pub mod gates;
-pub mod heal_cause;
 pub mod history;
 pub mod kept;
 pub mod live_record;
@@ -20,11 +18,9 @@ pub mod side;
 pub mod sourced_flavor;
 pub mod status;
 pub mod take_over;
-mod unguarded;
 pub mod view;
 pub mod wanted;
 pub mod watched;
-pub mod watched_pods;
 
 pub use promotion::staged_hash;
 pub use report::{changes, follow, gate_report, object_side, summary, totals, verbs};

@@ -6,7 +6,7 @@ use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, ObjectKey, annotation, meta_str};
 use interlock_core::api::ownership::{is_applied, is_of};
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::effect::{Effect, Note, Propagation, Severity};
+use interlock_core::effect::{Effect, HealCause, Note, Propagation, Severity};
 use serde_json::{Value, json};
 
 use super::children;
@@ -327,4 +327,18 @@ fn last_editor(object: &Value) -> Option<&str> {
     };
     let others = entries.filter(people);
     others.max_by_key(|entry| entry["time"].as_str().unwrap_or_default())?["manager"].as_str()
+}
+
+/// What to count once a child of the live side, found in this state, is written; `None` where it is not put right
+/// but brought to another spec.
+pub fn counted(key: &ObjectKey, state: &ChildState) -> Option<Effect> {
+    let cause = match state {
+        ChildState::Missing => HealCause::Deleted,
+        ChildState::Edited(_) => HealCause::Edited,
+        ChildState::Extended(_) => HealCause::Added,
+        ChildState::AsWanted | ChildState::Terminating | ChildState::Foreign | ChildState::Outdated => {
+            return None;
+        }
+    };
+    Some(Effect::Healed { kind: key.gvk.kind.clone(), cause })
 }

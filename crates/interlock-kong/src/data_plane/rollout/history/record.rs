@@ -16,7 +16,7 @@ use interlock_core::reconcile::ObjectList;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{History, Revision, limit};
+use super::{History, Revision, limit_of};
 use crate::api;
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::live_spec;
@@ -119,7 +119,7 @@ impl Record {
 
     /// Deletes the oldest revisions beyond the limit, and what is left of others.
     fn prune(&self, of: &DataPlaneView<'_>, history: &History<'_>) -> Vec<Effect> {
-        let limit = limit::of(of.object);
+        let limit = limit_of(of.object);
         let mut size = 0;
         let former = history.revisions.iter().filter(|revision| revision.hash != self.hash.short());
         let old = former.enumerate().filter(|(place, revision)| {

@@ -14,8 +14,8 @@ use crate::api::{API_VERSION, PROXY};
 use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::sources::Nothing;
 use crate::data_plane::rollout::promotion::staged_hash;
+use crate::data_plane::rollout::report::changes::LiveSpec;
 use crate::data_plane::rollout::report::changes::StagedChanges;
-use crate::data_plane::rollout::report::staged::LiveSpec;
 
 /// Characters of a recorded flavor that are shown.
 const WORD: usize = 40;

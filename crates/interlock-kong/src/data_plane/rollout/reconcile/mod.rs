@@ -7,7 +7,6 @@ mod housekeeping;
 mod phase_facts;
 mod refused;
 mod restore_children;
-mod route_gate;
 mod taken_over;
 
 use std::time::Duration;
@@ -23,9 +22,8 @@ use serde_json::{Value, json};
 
 use self::housekeeping::Housekeeping;
 use super::children::DataPlaneOwner;
-use super::commit::commit;
 use super::live_record;
-use super::live_record::{LiveRecord, LiveSide, LostSpec};
+use super::live_record::{LiveRecord, LiveSide, LostSpec, commit};
 use super::phase::RolloutState;
 use super::refused_child;
 use super::refused_child::{RefusedChild, Stall};

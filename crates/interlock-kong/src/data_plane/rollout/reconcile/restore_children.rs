@@ -9,9 +9,9 @@ use crate::data_plane::live_spec;
 use crate::data_plane::rollout::live_record;
 use crate::data_plane::rollout::live_record::LiveSide;
 use crate::data_plane::rollout::report::RolloutPhase;
+use crate::data_plane::rollout::status;
 use crate::data_plane::rollout::wanted;
 use crate::data_plane::rollout::wanted::{ChildRole, ChildState};
-use crate::data_plane::rollout::{heal_cause, status};
 
 impl Pass<'_> {
     /// The children of the live side. While not all of them are as the spec asks for, a missing one is made as the
@@ -85,7 +85,7 @@ impl Pass<'_> {
         let Some(write) = wanted::apply(body, &state, found) else { return };
         if self.want(write, is_live, wants) && is_live && live_record::has_served(&self.of) {
             wants.effects.extend(wanted::healed(&self.of, key, &state, found));
-            wants.effects.extend(heal_cause::counted(key, &state));
+            wants.effects.extend(wanted::counted(key, &state));
         }
     }
 

@@ -4,7 +4,6 @@ pub mod changes;
 pub mod follow;
 pub mod gate_report;
 pub mod object_side;
-pub mod staged;
 pub mod summary;
 pub mod totals;
 pub mod verbs;

@@ -15,13 +15,11 @@ use serde_json::{Value, json};
 
 use super::field_managers;
 use super::field_managers::RESTARTED_AT;
-use super::left_alone::LeftAlone;
-use super::writer::{adopt, is_held, lease_key, may_write};
+use super::writer::{LeftAlone, adopt, is_held, lease_key, may_write};
 use crate::api::labels;
 use crate::data_plane::rollout::children::{brings_certificate, mounted_certificate};
-use crate::data_plane::rollout::commit::commit;
 use crate::data_plane::rollout::kept::KeptChildren;
-use crate::data_plane::rollout::live_record::LiveSide;
+use crate::data_plane::rollout::live_record::{LiveSide, commit};
 use crate::data_plane::rollout::promotion::staged_hash;
 use crate::data_plane::rollout::report::RolloutPhase;
 use crate::data_plane::rollout::side::{Colour, DeploymentIdentity, SideState};

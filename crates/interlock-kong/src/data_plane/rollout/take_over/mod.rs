@@ -6,8 +6,6 @@
 
 mod discovery;
 mod field_managers;
-mod hand_back;
-mod left_alone;
 mod writer;
 
 use std::sync::Arc;
@@ -27,9 +25,7 @@ use super::side::Colour;
 use super::view::DataPlaneView;
 
 pub use discovery::not_supported;
-pub use hand_back::{hand_back, is_at_rest};
-pub use left_alone::LeftAlone;
-pub use writer::{adopt, is_held, lease_key, may_write};
+pub use writer::{LeftAlone, adopt, hand_back, is_at_rest, is_held, lease_key, may_write};
 
 /// Whose a DataPlane is, as far as it was Kong's operator's.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::sources::Nothing;
 use crate::data_plane::rollout::promotion::{PromotionRequest, requested, staged_hash};
 use crate::data_plane::rollout::report::changes::StagedChanges;
-use crate::data_plane::rollout::report::staged::{LiveSpec, StagedState};
+use crate::data_plane::rollout::report::changes::{LiveSpec, StagedState};
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase, readiness};
 use crate::data_plane::rollout::sourced_flavor;
 
