@@ -10,7 +10,7 @@ use interlock_core::api::meta;
 use serde_json::Value;
 
 use super::last_applied::{Live, Staging, text_of};
-use crate::data_plane::flavor::finding::Findings;
+use crate::data_plane::flavor::change::Findings;
 use crate::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::data_plane::live_spec;
 use crate::data_plane::rollout::children::service_selector;
