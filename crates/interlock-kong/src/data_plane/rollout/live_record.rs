@@ -13,6 +13,7 @@ use interlock_core::api::condition::Condition;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, annotation};
 use interlock_core::api::revision;
+use interlock_core::api::revision::PartsReader;
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::Effect;
 use interlock_core::last_applied::{LastAppliedDraft, WholeSpec, write};
@@ -235,21 +236,18 @@ fn referenced(of: &DataPlaneView<'_>, hash: &SpecHash, view: &View<'_>) -> Resul
     if SpecHash::of(&stored.to_string()) == *hash {
         return Ok(Some(stored));
     }
-    let mut parts = Vec::new();
-    let mut count = 1;
-    while parts.len() < count {
+    let mut parts = PartsReader::default();
+    while let Some(number) = parts.next() {
         let key = ObjectKey {
             gvk: Gvk::new(revision::API_VERSION, revision::KIND),
             namespace: Some(of.namespace.to_owned()),
-            name: revision::name(of.name, of.uid, hash, parts.len()),
+            name: revision::name(of.name, of.uid, hash, number),
         };
-        let Some(part) = view.get(&key)? else { return Ok(None) };
-        count = revision::count(part);
-        let Some(data) = revision::data(part) else { return Ok(None) };
-        parts.push(data);
+        if view.get(&key)?.and_then(|part| parts.take(part)).is_none() {
+            return Ok(None);
+        }
     }
-    let text = revision::unpack(&parts).filter(|text| SpecHash::of(text) == *hash);
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    Ok(parts.spec(hash).and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 /// Records a live side. A promotion also removes the annotation that asked for it.

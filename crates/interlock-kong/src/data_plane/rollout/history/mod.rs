@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use interlock_core::api::meta;
 use interlock_core::api::object::{annotation, meta_str};
 use interlock_core::api::revision;
-use interlock_core::api::revision::Revisions;
+use interlock_core::api::revision::{PartsReader, Revisions};
 use interlock_core::api::stamp::SpecHash;
 use serde_json::Value;
 
@@ -81,10 +81,11 @@ fn is_of(object: &Value, uid: &str) -> bool {
 impl Revision<'_> {
     /// The spec; `None` where its parts are not all there, or keep another one.
     pub fn spec(&self) -> Option<Value> {
-        let count = revision::count(self.parts.get(&0)?);
-        let data =
-            (0..count).map(|part| revision::data(self.parts.get(&part)?)).collect::<Option<Vec<_>>>()?;
-        let text = revision::unpack(&data).filter(|text| SpecHash::of(text).short() == self.hash)?;
+        let mut parts = PartsReader::default();
+        while let Some(number) = parts.next() {
+            parts.take(self.parts.get(&number)?)?;
+        }
+        let text = parts.text().filter(|text| SpecHash::of(text).short() == self.hash)?;
         serde_json::from_str(&text).ok()
     }
 

@@ -3,6 +3,11 @@
 //! The annotation `interlock.dev/live-revision` of the DataPlane names the ControllerRevision of the live spec. It is
 //! written last: until then the history is read and written again, and what is there already is left as it is. The
 //! first part of a revision is created last and deleted first: a revision without one is not whole.
+//!
+//! The archive of live specs that are too large for the annotation (`src/controllers/live_specs.rs`) is another one. It
+//! keeps the whole spec, with the fields that take effect at once, under the hash that the annotation has; it has to be
+//! there before the next change is staged, also where Kong's operator carries DataPlanes out. A revision keeps what a
+//! promotion makes live, under the hash of a promotion, and only once the traffic has followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
