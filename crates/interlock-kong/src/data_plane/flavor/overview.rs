@@ -9,6 +9,7 @@ use super::gateway::Gateway;
 use super::gateway_ref::GatewayRef;
 use super::reading::Effective;
 use super::sources::Sources;
+use crate::api::condition;
 
 /// Conditions that report a problem, the most telling first: ours, that of Kong's operator, that of Deployments.
 pub const CONDITIONS: [&str; 4] =
@@ -78,10 +79,9 @@ impl GatewayOverview {
 
 /// The first condition of a gateway that reports a problem.
 pub fn trouble(gateway: &Value) -> Option<GatewayTrouble<'_>> {
-    let all = gateway["status"]["conditions"].as_array()?;
-    let found = CONDITIONS.iter().find_map(|type_| {
-        all.iter().find(|condition| condition["type"] == *type_ && condition["status"] == problem(type_))
-    })?;
+    let reported =
+        |type_: &&str| condition(&gateway["status"], type_).filter(|found| found["status"] == problem(type_));
+    let found = CONDITIONS.iter().find_map(reported)?;
     let text = |field: &str| found[field].as_str().unwrap_or_default();
     Some(GatewayTrouble {
         type_: text("type"),

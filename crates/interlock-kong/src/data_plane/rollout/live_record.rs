@@ -29,7 +29,6 @@ use crate::api::stamp::{FLAVOR, FLAVOR_SPEC, LiveStamp, SELECTOR};
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::flavor::change::FlavorChange;
 use crate::data_plane::flavor::compatibility::ProducerConfiguration;
-use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
 use crate::data_plane::flavor::projection::excerpt;
 use crate::data_plane::flavor::routes::Inventory;
@@ -271,10 +270,11 @@ pub fn commit(of: &DataPlaneView<'_>, side: &LiveSide, promotes: bool) -> Effect
 /// The annotation; `None` where not even the hash of the spec fits.
 fn stamp(of: &DataPlaneView<'_>, side: &LiveSide) -> Option<String> {
     let spec = side.spec.to_string();
-    let flavor = side.sourced.map(|flavor| flavor.as_str().to_owned()).or_else(|| flavor(of, &side.spec));
+    let known = || of.flavor(&side.spec, &Nothing)?.effective.known();
+    let flavor = side.sourced.or_else(known).map(Flavor::as_str);
     let excerpt = excerpt(&side.spec);
     let mut more = vec![(SELECTOR, side.selector.as_str())];
-    more.extend(flavor.as_deref().map(|flavor| (FLAVOR, flavor)));
+    more.extend(flavor.map(|flavor| (FLAVOR, flavor)));
     let previous = side.previous.as_ref().map(|spec| {
         let spec = spec.to_string();
         let hash = SpecHash::of(&spec);
@@ -293,15 +293,6 @@ fn stamp(of: &DataPlaneView<'_>, side: &LiveSide) -> Option<String> {
         excerpt: excerpt.as_deref().map(|excerpt| (FLAVOR_SPEC, excerpt)),
     };
     write(&draft, room(of))
-}
-
-/// The flavor of a spec, if it is known without asking anybody.
-fn flavor(of: &DataPlaneView<'_>, spec: &Value) -> Option<String> {
-    let mut object = json!({"apiVersion": of.object["apiVersion"], "kind": of.object["kind"]});
-    object["metadata"] = json!({"namespace": of.namespace, "name": of.name});
-    object["spec"] = spec.clone();
-    let gateway = Gateway::read(&object, of.namespace, &Nothing).ok().flatten()?;
-    gateway.spec.reading.effective.known().map(|flavor| flavor.as_str().to_owned())
 }
 
 /// The room that the other annotations and the rest of the object leave.

@@ -71,10 +71,7 @@ impl<'a> DataPlaneView<'a> {
 
     /// The router flavor of a spec of it; `None` where the spec cannot be read.
     pub fn flavor(&self, spec: &Value, sources: &dyn Sources) -> Option<FlavorReading> {
-        let spec = DataPlaneSpec::deserialize(spec).ok()?;
-        let template = &spec.deployment.pod_template_spec;
-        let surroundings = Surroundings { namespace: self.namespace, template: &template.metadata, sources };
-        Some(FlavorReading::of(template, surroundings))
+        flavor_of(spec, self.namespace, sources)
     }
 
     /// The last-applied annotation, if it is of this object.
@@ -116,6 +113,13 @@ impl<'a> DataPlaneView<'a> {
         };
         references.iter().find(owns).map(kind)
     }
+}
+
+/// The router flavor of a spec; `None` where it cannot be read.
+pub fn flavor_of(spec: &Value, namespace: &str, sources: &dyn Sources) -> Option<FlavorReading> {
+    let template = DataPlaneSpec::deserialize(spec).ok()?.deployment.pod_template_spec;
+    let surroundings = Surroundings { namespace, template: &template.metadata, sources };
+    Some(FlavorReading::of(&template, surroundings))
 }
 
 /// The value of [`meta::PROMOTION_GRACE_PERIOD`], if it is a time.

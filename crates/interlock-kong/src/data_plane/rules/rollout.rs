@@ -10,6 +10,7 @@ use interlock_core::api::meta;
 use serde_json::Value;
 
 use super::last_applied::{Live, Staging, text_of};
+use crate::api::condition;
 use crate::data_plane::flavor::change::Findings;
 use crate::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::data_plane::live_spec;
@@ -144,9 +145,8 @@ impl<'c, 'a> RolloutChange<'c, 'a> {
 /// Whether a status says that another operator carries a DataPlane out: its condition `Managed` is false for another
 /// reason than a wrong spec.
 fn is_of_another(status: &Value) -> bool {
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    let mut managed = conditions.filter(|condition| condition["type"] == meta::condition::MANAGED);
-    managed.any(|managed| managed["status"] == "False" && managed["reason"] != "InvalidSpec")
+    condition(status, meta::condition::MANAGED)
+        .is_some_and(|managed| managed["status"] == "False" && managed["reason"] != "InvalidSpec")
 }
 
 /// What is wrong with a request for a promotion.

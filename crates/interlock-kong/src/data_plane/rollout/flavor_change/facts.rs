@@ -13,8 +13,7 @@ use crate::data_plane::flavor::reading::VARIABLE;
 use crate::data_plane::flavor::sources::Sources;
 use crate::data_plane::live_spec;
 use crate::data_plane::rollout::promotion::requested;
-use crate::data_plane::rollout::report::changes::StagedChanges;
-use crate::data_plane::rollout::report::changes::{LiveSpec, StagedState};
+use crate::data_plane::rollout::report::changes::{LiveSpec, StagedChanges, StagedState};
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 use crate::data_plane::rollout::sourced_flavor;
 

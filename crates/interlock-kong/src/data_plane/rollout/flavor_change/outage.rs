@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::producer::ProducerState;
 use super::refusal::FlavorChangeRefusal;
+use crate::api::condition;
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::sources::Sources;
@@ -176,12 +177,10 @@ fn scaled(object: &Value, replicas: i64, remembered: Value) -> Value {
 
 /// Whether the condition `Ready` holds for the spec that is stored.
 fn is_ready(object: &Value) -> bool {
-    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    conditions
-        .filter(|condition| condition["type"] == meta::condition::READY && condition["status"] == "True")
-        .any(|condition| {
-            condition["observedGeneration"].as_i64() >= object["metadata"]["generation"].as_i64()
-        })
+    condition(&object["status"], meta::condition::READY).is_some_and(|ready| {
+        ready["status"] == "True"
+            && ready["observedGeneration"].as_i64() >= object["metadata"]["generation"].as_i64()
+    })
 }
 
 #[cfg(test)]

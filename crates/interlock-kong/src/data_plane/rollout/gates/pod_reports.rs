@@ -9,7 +9,7 @@ use interlock_core::reconcile::{PodAnswer, PodRequest};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::api::PROXY;
+use crate::api::proxy;
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::flavor::environment::Surroundings;
 use crate::data_plane::flavor::reading::FlavorReading;
@@ -42,8 +42,7 @@ impl ExpectedReport {
     /// From the body of the Deployment. A flavor that comes from another object is not known here.
     pub fn of(deployment: &Value) -> Self {
         let template = &deployment["spec"]["template"];
-        let containers = template["spec"]["containers"].as_array().into_iter().flatten();
-        let proxy = containers.clone().find(|container| container["name"] == PROXY).unwrap_or(&Value::Null);
+        let proxy = proxy(template).unwrap_or(&Value::Null);
         let mut entries = proxy["env"].as_array().into_iter().flatten();
         let listens = entries.rfind(|entry| entry["name"] == ADMIN_LISTEN.0);
         let listens = listens.and_then(|entry| entry["value"].as_str()).unwrap_or_default();

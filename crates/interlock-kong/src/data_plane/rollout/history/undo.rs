@@ -1,7 +1,5 @@
 //! The way back to a revision: the spec to write, and how far it is.
 
-use interlock_core::api::condition;
-use interlock_core::api::condition::Condition;
 use interlock_core::api::meta;
 use interlock_core::api::stamp::SpecHash;
 use serde_json::Value;
@@ -9,6 +7,7 @@ use thiserror::Error;
 
 use super::History;
 use super::summary::live_hash;
+use crate::api::condition;
 use crate::data_plane::live_spec;
 use crate::data_plane::rollout::promotion::staged_hash;
 use crate::data_plane::rollout::report::changes::StagedChanges;
@@ -136,16 +135,13 @@ pub fn undo_progress(hash: &SpecHash, object: &Value) -> RolloutProgress {
 
 /// Without a rollout: whether it is ready in its present generation.
 fn ready_progress(object: &Value) -> RolloutProgress {
-    let listed = object["status"]["conditions"].as_array().into_iter().flatten();
-    let all: Vec<Condition> =
-        listed.filter_map(|condition| serde_json::from_value(condition.clone()).ok()).collect();
     let generation = object["metadata"]["generation"].as_i64();
-    match condition::find(&all, meta::condition::READY) {
-        Some(ready) if ready.observed_generation < generation => {
+    match condition(&object["status"], meta::condition::READY) {
+        Some(ready) if ready["observedGeneration"].as_i64() < generation => {
             RolloutProgress::Waiting("the controller has not seen this spec yet".to_owned())
         }
-        Some(ready) if ready.status == "True" => RolloutProgress::Done,
-        Some(ready) => RolloutProgress::Waiting(ready.message.clone()),
+        Some(ready) if ready["status"] == "True" => RolloutProgress::Done,
+        Some(ready) => RolloutProgress::Waiting(ready["message"].as_str().unwrap_or_default().to_owned()),
         None => RolloutProgress::Waiting("no controller has reported on it".to_owned()),
     }
 }

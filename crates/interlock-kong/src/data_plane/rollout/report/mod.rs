@@ -14,6 +14,7 @@ use interlock_core::api::meta;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use crate::api::condition;
 use crate::data_plane::live_spec;
 
 /// Where a rollout stands, as it is decided and as the condition `RolledOut` reports it.
@@ -169,8 +170,7 @@ impl Serialize for RolloutPhase {
 
 /// The message of the condition `Ready`.
 pub(super) fn readiness(object: &Value) -> Option<&str> {
-    let conditions = object["status"]["conditions"].as_array()?;
-    conditions.iter().find(|condition| condition["type"] == meta::condition::READY)?["message"].as_str()
+    condition(&object["status"], meta::condition::READY)?["message"].as_str()
 }
 
 /// The condition `RolledOut` of a DataPlane.
@@ -191,8 +191,7 @@ impl<'a> ReportedRollout<'a> {
 
     /// The condition of an object.
     pub fn of(object: &'a Value) -> Option<Self> {
-        let all = object["status"]["rollout"]["conditions"].as_array()?;
-        let found = all.iter().find(|condition| condition["type"] == "RolledOut")?;
+        let found = condition(&object["status"]["rollout"], "RolledOut")?;
         let text = |member: &str| found[member].as_str();
         let (observed, generation) = (&found["observedGeneration"], &object["metadata"]["generation"]);
         Some(Self {

@@ -7,8 +7,7 @@ use thiserror::Error;
 use crate::api::stamp::NoStamp;
 use crate::data_plane::live_spec;
 use crate::data_plane::rollout::promotion::staged_hash;
-use crate::data_plane::rollout::report::changes::StagedChanges;
-use crate::data_plane::rollout::report::changes::{LiveSpec, StagedState};
+use crate::data_plane::rollout::report::changes::{LiveSpec, StagedChanges, StagedState};
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 use crate::data_plane::rollout::sourced_flavor;
 

@@ -10,13 +10,12 @@ use interlock_core::api::stamp::SpecHash;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::PROXY;
 use crate::api::stamp::{LiveStamp, StatusSelectors};
+use crate::api::{condition, proxy};
 use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::sources::Nothing;
 use crate::data_plane::rollout::promotion::{PromotionRequest, requested, staged_hash};
-use crate::data_plane::rollout::report::changes::StagedChanges;
-use crate::data_plane::rollout::report::changes::{LiveSpec, StagedState};
+use crate::data_plane::rollout::report::changes::{LiveSpec, StagedChanges, StagedState};
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase, readiness};
 use crate::data_plane::rollout::sourced_flavor;
 
@@ -162,10 +161,9 @@ fn is_recorded(spec: Option<&Value>, object: &Value) -> bool {
     spec.is_some() || LiveStamp::of_object(object).is_ok()
 }
 
-fn image(spec: &Value) -> Option<String> {
-    let containers = spec.pointer("/deployment/podTemplateSpec/spec/containers")?.as_array()?;
-    let proxy = containers.iter().find(|container| container["name"] == PROXY)?;
-    Some(proxy["image"].as_str()?.to_owned())
+/// The image of the container `proxy` of a spec.
+pub fn image(spec: &Value) -> Option<String> {
+    proxy(&spec["deployment"]["podTemplateSpec"])?["image"].as_str().map(str::to_owned)
 }
 
 fn phase(object: &Value, condition: Option<&ReportedRollout<'_>>, staged: &StagedState) -> RolloutPhase {
@@ -277,8 +275,7 @@ impl fmt::Display for RolloutSummary {
 
 /// Reason and message of the condition `Stalled`, where it is true of the stored spec.
 fn stalled(object: &Value) -> Option<String> {
-    let all = object["status"]["conditions"].as_array()?;
-    let found = all.iter().find(|condition| condition["type"] == meta::condition::STALLED)?;
+    let found = condition(&object["status"], meta::condition::STALLED)?;
     let text = |member: &str| display(found[member].as_str().unwrap_or_default(), MESSAGE);
     (found["status"] == "True").then(|| format!("{}: {}", text("reason"), text("message")))
 }
