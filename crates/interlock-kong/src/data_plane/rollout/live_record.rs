@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use interlock_core::admission::size_budget::{SPEC_LIMIT, SizeBudget};
 use interlock_core::api::condition::Condition;
 use interlock_core::api::meta;
-use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, annotation};
+use interlock_core::api::object::{NamespacedName, annotation};
 use interlock_core::api::revision;
 use interlock_core::api::revision::PartsReader;
 use interlock_core::api::stamp::SpecHash;
@@ -57,18 +57,19 @@ pub struct LiveSide {
     pub refused: Option<String>,
 }
 
+impl LiveSide {
+    /// A side that is not recorded yet.
+    pub fn of(selector: String, colour: Colour, spec: Value) -> Self {
+        Self { selector, colour, spec, previous: None, sourced: None, is_stamped: false, refused: None }
+    }
+}
+
 /// What is known of the live side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LiveRecord {
     Known(LiveSide),
-    /// Which pods are live, not what they are made from.
-    Lost {
-        /// Value of the label of its pods.
-        selector: String,
-        colour: Colour,
-        /// Why, for a condition.
-        why: LostSpec,
-    },
+    /// Which pods are live, not what they are made from; why, for a condition.
+    Lost(LiveSide, LostSpec),
     /// Another operator made the live pods.
     OfAnother {
         /// Value of the label of its pods.
@@ -100,19 +101,23 @@ pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -
     let stamp = of.stamp();
     let stamped = stamp.as_ref().and_then(|stamp| stamp.selector.as_deref());
     let Some(selector) = stamped.or(of.reported_selector()) else {
-        return Ok(first(of, owner));
+        // There is none yet.
+        let side = LiveSide::of(owner.selector(Colour::Blue), Colour::Blue, of.wanted_spec());
+        return Ok(LiveRecord::Known(side));
     };
     let Some(colour) = owner.colour_of(selector) else {
         return Ok(LiveRecord::OfAnother { selector: selector.to_owned() });
     };
-    let lost = |why| LiveRecord::Lost { selector: selector.to_owned(), colour, why };
+    let lost = |selector: &str, colour, why| {
+        LiveRecord::Lost(LiveSide::of(selector.to_owned(), colour, Value::Null), why)
+    };
     let spec = match &stamp {
-        None if is_open(of) => return Ok(lost(LostSpec::Missing)),
+        None if is_open(of) => return Ok(lost(selector, colour, LostSpec::Missing)),
         None => of.wanted_spec(),
         Some(stamp) => match stamp.spec() {
             Some(text) => serde_json::from_str(text).unwrap_or_default(),
             None => match referenced(of, &stamp.hash, view)? {
-                None => return Ok(lost(LostSpec::Missing)),
+                None => return Ok(lost(selector, colour, LostSpec::Missing)),
                 Some(spec) => spec,
             },
         },
@@ -120,9 +125,9 @@ pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -
     let kept = stamp.as_ref().map(|stamp| previous(of, stamp, view)).transpose()?.flatten();
     if kept.is_none() && !is_trusted(of, &spec) {
         // Nor is its selector: it may be an earlier annotation, of the side that is the preview now.
-        let selector = of.reported_selector().unwrap_or(selector).to_owned();
-        let colour = owner.colour_of(&selector).unwrap_or(colour);
-        return Ok(LiveRecord::Lost { selector, colour, why: LostSpec::Mismatch });
+        let selector = of.reported_selector().unwrap_or(selector);
+        let colour = owner.colour_of(selector).unwrap_or(colour);
+        return Ok(lost(selector, colour, LostSpec::Mismatch));
     }
     let base = kept.unwrap_or_else(|| spec.clone());
     // A live side that was never ready has no traffic: a correction is made in place, not staged.
@@ -140,30 +145,8 @@ pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -
     let states =
         |stamp: &LiveStamp<'_>| stamp.uid.is_some() && stamp.previous.is_some() == previous.is_some();
     let is_stamped = stamped.is_some() && now == spec && stamp.as_ref().is_some_and(states);
-    Ok(LiveRecord::Known(LiveSide {
-        selector: selector.to_owned(),
-        colour,
-        spec: now,
-        previous,
-        sourced: None,
-        is_stamped,
-        refused,
-    }))
-}
-
-/// The live side of a DataPlane that has none yet.
-fn first(of: &DataPlaneView<'_>, owner: &DataPlaneOwner) -> LiveRecord {
-    let colour = Colour::Blue;
-    let side = LiveSide {
-        selector: owner.selector(colour),
-        colour,
-        spec: of.wanted_spec(),
-        previous: None,
-        sourced: None,
-        is_stamped: false,
-        refused: None,
-    };
-    LiveRecord::Known(side)
+    let side = LiveSide::of(selector.to_owned(), colour, now);
+    Ok(LiveRecord::Known(LiveSide { previous, is_stamped, refused, ..side }))
 }
 
 /// Whether the spec may hold something that is not live: Kong's rule, as `Ready` is of the generation that is live.
@@ -237,11 +220,8 @@ fn referenced(of: &DataPlaneView<'_>, hash: &SpecHash, view: &View<'_>) -> Resul
     }
     let mut parts = PartsReader::default();
     while let Some(number) = parts.next() {
-        let key = ObjectKey {
-            gvk: Gvk::new(revision::API_VERSION, revision::KIND),
-            namespace: Some(of.namespace.to_owned()),
-            name: revision::name(of.name, of.uid, hash, number),
-        };
+        let name = revision::name(of.name, of.uid, hash, number);
+        let key = of.key_of(revision::API_VERSION, revision::KIND, name);
         if view.get(&key)?.and_then(|part| parts.take(part)).is_none() {
             return Ok(None);
         }
@@ -260,11 +240,7 @@ pub fn commit(of: &DataPlaneView<'_>, side: &LiveSide, promotes: bool) -> Effect
     if promotes && side.sourced.is_some() && annotation(of.object, meta::LIVE_REVISION).is_some() {
         annotations.insert(meta::LIVE_REVISION.to_owned(), Value::Null);
     }
-    Effect::Patch {
-        key: of.key.clone(),
-        resource_version: of.resource_version.to_owned(),
-        patch: json!({"metadata": {"annotations": annotations}}),
-    }
+    of.patch(json!({"metadata": {"annotations": annotations}}))
 }
 
 /// The annotation; `None` where not even the hash of the spec fits.

@@ -3,7 +3,7 @@
 //! port to the API server, beside ours and with the same name, which it refuses.
 
 use interlock_core::api::meta;
-use interlock_core::api::object::{ObjectKey, meta_str};
+use interlock_core::api::object::ObjectKey;
 use interlock_core::effect::Effect;
 use serde_json::{Value, json};
 
@@ -68,14 +68,11 @@ pub fn removal(body: &Value, found: &Value) -> Option<Effect> {
         container["env"] = kept.cloned().collect();
         container["envFrom"] = wanted["envFrom"].clone();
     }
-    Some(Effect::Patch {
-        key: ObjectKey::of(found)?,
-        resource_version: meta_str(found, "resourceVersion")?.to_owned(),
-        patch: json!({
-            "metadata": {"managedFields": [{}]},
-            "spec": {"template": {"spec": {"containers": containers}}},
-        }),
-    })
+    let patch = json!({
+        "metadata": {"managedFields": [{}]},
+        "spec": {"template": {"spec": {"containers": containers}}},
+    });
+    Effect::patch_of(ObjectKey::of(found)?, found, patch)
 }
 
 /// Our ports alone, each with the node port that it has.
@@ -88,11 +85,8 @@ fn ports_removal(body: &Value, found: &Value) -> Option<Effect> {
             port["nodePort"] = node_port.clone();
         }
     }
-    Some(Effect::Patch {
-        key: ObjectKey::of(found)?,
-        resource_version: meta_str(found, "resourceVersion")?.to_owned(),
-        patch: json!({"metadata": {"managedFields": [{}]}, "spec": {"ports": wanted}}),
-    })
+    let patch = json!({"metadata": {"managedFields": [{}]}, "spec": {"ports": wanted}});
+    Effect::patch_of(ObjectKey::of(found)?, found, patch)
 }
 
 fn list<'v>(container: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use interlock_core::api::meta;
 use interlock_core::api::object::{ObjectKey, meta_str};
 use interlock_core::certificate::CertificateAnswer;
-use interlock_core::effect::{Effect, Note, Severity};
+use interlock_core::effect::{Effect, Severity};
 use interlock_core::kinds::capabilities::DATA_PLANES;
 use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use jiff::Timestamp;
@@ -76,20 +76,7 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
             Ok(left_alone(&of, LeftAlone::new("AnotherOperator", message), view.now()))
         }
         LiveRecord::Known(side) => Pass::begin(of, owner, *view, side, None, taken),
-        LiveRecord::Lost { selector, colour, why } => {
-            let spec = Value::Null;
-            let previous = None;
-            let side = LiveSide {
-                selector,
-                colour,
-                spec,
-                previous,
-                sourced: None,
-                is_stamped: false,
-                refused: None,
-            };
-            Pass::begin(of, owner, *view, side, Some(why), taken)
-        }
+        LiveRecord::Lost(side, why) => Pass::begin(of, owner, *view, side, Some(why), taken),
     }
 }
 
@@ -328,25 +315,17 @@ impl Pass<'_> {
     fn promote(&self) -> ReconcileStep {
         let colour = self.side.colour.other();
         let spec = self.of.wanted_spec();
-        let side = LiveSide {
-            selector: self.owner.selector(colour),
-            colour,
-            sourced: self.flavors.now(&self.of, &spec),
-            spec,
-            previous: None,
-            is_stamped: false,
-            refused: None,
-        };
+        let sourced = self.flavors.now(&self.of, &spec);
+        let side = LiveSide { sourced, ..LiveSide::of(self.owner.selector(colour), colour, spec) };
         let message = format!(
             "the staged spec is live: its pods are those of Deployment {}",
             self.key(ChildRole::PreviewDeployment).name
         );
-        let note = Note { severity: Severity::Normal, reason: meta::event::PROMOTED.to_owned(), message };
         ReconcileStep::InOrder(vec![
             // A patch of nothing, on the version that was seen: the preview is as it was when its pods answered.
             self.proof(ChildRole::PreviewDeployment),
             commit(&self.of, &side, true),
-            Effect::Event { key: self.of.key.clone(), uid: self.of.uid.to_owned(), note },
+            self.of.event(Severity::Normal, meta::event::PROMOTED, message),
         ])
     }
 

@@ -70,26 +70,14 @@ fn writes(
     let kept = found.kept(of, managers)?;
     let held = all.into_iter().filter(|child| is_held(child, &kept.managers));
     let adopted = held.filter_map(|child| adopt(child, &kept.managers));
-    let side = LiveSide {
-        selector: kept.live.selector.clone(),
-        colour: Colour::Blue,
-        spec: of.wanted_spec(),
-        previous: None,
-        sourced: None,
-        is_stamped: false,
-        refused: None,
-    };
+    let side = LiveSide::of(kept.live.selector.clone(), Colour::Blue, of.wanted_spec());
     let commit = commit(of, &side, false);
     Ok([kept.record(of)].into_iter().chain(adopted).chain([commit]).collect())
 }
 
 /// What is found by its name: the autoscaler, the disruption budget, and the Lease of Kong's operator.
 pub fn read_by_name(of: &DataPlaneView<'_>, operator: Option<&str>) -> Vec<ObjectKey> {
-    let key = |api_version: &str, kind: &str| ObjectKey {
-        gvk: Gvk::new(api_version, kind),
-        namespace: Some(of.namespace.to_owned()),
-        name: of.name.to_owned(),
-    };
+    let key = |api_version: &str, kind: &str| of.key_of(api_version, kind, of.name);
     let scaling = [key("autoscaling/v2", "HorizontalPodAutoscaler"), key("policy/v1", "PodDisruptionBudget")];
     scaling.into_iter().chain(operator.map(lease_key)).collect()
 }

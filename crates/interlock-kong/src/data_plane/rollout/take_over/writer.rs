@@ -101,11 +101,7 @@ pub fn adopt(found: &Value, managers: &[String]) -> Option<Effect> {
     if let Some(finalizers) = other_finalizers(found) {
         metadata["finalizers"] = json!(finalizers);
     }
-    Some(Effect::Patch {
-        key: ObjectKey::of(found)?,
-        resource_version: meta_str(found, "resourceVersion")?.to_owned(),
-        patch: json!({"metadata": metadata}),
-    })
+    Effect::patch_of(ObjectKey::of(found)?, found, json!({"metadata": metadata}))
 }
 
 /// The finalizers beside that of Kong's operator; `None` where it has none.
@@ -165,27 +161,19 @@ pub fn hand_back<'c>(
     }
     // The history goes on where Interlock takes it over again.
     let patch = json!({"metadata": {"annotations": {meta::LIVE_REVISION: null}}});
-    let resource_version = of.resource_version.to_owned();
-    let recorded = annotation(of.object, meta::LIVE_REVISION).map(|_| Effect::Patch {
-        key: of.key.clone(),
-        resource_version,
-        patch,
-    });
-    recorded.into_iter().chain(forget(of, record)).collect()
+    let recorded = annotation(of.object, meta::LIVE_REVISION).map(|_| of.patch(patch));
+    recorded.into_iter().chain([forget(of, record)]).collect()
 }
 
 fn given_back(found: &Value, manager: &str) -> Option<Effect> {
     if annotation(found, meta::APPLIED_HASH).is_none() && !field_managers::has_ours(found) {
         return None;
     }
-    Some(Effect::Patch {
-        key: ObjectKey::of(found)?,
-        resource_version: meta_str(found, "resourceVersion")?.to_owned(),
-        patch: json!({"metadata": {
-            "annotations": {meta::APPLIED_HASH: null, meta::FORMER_SIDE_KEPT: null},
-            "managedFields": field_managers::given_back(found, manager),
-        }}),
-    })
+    let patch = json!({"metadata": {
+        "annotations": {meta::APPLIED_HASH: null, meta::FORMER_SIDE_KEPT: null},
+        "managedFields": field_managers::given_back(found, manager),
+    }});
+    Effect::patch_of(ObjectKey::of(found)?, found, patch)
 }
 
 #[cfg(test)]
