@@ -131,8 +131,9 @@ struct Wants {
 }
 
 impl Wants {
-    fn stall(&mut self, reason: &'static str, message: String) {
-        self.stalled.get_or_insert((reason, message));
+    /// Of several, the first is said.
+    fn stall(&mut self, found: Option<Stall>) {
+        self.stalled = self.stalled.take().or(found);
     }
 }
 
@@ -180,21 +181,11 @@ impl Pass<'_> {
         if !wants.effects.is_empty() {
             return Ok(ReconcileStep::Write(wants.effects));
         }
-        if let Some(why) = self.lost {
-            wants.stall(why.reason(), self.lost_message(why));
-        }
-        if let Some(why) = &self.side.refused {
-            wants.stall(meta::condition::SPEC_DRIFT, why.clone());
-        }
-        if let Some((reason, message)) = refused_child::stall(&wants.refused, self.view.now()) {
-            wants.stall(reason, message);
-        }
-        if let Some((reason, message)) = self.pods_refused() {
-            wants.stall(reason, message);
-        }
-        if let Some((reason, message)) = certificate_stalls {
-            wants.stall(reason, message);
-        }
+        wants.stall(self.lost.map(|why| (why.reason(), self.lost_message(why))));
+        wants.stall(self.side.refused.clone().map(|why| (meta::condition::SPEC_DRIFT, why)));
+        wants.stall(refused_child::stall(&wants.refused, self.view.now()));
+        wants.stall(self.pods_refused());
+        wants.stall(certificate_stalls);
         let (managed, of_secrets) = self.managed(certificate)?;
         self.want_all(of_secrets, false, &mut wants);
         if self.is_unreported() && wants.stalled.is_none() && wants.effects.is_empty() {

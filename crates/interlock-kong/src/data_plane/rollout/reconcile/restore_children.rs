@@ -38,7 +38,7 @@ impl Pass<'_> {
                     wants.untaken = true;
                     self.child(&key, &earlier, found, true, wants);
                 }
-                (Err(error), None) => wants.stall("InvalidTemplate", error.to_string()),
+                (Err(error), None) => wants.stall(Some(("InvalidTemplate", error.to_string()))),
                 (Ok(Some(body)), None) => self.child(&key, &body, found, true, wants),
             }
             if kept.is_some() && self.found(ChildRole::LiveDeployment).is_none() {
@@ -80,7 +80,7 @@ impl Pass<'_> {
                 "{} {} is not one of this DataPlane and is in the way: rename or delete it",
                 key.gvk.kind, key.name
             );
-            wants.stall("NameTaken", message);
+            wants.stall(Some(("NameTaken", message)));
         }
         let Some(write) = wanted::apply(body, &state, found) else { return };
         if self.want(write, is_live, wants) && is_live && live_record::has_served(&self.of) {
