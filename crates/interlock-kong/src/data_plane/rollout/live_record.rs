@@ -280,8 +280,8 @@ fn room(of: &DataPlaneView<'_>) -> SizeBudget {
     SizeBudget { annotations, object: of.object.to_string().len().saturating_sub(own) }
 }
 
-/// Why the spec, which admission never saw, is not carried out in place of the live one; `None` where it is. A router flavor that comes from a
-/// ConfigMap or Secret is not read here: those are guarded where they are written.
+/// Why the spec, which admission never saw, is not carried out in place of the live one; `None` where it is. A router
+/// flavor that comes from a ConfigMap or Secret is not read here: those are guarded where they are written.
 fn refusal(of: &DataPlaneView<'_>, live: &Value) -> Option<String> {
     let flavor = |spec| Some(FlavorSpec { reading: of.flavor(spec, &Nothing)?, staged: false });
     let (before, new) = (flavor(live)?, flavor(of.spec())?);

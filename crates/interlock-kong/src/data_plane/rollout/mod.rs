@@ -1,5 +1,11 @@
 //! Rollouts of DataPlanes: the children of the live side from the last-applied spec, those of the preview from the
 //! spec, and the promotion between them.
+//!
+//! [`reconcile`] decides a pass: what is live ([`live_record`]), which children each side shall have ([`wanted`], made by
+//! [`children`] and compared by [`drift`]), where the rollout stands ([`phase`], by [`gates`]), and the [`status`].
+//! [`report`] is what people and programs read back from a DataPlane, and what they may ask of it. [`history`] keeps
+//! former specs, [`take_over`] takes DataPlanes over from Kong's operator, and [`flavor_change`] changes a router flavor
+//! hop by hop.
 
 pub mod children;
 pub mod drift;
