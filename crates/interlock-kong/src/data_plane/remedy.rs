@@ -34,15 +34,16 @@ pub fn of_rollout(phase: ReportedPhase, data_plane: &NamespacedName) -> Option<R
     let rollout = |verb: &str, rest: &str| format!("interlock rollout {verb} {name} -n {namespace}{rest}");
     let why = || format!("interlock why dataplane/{namespace}/{name}");
     let (next, command) = match phase {
-        ReportedPhase::InPlace | ReportedPhase::Idle => return None,
+        ReportedPhase::InPlace | ReportedPhase::Idle | ReportedPhase::Grace => return None,
         ReportedPhase::Unreported => (
             "Switch the capability dataplanes on in the Interlock object, unless Kong's operator carries DataPlanes out here.",
             rollout("status", ""),
         ),
         ReportedPhase::Starting => ("Find out why its pods do not become ready.", why()),
-        ReportedPhase::Staging | ReportedPhase::Promoting => {
-            ("Wait; Interlock goes on by itself.", rollout("status", " --watch"))
-        }
+        ReportedPhase::Staging
+        | ReportedPhase::Promoting
+        | ReportedPhase::Committing
+        | ReportedPhase::Following => ("Wait; Interlock goes on by itself.", rollout("status", " --watch")),
         ReportedPhase::AwaitingPromotion => ("Try the preview, then promote it.", rollout("promote", "")),
         ReportedPhase::PromotionFailed | ReportedPhase::Failed | ReportedPhase::Unknown => {
             ("Correct the cause, or take the change back with `interlock rollout abort`.", why())

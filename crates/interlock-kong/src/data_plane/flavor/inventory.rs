@@ -22,8 +22,8 @@ use super::pattern;
 use super::pattern::Pattern;
 use super::projection::{pruned, template};
 use super::reading::FlavorReading;
-use super::rolled_out::is_rolled_out;
 use super::routes::{Inventory, Route};
+use super::running::rolled_out::is_rolled_out;
 use super::serving::Serving;
 use super::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
 use crate::data_plane::labelled::LABELLED;
@@ -157,10 +157,7 @@ impl GatewayInventory {
         if was.spec.reading.effective == written.spec.reading.effective {
             return;
         }
-        let running = match self.running(before) {
-            Cow::Borrowed(_) => before.clone(),
-            Cow::Owned(running) => Arc::new(running),
-        };
+        let running = self.shared_running(before);
         let before = ran(&running, namespace, &self.sources).map(|spec| (running, spec));
         self.unread.follow(&written, before);
     }
@@ -274,8 +271,7 @@ impl GatewayInventory {
 
     /// Forgets the objects of a kind, given by its kind or the name of its labelled objects.
     pub fn forget(&mut self, kind: &str) {
-        let labelled = LABELLED.iter().find(|labelled| labelled.name == kind);
-        let kind = labelled.map_or(kind, |labelled| labelled.kind);
+        let kind = served_as(kind);
         self.objects.retain(|(known, _), _| known != kind);
         self.routes.retain(|(_, known, _), _| known != kind);
         match kind {
@@ -314,13 +310,10 @@ impl GatewayInventory {
     /// The gateways whose flavor may come from a source.
     pub fn dependents(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
         let here = |object: &&Arc<Value>| meta_str(object, "namespace") == Some(&source.name.namespace);
-        let fed = self.gateways().filter(here).map(|stored| {
-            let running = match self.running(stored) {
-                Cow::Borrowed(_) => stored.clone(),
-                Cow::Owned(running) => Arc::new(running),
-            };
-            FlavorDependent { stored: stored.clone(), running }
-        });
+        let fed = self
+            .gateways()
+            .filter(here)
+            .map(|stored| FlavorDependent { stored: stored.clone(), running: self.shared_running(stored) });
         fed.filter(|fed| [&fed.stored, &fed.running].iter().any(|it| sources_of(it).contains(source)))
             .collect()
     }
@@ -357,6 +350,13 @@ impl GatewayInventory {
                 Cow::Owned(running)
             }
             _ => Cow::Borrowed(object),
+        }
+    }
+
+    fn shared_running(&self, object: &Arc<Value>) -> Arc<Value> {
+        match self.running(object) {
+            Cow::Borrowed(_) => object.clone(),
+            Cow::Owned(running) => Arc::new(running),
         }
     }
 

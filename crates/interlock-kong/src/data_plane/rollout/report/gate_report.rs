@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::report::ReportedPhase;
+use crate::data_plane::rollout::report::RolloutPhase;
 
 /// A gate that a staged change has to pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -69,7 +69,7 @@ pub struct PreviewPods {
 
 /// The gates of a rollout; none where nothing is on its way. `waits_for` is what the rollout as a whole waits for,
 /// and `pods` are those of the preview, where they are known.
-pub fn gates(phase: ReportedPhase, waits_for: Option<&str>, pods: Option<PreviewPods>) -> Vec<ReportedGate> {
+pub fn gates(phase: RolloutPhase, waits_for: Option<&str>, pods: Option<PreviewPods>) -> Vec<ReportedGate> {
     let Some(closed) = closed(phase, pods) else { return Vec::new() };
     let waits_for = match (closed, pods) {
         (GateName::Pods, Some(PreviewPods { ready, wanted })) if ready < wanted => {
@@ -90,20 +90,23 @@ pub fn gates(phase: ReportedPhase, waits_for: Option<&str>, pods: Option<Preview
 }
 
 /// The gate at which a rollout waits.
-fn closed(phase: ReportedPhase, pods: Option<PreviewPods>) -> Option<GateName> {
+fn closed(phase: RolloutPhase, pods: Option<PreviewPods>) -> Option<GateName> {
     match phase {
-        ReportedPhase::Failed => Some(GateName::Spec),
-        ReportedPhase::Staging => match pods {
+        RolloutPhase::Failed => Some(GateName::Spec),
+        RolloutPhase::Staging => match pods {
             Some(pods) if pods.wanted > 0 && pods.ready >= pods.wanted => Some(GateName::Answers),
             _ => Some(GateName::Pods),
         },
-        ReportedPhase::AwaitingPromotion | ReportedPhase::PromotionFailed => Some(GateName::Promotion),
-        ReportedPhase::Promoting => Some(GateName::Traffic),
-        ReportedPhase::InPlace
-        | ReportedPhase::Unreported
-        | ReportedPhase::Starting
-        | ReportedPhase::Idle
-        | ReportedPhase::Unknown => None,
+        RolloutPhase::AwaitingPromotion | RolloutPhase::PromotionFailed => Some(GateName::Promotion),
+        RolloutPhase::Promoting | RolloutPhase::Committing | RolloutPhase::Following => {
+            Some(GateName::Traffic)
+        }
+        RolloutPhase::InPlace
+        | RolloutPhase::Unreported
+        | RolloutPhase::Starting
+        | RolloutPhase::Idle
+        | RolloutPhase::Grace
+        | RolloutPhase::Unknown => None,
     }
 }
 
@@ -130,21 +133,21 @@ mod tests {
     const STARTING: Option<PreviewPods> = Some(PreviewPods { ready: 1, wanted: 3 });
 
     #[rstest]
-    #[case::failed(ReportedPhase::Failed, None, "spec", "m")]
-    #[case::no_preview_yet(ReportedPhase::Staging, None, "pods", "m")]
-    #[case::scaled_to_nothing(ReportedPhase::Staging, Some(PreviewPods { ready: 0, wanted: 0 }), "pods", "m")]
+    #[case::failed(RolloutPhase::Failed, None, "spec", "m")]
+    #[case::no_preview_yet(RolloutPhase::Staging, None, "pods", "m")]
+    #[case::scaled_to_nothing(RolloutPhase::Staging, Some(PreviewPods { ready: 0, wanted: 0 }), "pods", "m")]
     #[case::starting(
-        ReportedPhase::Staging,
+        RolloutPhase::Staging,
         STARTING,
         "pods",
         "all pods of the preview to be ready (1 of 3 are)"
     )]
-    #[case::without_configuration(ReportedPhase::Staging, READY, "answers", "m")]
-    #[case::ready(ReportedPhase::AwaitingPromotion, READY, "promotion", "m")]
-    #[case::kongs_failure(ReportedPhase::PromotionFailed, READY, "promotion", "m")]
-    #[case::promoting(ReportedPhase::Promoting, READY, "traffic", "m")]
+    #[case::without_configuration(RolloutPhase::Staging, READY, "answers", "m")]
+    #[case::ready(RolloutPhase::AwaitingPromotion, READY, "promotion", "m")]
+    #[case::kongs_failure(RolloutPhase::PromotionFailed, READY, "promotion", "m")]
+    #[case::promoting(RolloutPhase::Promoting, READY, "traffic", "m")]
     fn the_first_closed_gate_says_what_it_waits_for(
-        #[case] phase: ReportedPhase,
+        #[case] phase: RolloutPhase,
         #[case] pods: Option<PreviewPods>,
         #[case] gate: &str,
         #[case] waits_for: &str,
@@ -161,19 +164,19 @@ mod tests {
     #[rstest]
     fn nothing_is_waited_for_at_a_gate_where_nothing_is_staged(
         #[values(
-            ReportedPhase::Idle,
-            ReportedPhase::InPlace,
-            ReportedPhase::Starting,
-            ReportedPhase::Unreported
+            RolloutPhase::Idle,
+            RolloutPhase::InPlace,
+            RolloutPhase::Starting,
+            RolloutPhase::Unreported
         )]
-        phase: ReportedPhase,
+        phase: RolloutPhase,
     ) {
         assert_eq!(gates(phase, Some("m"), None), []);
     }
 
     #[test]
     fn gates_are_lines_for_people() {
-        let all = gates(ReportedPhase::Staging, None, STARTING);
+        let all = gates(RolloutPhase::Staging, None, STARTING);
         let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(
             lines,
@@ -185,7 +188,7 @@ mod tests {
                 "gate traffic: not reached",
             ]
         );
-        let failed = &gates(ReportedPhase::Failed, Some("spec.a has no name: set it"), None)[0];
+        let failed = &gates(RolloutPhase::Failed, Some("spec.a has no name: set it"), None)[0];
         assert_eq!(failed.to_string(), "gate spec: closed: spec.a has no name: set it");
     }
 }

@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use interlock_core::api::object::{Gvk, ObjectKey, meta_str};
+use interlock_core::api::object::{Gvk, meta_str};
 use interlock_core::api::ownership::is_applied;
 use interlock_core::effect::Effect;
 use interlock_core::reconcile::{Needs, ObjectList, View, both};
 use serde_json::Value;
 
-use super::history::History;
-use super::history::record;
-use super::history::record::Record;
-use super::view::DataPlaneView;
-use super::wanted;
 use crate::api::labels;
+use crate::data_plane::rollout::history::History;
+use crate::data_plane::rollout::history::record;
+use crate::data_plane::rollout::history::record::Record;
+use crate::data_plane::rollout::view::DataPlaneView;
+use crate::data_plane::rollout::wanted;
 
 /// The DataPlane, and what is live.
 #[derive(Debug)]
@@ -75,12 +75,7 @@ impl Housekeeping<'_> {
             if self.ingress.iter().any(|kept| kept == name) || !is_applied(service) {
                 return None;
             }
-            let key = ObjectKey {
-                gvk: Gvk::new("v1", "Service"),
-                namespace: Some(self.of.namespace.to_owned()),
-                name: name.to_owned(),
-            };
-            wanted::delete(self.of, key, Some(service))
+            wanted::delete(self.of, self.of.key_of("v1", "Service", name), Some(service))
         };
         services.iter().filter_map(delete).collect()
     }

@@ -10,15 +10,14 @@ use interlock_core::api::stamp::SpecHash;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::changes::StagedChanges;
-use super::promotion::{PromotionRequest, requested, staged_hash};
-use super::report::{ReportedPhase, ReportedRollout, readiness};
-use super::sourced_flavor;
-use super::staged::{LiveSpec, StagedState};
-use crate::api::PROXY;
 use crate::api::stamp::{LiveStamp, StatusSelectors};
+use crate::api::{condition, proxy};
 use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::sources::Nothing;
+use crate::data_plane::rollout::promotion::{PromotionRequest, requested, staged_hash};
+use crate::data_plane::rollout::report::changes::{LiveSpec, StagedChanges, StagedState};
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase, readiness};
+use crate::data_plane::rollout::sourced_flavor;
 
 /// Characters of what a condition says that are shown.
 const MESSAGE: usize = 400;
@@ -30,7 +29,7 @@ pub struct RolloutSummary {
     /// Namespace of the DataPlane.
     pub namespace: String,
     pub name: String,
-    pub phase: ReportedPhase,
+    pub phase: RolloutPhase,
     /// Since when the phase is reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -110,7 +109,7 @@ impl RolloutSummary {
                 .map(str::to_owned),
             live: LiveSummary::of(object, &live),
             waits_for: match phase {
-                ReportedPhase::Starting => readiness(object).map(str::to_owned),
+                RolloutPhase::Starting => readiness(object).map(str::to_owned),
                 _ => waits_for(phase, condition.as_ref(), &staged),
             },
             staged: match staged {
@@ -162,38 +161,37 @@ fn is_recorded(spec: Option<&Value>, object: &Value) -> bool {
     spec.is_some() || LiveStamp::of_object(object).is_ok()
 }
 
-fn image(spec: &Value) -> Option<String> {
-    let containers = spec.pointer("/deployment/podTemplateSpec/spec/containers")?.as_array()?;
-    let proxy = containers.iter().find(|container| container["name"] == PROXY)?;
-    Some(proxy["image"].as_str()?.to_owned())
+/// The image of the container `proxy` of a spec.
+pub fn image(spec: &Value) -> Option<String> {
+    proxy(&spec["deployment"]["podTemplateSpec"])?["image"].as_str().map(str::to_owned)
 }
 
-fn phase(object: &Value, condition: Option<&ReportedRollout<'_>>, staged: &StagedState) -> ReportedPhase {
+fn phase(object: &Value, condition: Option<&ReportedRollout<'_>>, staged: &StagedState) -> RolloutPhase {
     let is_older = condition.is_some_and(|condition| !condition.is_current);
-    match ReportedPhase::of(object) {
+    match RolloutPhase::of(object) {
         // The controller has not seen this spec yet.
-        ReportedPhase::Idle | ReportedPhase::AwaitingPromotion if is_older && staged.is_something() => {
-            ReportedPhase::Staging
+        RolloutPhase::Idle | RolloutPhase::AwaitingPromotion if is_older && staged.is_something() => {
+            RolloutPhase::Staging
         }
         phase => phase,
     }
 }
 
 fn waits_for(
-    phase: ReportedPhase,
+    phase: RolloutPhase,
     condition: Option<&ReportedRollout<'_>>,
     staged: &StagedState,
 ) -> Option<String> {
     let message = condition.filter(|condition| condition.is_current && !condition.message.is_empty());
     let phase = match phase {
-        ReportedPhase::Idle if staged.is_something() => ReportedPhase::Staging,
+        RolloutPhase::Idle if staged.is_something() => RolloutPhase::Staging,
         phase => phase,
     };
     phase.waits_for_as(message.map(|condition| condition.message))
 }
 
 fn next(
-    phase: ReportedPhase,
+    phase: RolloutPhase,
     staged: &StagedState,
     sourced: bool,
     promotion: Option<PromotionRequest>,
@@ -204,9 +202,9 @@ fn next(
     let abort = format!("`interlock rollout abort {arguments}`");
     let promote = format!("`interlock rollout promote {arguments}`");
     match (phase, staged) {
-        (ReportedPhase::InPlace, _) => None,
-        (ReportedPhase::Starting, _) => Some(format!("look at its pods: {look}")),
-        (ReportedPhase::Unreported, _) => Some(
+        (RolloutPhase::InPlace, _) => None,
+        (RolloutPhase::Starting, _) => Some(format!("look at its pods: {look}")),
+        (RolloutPhase::Unreported, _) => Some(
             "set spec.capabilities.dataplanes.mode of the Interlock object to auto, unless Kong's operator carries \
              DataPlanes out here"
                 .to_owned(),
@@ -214,13 +212,13 @@ fn next(
         (_, StagedState::Unknown(_)) => Some(format!(
             "compare the spec with what the pods run ({look}): the next write of it records the stored spec as live"
         )),
-        (ReportedPhase::Promoting, _) => None,
+        (RolloutPhase::Promoting, _) => None,
         (phase, _) if phase.has_failed() => Some(format!("correct the cause ({look}), or take it back with {abort}")),
         (_, StagedState::Nothing) if sourced && !requested => {
             Some(format!("{promote}, or write the former value where the router flavor comes from"))
         }
         (_, StagedState::Nothing) => None,
-        (ReportedPhase::AwaitingPromotion, _) if !requested => Some(format!("{promote}, or {abort}")),
+        (RolloutPhase::AwaitingPromotion, _) if !requested => Some(format!("{promote}, or {abort}")),
         _ if requested => Some(abort),
         _ => Some(format!("{promote}, which takes effect when the preview is ready, or {abort}")),
     }
@@ -231,7 +229,7 @@ impl fmt::Display for RolloutSummary {
         let since = self.since.as_ref().map_or_else(String::new, |since| format!(", last change {since}"));
         writeln!(f, "DataPlane {}/{}: {}{since}", self.namespace, self.name, self.phase)?;
         writeln!(f, "live: {}", self.live)?;
-        if self.phase == ReportedPhase::InPlace {
+        if self.phase == RolloutPhase::InPlace {
             writeln!(
                 f,
                 "staged: nothing; without spec.deployment.rollout.strategy.blueGreen changes are live at once"
@@ -277,8 +275,7 @@ impl fmt::Display for RolloutSummary {
 
 /// Reason and message of the condition `Stalled`, where it is true of the stored spec.
 fn stalled(object: &Value) -> Option<String> {
-    let all = object["status"]["conditions"].as_array()?;
-    let found = all.iter().find(|condition| condition["type"] == meta::condition::STALLED)?;
+    let found = condition(&object["status"], meta::condition::STALLED)?;
     let text = |member: &str| display(found[member].as_str().unwrap_or_default(), MESSAGE);
     (found["status"] == "True").then(|| format!("{}: {}", text("reason"), text("message")))
 }

@@ -4,13 +4,12 @@ use interlock_core::api::stamp::SpecHash;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::changes::StagedChanges;
-use super::promotion::staged_hash;
-use super::report::ReportedRollout;
-use super::sourced_flavor;
-use super::staged::{LiveSpec, StagedState};
 use crate::api::stamp::NoStamp;
 use crate::data_plane::live_spec;
+use crate::data_plane::rollout::promotion::staged_hash;
+use crate::data_plane::rollout::report::changes::{LiveSpec, StagedChanges, StagedState};
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
+use crate::data_plane::rollout::sourced_flavor;
 
 /// Why a rollout cannot be promoted or aborted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -61,7 +60,7 @@ pub fn promote(object: &Value, kept: Option<&Value>) -> Result<SpecHash, VerbRef
 /// How to end the rollout of an object, where something is staged.
 pub fn abort(object: &Value, kept: Option<&Value>) -> Result<Abort, VerbRefusal> {
     promote(object, kept)?;
-    if ReportedRollout::of(object).is_some_and(|found| found.reason == "PromotionInProgress") {
+    if ReportedRollout::of(object).is_some_and(|found| found.phase() == RolloutPhase::Promoting) {
         return Err(VerbRefusal::InProgress);
     }
     let live = match LiveSpec::of(object, kept) {

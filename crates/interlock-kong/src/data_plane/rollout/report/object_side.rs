@@ -8,21 +8,23 @@ use interlock_core::kinds::fact;
 use interlock_core::topology::schema::{Fact, ReadDepth};
 use serde_json::Value;
 
-use super::side::{Colour, SideState, deployment_name};
 use crate::api::labels;
 use crate::api::stamp::StatusSelectors;
+use crate::data_plane::rollout::side::{Colour, SideState, deployment_name};
 
 /// The colour of a child.
-pub(super) const COLOUR: Fact = Fact { name: fact::COLOUR, read: ReadDepth::Word(colour_word) };
+pub(in crate::data_plane::rollout) const COLOUR: Fact =
+    Fact { name: fact::COLOUR, read: ReadDepth::Word(colour_word) };
 /// Whether a child is live or of the preview.
-pub(super) const SIDE: Fact = Fact { name: fact::SIDE, read: ReadDepth::Word(side_word) };
+pub(in crate::data_plane::rollout) const SIDE: Fact =
+    Fact { name: fact::SIDE, read: ReadDepth::Word(side_word) };
 /// Pods of a Deployment that are ready.
-pub(super) const READY: Fact = Fact {
+pub(in crate::data_plane::rollout) const READY: Fact = Fact {
     name: fact::READY_REPLICAS,
     read: ReadDepth::Mark(|object| count(&object["status"]["readyReplicas"])),
 };
 /// Pods that a Deployment asks for.
-pub(super) const WANTED: Fact =
+pub(in crate::data_plane::rollout) const WANTED: Fact =
     Fact { name: fact::REPLICAS, read: ReadDepth::Mark(|object| count(&object["spec"]["replicas"])) };
 
 /// The side that an object is of.

@@ -65,35 +65,35 @@ fn what_awaits_its_promotion() {
 }
 
 #[rstest]
-#[case::idle(idle(), ReportedPhase::Idle, None, None)]
+#[case::idle(idle(), RolloutPhase::Idle, None, None)]
 #[case::staging(
     staged("Progressing"),
-    ReportedPhase::Staging,
+    RolloutPhase::Staging,
     Some("the pods of the preview"),
     Some("which takes effect when the preview is ready")
 )]
-#[case::promoting(staged("PromotionInProgress"), ReportedPhase::Promoting, Some("the live Services"), None)]
+#[case::promoting(staged("PromotionInProgress"), RolloutPhase::Promoting, Some("the live Services"), None)]
 #[case::failed(
     staged("Failed"),
-    ReportedPhase::Failed,
+    RolloutPhase::Failed,
     Some("the cause"),
     Some("`interlock rollout abort edge -n kong`")
 )]
 #[case::promotion_failed(
     staged("PromotionFailed"),
-    ReportedPhase::PromotionFailed,
+    RolloutPhase::PromotionFailed,
     Some("another attempt"),
     Some("`kubectl describe dataplane edge -n kong`")
 )]
 #[case::unknown(
     staged("Sleeping"),
-    ReportedPhase::Unknown,
+    RolloutPhase::Unknown,
     Some("the cause"),
     Some("`interlock rollout promote edge -n kong`")
 )]
 fn phases(
     #[case] object: Value,
-    #[case] phase: ReportedPhase,
+    #[case] phase: RolloutPhase,
     #[case] waits_for: Option<&str>,
     #[case] next: Option<&str>,
 ) {
@@ -109,9 +109,9 @@ fn phases(
 fn a_spec_that_the_controller_has_not_seen_is_being_staged() {
     let mut object = staged("WaitingForChange");
     object["status"]["rollout"]["conditions"][0]["observedGeneration"] = json!(1);
-    assert_eq!(RolloutSummary::of(&object, None).phase, ReportedPhase::Staging);
+    assert_eq!(RolloutSummary::of(&object, None).phase, RolloutPhase::Staging);
     object["spec"] = spec("kong:3.8", "traditional");
-    assert_eq!(RolloutSummary::of(&object, None).phase, ReportedPhase::Idle);
+    assert_eq!(RolloutSummary::of(&object, None).phase, RolloutPhase::Idle);
 }
 
 #[test]

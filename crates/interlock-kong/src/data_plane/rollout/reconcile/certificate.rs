@@ -9,8 +9,9 @@ use interlock_core::certificate::CertificateAnswer;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{children, status};
+use crate::api::condition;
 use crate::data_plane::flavor::running::pod;
+use crate::data_plane::rollout::{children, status};
 
 /// How long a pod may take to mount its volumes, before that is said to be why it does not start.
 const MOUNTS: SignedDuration = SignedDuration::from_secs(30);
@@ -35,13 +36,11 @@ pub fn is_waiting(deployment: &Value) -> bool {
 /// Whether a pod cannot start as a volume of it is missing: it has a node, and is not ready to start containers.
 pub fn lacks_a_volume(pods: &[Arc<Value>], now: Timestamp) -> bool {
     pods.iter().filter(|pod| pod::is_alive(pod)).any(|pod| {
-        let condition = |type_: &str| {
-            let all = pod["status"]["conditions"].as_array().into_iter().flatten();
-            all.clone().find(|condition| condition["type"] == type_)
-        };
-        let scheduled = condition("PodScheduled").filter(|scheduled| scheduled["status"] == "True");
+        let status = &pod["status"];
+        let scheduled = condition(status, "PodScheduled").filter(|scheduled| scheduled["status"] == "True");
         let since = scheduled.and_then(|scheduled| scheduled["lastTransitionTime"].as_str()?.parse().ok());
-        let starts = condition("PodReadyToStartContainers").is_none_or(|starts| starts["status"] != "False");
+        let starts =
+            condition(status, "PodReadyToStartContainers").is_none_or(|starts| starts["status"] != "False");
         !starts && since.is_some_and(|since: Timestamp| now.duration_since(since) >= MOUNTS)
     })
 }

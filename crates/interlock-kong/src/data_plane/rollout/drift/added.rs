@@ -3,18 +3,18 @@
 //! port to the API server, beside ours and with the same name, which it refuses.
 
 use interlock_core::api::meta;
-use interlock_core::api::object::{ObjectKey, meta_str};
+use interlock_core::api::object::ObjectKey;
 use interlock_core::effect::Effect;
 use serde_json::{Value, json};
 
-use crate::api::PROXY;
+use crate::api::{PROXY, proxy};
 
 /// Prefix of the variables that Kong reads.
 const PREFIX: &str = "KONG_";
 
 /// A variable of Kong, or a source of variables, that the body of a child does not have.
 pub fn variable(body: &Value, found: &Value) -> Option<String> {
-    let (wanted, found) = (kong(body)?, kong(found)?);
+    let (wanted, found) = (proxy(&body["spec"]["template"])?, proxy(&found["spec"]["template"])?);
     let known: Vec<&Value> = list(wanted, "env").map(|entry| &entry["name"]).collect();
     let mut added = list(found, "env").filter(|entry| is_kongs(entry) && !known.contains(&&entry["name"]));
     if let Some(entry) = added.next() {
@@ -60,22 +60,19 @@ pub fn removal(body: &Value, found: &Value) -> Option<Effect> {
     if body["kind"] == "Service" {
         return ports_removal(body, found);
     }
-    let wanted = kong(body)?;
+    let wanted = proxy(&body["spec"]["template"])?;
     let known: Vec<&Value> = list(wanted, "env").map(|entry| &entry["name"]).collect();
-    let mut containers = found.pointer(CONTAINERS)?.as_array()?.clone();
+    let mut containers = found["spec"]["template"]["spec"]["containers"].as_array()?.clone();
     for container in containers.iter_mut().filter(|container| container["name"] == PROXY) {
         let kept = list(container, "env").filter(|entry| !is_kongs(entry) || known.contains(&&entry["name"]));
         container["env"] = kept.cloned().collect();
         container["envFrom"] = wanted["envFrom"].clone();
     }
-    Some(Effect::Patch {
-        key: ObjectKey::of(found)?,
-        resource_version: meta_str(found, "resourceVersion")?.to_owned(),
-        patch: json!({
-            "metadata": {"managedFields": [{}]},
-            "spec": {"template": {"spec": {"containers": containers}}},
-        }),
-    })
+    let patch = json!({
+        "metadata": {"managedFields": [{}]},
+        "spec": {"template": {"spec": {"containers": containers}}},
+    });
+    Effect::patch_of(ObjectKey::of(found)?, found, patch)
 }
 
 /// Our ports alone, each with the node port that it has.
@@ -88,17 +85,8 @@ fn ports_removal(body: &Value, found: &Value) -> Option<Effect> {
             port["nodePort"] = node_port.clone();
         }
     }
-    Some(Effect::Patch {
-        key: ObjectKey::of(found)?,
-        resource_version: meta_str(found, "resourceVersion")?.to_owned(),
-        patch: json!({"metadata": {"managedFields": [{}]}, "spec": {"ports": wanted}}),
-    })
-}
-
-const CONTAINERS: &str = "/spec/template/spec/containers";
-
-fn kong(deployment: &Value) -> Option<&Value> {
-    deployment.pointer(CONTAINERS)?.as_array()?.iter().find(|container| container["name"] == PROXY)
+    let patch = json!({"metadata": {"managedFields": [{}]}, "spec": {"ports": wanted}});
+    Effect::patch_of(ObjectKey::of(found)?, found, patch)
 }
 
 fn list<'v>(container: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {

@@ -10,7 +10,7 @@ use interlock_core::topology::schema::{Fact, ReadDepth};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::report::{ReportedPhase, ReportedRollout};
+use crate::data_plane::rollout::report::{ReportedPhase, ReportedRollout};
 
 /// The phase of a rollout.
 pub(crate) const PHASE: Fact =

@@ -9,16 +9,16 @@ use interlock_core::reconcile::{PodAnswer, PodRequest};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::gates;
-use super::phase::PromotionGate;
-use super::route_names::RouteNames;
-use crate::api::PROXY;
+use crate::api::proxy;
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::flavor::environment::Surroundings;
 use crate::data_plane::flavor::reading::FlavorReading;
 use crate::data_plane::flavor::running::report::StatusReport;
 use crate::data_plane::flavor::sources::Nothing;
 use crate::data_plane::flavor::version::KongVersion;
+use crate::data_plane::rollout::gates;
+use crate::data_plane::rollout::gates::route_names::RouteNames;
+use crate::data_plane::rollout::phase::PromotionGate;
 
 /// The port of the admin API, as the generated pods have it, and what they listen with there.
 const ADMIN_PORT: u16 = 8444;
@@ -42,8 +42,7 @@ impl ExpectedReport {
     /// From the body of the Deployment. A flavor that comes from another object is not known here.
     pub fn of(deployment: &Value) -> Self {
         let template = &deployment["spec"]["template"];
-        let containers = template["spec"]["containers"].as_array().into_iter().flatten();
-        let proxy = containers.clone().find(|container| container["name"] == PROXY).unwrap_or(&Value::Null);
+        let proxy = proxy(template).unwrap_or(&Value::Null);
         let mut entries = proxy["env"].as_array().into_iter().flatten();
         let listens = entries.rfind(|entry| entry["name"] == ADMIN_LISTEN.0);
         let listens = listens.and_then(|entry| entry["value"].as_str()).unwrap_or_default();
@@ -197,10 +196,7 @@ mod tests {
     }
 
     fn said(gate: PromotionGate) -> String {
-        match gate {
-            PromotionGate::Open => String::new(),
-            PromotionGate::Closed(why) => why,
-        }
+        gate.err().unwrap_or_default()
     }
 
     fn answer(status: u16, server: Option<&str>, body: &str) -> PodAnswer {

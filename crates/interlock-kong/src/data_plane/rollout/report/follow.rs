@@ -5,11 +5,10 @@ use interlock_core::api::object::annotation;
 use interlock_core::api::stamp::SpecHash;
 use serde_json::Value;
 
-use super::phase::Reason;
-use super::promotion::{requested, staged_hash};
-use super::report::{ReportedPhase, ReportedRollout};
 use crate::api::stamp::{LiveStamp, StatusSelectors};
 use crate::data_plane::live_spec;
+use crate::data_plane::rollout::promotion::{requested, staged_hash};
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 
 /// A requested promotion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +46,7 @@ impl PromotionFollower {
         if self.is_committed(object) {
             let followed = StatusSelectors::of(&object["status"]).live != self.selector;
             let rests = condition.as_ref().is_some_and(|found| {
-                matches!(found.reason, "WaitingForChange" | "PromotionDone") && found.is_current
+                matches!(found.phase(), RolloutPhase::Idle | RolloutPhase::Grace) && found.is_current
             });
             return match followed && rests {
                 true => RolloutProgress::Done,
@@ -89,29 +88,29 @@ impl PromotionFollower {
 /// How far the end of a rollout is, whose spec was set back to what is live.
 pub fn abort_progress(object: &Value) -> RolloutProgress {
     match ReportedRollout::of(object) {
-        Some(found) if found.is_current && found.reason == "WaitingForChange" => RolloutProgress::Done,
+        Some(found) if found.is_current && found.phase() == RolloutPhase::Idle => RolloutProgress::Done,
         Some(found) => failure(&found).unwrap_or_else(|| waiting(Some(&found))),
         None => waiting(None),
     }
 }
 
-pub(super) fn failure(condition: &ReportedRollout<'_>) -> Option<RolloutProgress> {
-    let failed = condition.is_current && matches!(condition.reason, "Failed" | "PromotionFailed");
+pub(in crate::data_plane::rollout) fn failure(condition: &ReportedRollout<'_>) -> Option<RolloutProgress> {
+    let failed = condition.is_current && condition.phase().has_failed();
     failed.then(|| RolloutProgress::Failed(line(condition)))
 }
 
-pub(super) fn waiting(condition: Option<&ReportedRollout<'_>>) -> RolloutProgress {
+pub(in crate::data_plane::rollout) fn waiting(condition: Option<&ReportedRollout<'_>>) -> RolloutProgress {
     RolloutProgress::Waiting(match condition {
         Some(condition) if condition.is_current => line(condition),
         Some(_) => "the controller has not seen this spec yet".to_owned(),
-        None => format!("no controller has reported a phase ({})", ReportedPhase::Unreported),
+        None => format!("no controller has reported a phase ({})", RolloutPhase::Unreported),
     })
 }
 
 fn line(condition: &ReportedRollout<'_>) -> String {
     match condition.message {
         // What there is to say beside the promotion that was requested is in the status.
-        _ if condition.reason == Reason::AwaitingPromotion.as_str() => condition.reason.to_owned(),
+        _ if condition.phase() == RolloutPhase::AwaitingPromotion => condition.reason.to_owned(),
         "" => condition.reason.to_owned(),
         message => format!("{}: {message}", condition.reason),
     }

@@ -1,6 +1,9 @@
 //! What must hold before a promotion, and before the former side goes: the pods of the preview answer, and the
 //! traffic goes to the live side alone.
 
+pub mod pod_reports;
+pub mod route_names;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -8,10 +11,10 @@ use interlock_core::api::object::{Gvk, meta_str};
 use interlock_core::reconcile::{ObjectList, PodAnswer, PodRequest};
 use serde_json::Value;
 
-use super::phase::PromotionGate;
-use super::view::DataPlaneView;
 use crate::api::labels;
 use crate::data_plane::flavor::running::pod;
+use crate::data_plane::rollout::phase::PromotionGate;
+use crate::data_plane::rollout::view::DataPlaneView;
 
 /// The port of Kong's status API, as the generated pods have it.
 const STATUS_PORT: u16 = 8100;
@@ -76,14 +79,14 @@ pub fn gate(pods: &[&Value], problem: impl Fn(&Value) -> Option<String>) -> Prom
     };
     let problems: Vec<String> = pods.iter().filter_map(named).collect();
     if problems.is_empty() {
-        return PromotionGate::Open;
+        return Ok(());
     }
     let more = problems.len().saturating_sub(NAMED);
     let mut text = problems[..problems.len().min(NAMED)].join("; ");
     if more > 0 {
         text.push_str(&format!("; and {more} more"));
     }
-    PromotionGate::Closed(text)
+    Err(text)
 }
 
 /// Whether all of these pods have a configuration.
@@ -112,10 +115,10 @@ pub fn traffic(slices: &[Arc<Value>], side: &BTreeSet<&str>, wanted: i64) -> Pro
         if side.contains(pod) { new += 1 } else { former += 1 }
     }
     if former > 0 {
-        return PromotionGate::Closed(format!("{former} endpoints of the former side still have traffic"));
+        return Err(format!("{former} endpoints of the former side still have traffic"));
     }
     if new == 0 && wanted > 0 {
-        return PromotionGate::Closed("no pod of the new side has traffic yet".to_owned());
+        return Err("no pod of the new side has traffic yet".to_owned());
     }
-    PromotionGate::Open
+    Ok(())
 }

@@ -9,12 +9,13 @@ use crate::data_plane::flavor::Flavor;
 use crate::data_plane::flavor::Flavor::{Expressions as EX, Traditional as T, TraditionalCompatible as TC};
 use crate::data_plane::flavor::sources::Nothing;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::flavor_change::facts::{FlavorChangeFacts, RolloutStage, StagedFlavor};
+use crate::data_plane::rollout::flavor_change::facts::{FlavorChangeFacts, StagedFlavor};
 use crate::data_plane::rollout::flavor_change::next_move::{
     AwaitedState, FlavorHop, FlavorMove, is_stopped_in_vain, next_move,
 };
 use crate::data_plane::rollout::flavor_change::producer::ProducerState;
 use crate::data_plane::rollout::flavor_change::refusal::FlavorChangeRefusal;
+use crate::data_plane::rollout::report::RolloutPhase;
 use crate::data_plane::rollout::staged_hash;
 
 const READY: ProducerState = ProducerState::Running { is_ready: true, is_stale: false };
@@ -32,8 +33,17 @@ fn other() -> StagedFlavor {
 }
 
 /// From `live` to `to`.
-fn facts(live: Flavor, to: Flavor, staged: StagedFlavor, stage: RolloutStage) -> FlavorChangeFacts {
-    FlavorChangeFacts { to, live, staged, stage, requested: false, producer: ProducerState::NotGiven }
+fn facts(live: Flavor, to: Flavor, staged: StagedFlavor, phase: RolloutPhase) -> FlavorChangeFacts {
+    let message = "no".to_owned();
+    FlavorChangeFacts {
+        to,
+        live,
+        staged,
+        phase,
+        message,
+        requested: false,
+        producer: ProducerState::NotGiven,
+    }
 }
 
 fn requested(facts: FlavorChangeFacts) -> FlavorChangeFacts {
@@ -45,7 +55,9 @@ fn with(producer: ProducerState, facts: FlavorChangeFacts) -> FlavorChangeFacts 
 }
 
 use FlavorMove::{Await, Promote, Refuse, Stage};
-use RolloutStage::{AwaitingPromotion, GracePeriod, Promoting, Rests, Staging, Unseen};
+use RolloutPhase::{
+    AwaitingPromotion, Grace as GracePeriod, Idle as Rests, Promoting, Staging, Unreported as Unseen,
+};
 use StagedFlavor::Nothing as NOTHING;
 
 #[rstest]
@@ -80,11 +92,11 @@ use StagedFlavor::Nothing as NOTHING;
 #[case::away(facts(TC, EX, staged(T), AwaitingPromotion), Refuse(FlavorChangeRefusal::OtherFlavor(T)))]
 #[case::away_from_the_end(facts(TC, TC, staged(EX), Staging), Refuse(FlavorChangeRefusal::OtherFlavor(EX)))]
 #[case::failed(
-    facts(T, EX, staged(TC), RolloutStage::Failed("no".to_owned())),
+    facts(T, EX, staged(TC), RolloutPhase::Failed),
     Refuse(FlavorChangeRefusal::Failed("no".to_owned()))
 )]
-#[case::in_place(facts(T, EX, NOTHING, RolloutStage::InPlace), Refuse(FlavorChangeRefusal::InPlace))]
-#[case::in_place_there(facts(EX, EX, NOTHING, RolloutStage::InPlace), FlavorMove::Done)]
+#[case::in_place(facts(T, EX, NOTHING, RolloutPhase::InPlace), Refuse(FlavorChangeRefusal::InPlace))]
+#[case::in_place_there(facts(EX, EX, NOTHING, RolloutPhase::InPlace), FlavorMove::Done)]
 // The producer: only where the dialect changes.
 #[case::same_dialect(with(READY, facts(T, EX, staged(TC), AwaitingPromotion)), Promote(hop(T, TC)))]
 #[case::stopped_first(with(READY, facts(TC, EX, staged(EX), AwaitingPromotion)), FlavorMove::StopProducer)]
@@ -191,7 +203,7 @@ fn answered(at: &mut FlavorChangeFacts, made: &FlavorMove) {
         Refuse(why) => panic!("{why}"),
         Stage(hop) => {
             assert_eq!(hop.from, at.live);
-            (at.staged, at.stage) = (staged(hop.to), Unseen);
+            (at.staged, at.phase) = (staged(hop.to), Unseen);
         }
         Promote(_) => at.requested = true,
         FlavorMove::StopProducer => at.producer = ProducerState::Stopping,
@@ -201,11 +213,11 @@ fn answered(at: &mut FlavorChangeFacts, made: &FlavorMove) {
         FlavorMove::RestartProducer => panic!("it was stopped before the promotion"),
         Await(AwaitedState::ProducerStopped) => at.producer = ProducerState::Stopped,
         Await(AwaitedState::ProducerReady) => at.producer = READY,
-        Await(AwaitedState::Report | AwaitedState::GracePeriod) => at.stage = Rests,
+        Await(AwaitedState::Report | AwaitedState::GracePeriod) => at.phase = Rests,
         Await(AwaitedState::Preview(_)) => {
-            at.stage = if at.stage == Unseen { Staging } else { AwaitingPromotion };
+            at.phase = if at.phase == Unseen { Staging } else { AwaitingPromotion };
         }
-        Await(AwaitedState::Promotion) => match (at.staged.clone(), &at.stage) {
+        Await(AwaitedState::Promotion) => match (at.staged.clone(), at.phase) {
             (StagedFlavor::Flavor(flavor), Promoting) => {
                 assert!(
                     !matches!(at.producer, ProducerState::Running { .. })
@@ -213,8 +225,8 @@ fn answered(at: &mut FlavorChangeFacts, made: &FlavorMove) {
                 );
                 (at.live, at.staged, at.requested) = (flavor, NOTHING, false);
             }
-            (NOTHING, Promoting) => at.stage = GracePeriod,
-            _ => at.stage = Promoting,
+            (NOTHING, Promoting) => at.phase = GracePeriod,
+            _ => at.phase = Promoting,
         },
     }
 }
@@ -276,11 +288,12 @@ fn what_is_read(#[case] written: Value, #[case] live: Flavor, #[case] staged: St
 #[case("AwaitingPromotion", 1, Unseen)]
 #[case("Progressing", 2, Staging)]
 #[case("PromotionInProgress", 1, Promoting)]
-#[case("Failed", 2, RolloutStage::Failed("m".to_owned()))]
+#[case("Failed", 2, RolloutPhase::Failed)]
 #[case("PromotionFailed", 1, Unseen)]
-fn stages(#[case] reason: &str, #[case] observed: i64, #[case] stage: RolloutStage) {
+fn stages(#[case] reason: &str, #[case] observed: i64, #[case] phase: RolloutPhase) {
     let object = plane(&spec(None, "kong:3.9"), spec(None, "kong:3.9"), reason, observed);
-    assert_eq!(read(&object).unwrap().stage, stage);
+    let found = read(&object).unwrap();
+    assert_eq!((found.phase, found.message.as_str()), (phase, if phase == Unseen { "" } else { "m" }));
 }
 
 #[test]
