@@ -26,8 +26,8 @@ use tracing::{info, warn};
 
 use super::api_calls::{clear, fresh_uid, note, patch, patch_status, schedule_as};
 use super::context::InstanceContext;
-use super::executor::{Begin, Ended, Pass};
 use super::flow::Flow;
+use super::pass::{Begin, Ended, Pass};
 use super::patches;
 use super::patches::InstanceChange;
 use super::status_patch::{ProgressChange, RequestsChange, StatusChange};

@@ -1,7 +1,7 @@
 //! The Instance controller: runs the plans of Instances and repairs those that bypassed admission.
 //!
 //! Event -> queue -> [`view`] -> [`interlock_kudo::instance::change::next`] -> patches ([`patches`]) or a pass of the
-//! engine ([`executor`]).
+//! engine ([`pass`]).
 
 pub mod api_calls;
 mod cluster_objects;
@@ -9,7 +9,6 @@ pub mod context;
 pub mod enforcement;
 mod engine;
 pub mod execute;
-pub mod executor;
 pub mod flow;
 mod gate;
 pub mod inventory;
@@ -19,6 +18,7 @@ mod model;
 mod no_room;
 pub mod no_room_cache;
 pub mod package_health;
+pub mod pass;
 pub mod patches;
 pub mod plan_intent;
 pub mod plan_request;

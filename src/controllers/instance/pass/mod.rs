@@ -1,4 +1,4 @@
-//! Executor: one pass of a run. Look up, decide, prove that the run is current, write, until the engine
+//! One pass of a run: look up, decide, prove that the run is current, write, until the engine
 //! requests no more.
 //!
 //! A write of a child depends only on objects read no later than the last proof: a conditional write of the
