@@ -19,7 +19,7 @@ use crate::controllers::interlock::{Reporter, SettingsContext};
 use crate::controllers::rollout_backfill::Finder;
 use crate::controllers::route_patterns;
 use crate::runtime::controller::{Controller, Gate};
-use crate::runtime::driver;
+use crate::runtime::runner;
 use crate::runtime::gate::LeaderGate;
 use crate::runtime::index::Interlocks;
 use crate::runtime::queue::Queue;
@@ -127,7 +127,7 @@ impl Process {
     {
         let metrics = self.metrics.clone();
         let run = move |controller: Arc<C>, stop| {
-            driver::run(controller, queue.clone(), gate(), metrics.clone(), stop)
+            runner::run(controller, queue.clone(), gate(), metrics.clone(), stop)
         };
         self.control(name, controller, run, parts);
     }

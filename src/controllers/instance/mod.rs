@@ -14,7 +14,7 @@ mod gate;
 pub mod inventory;
 pub mod inventory_cache;
 #[cfg(test)]
-mod model;
+mod tests;
 mod no_room;
 pub mod no_room_cache;
 pub mod package_health;
