@@ -20,13 +20,13 @@ use crate::cluster::lease::{Leadership, LeaseHolder};
 use crate::cluster::supervisor::{Assignment, Handle};
 use crate::cluster::tamper::{GuardState, PolicyState};
 use crate::runtime::certificates::CertificateSigner;
-use crate::runtime::runner;
 use crate::runtime::executor::Executor;
 use crate::runtime::gate::{self, LeaderGate};
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
 use crate::runtime::queue::Queue;
 use crate::runtime::reconciler::DescribedKind;
+use crate::runtime::runner;
 use crate::telemetry::metrics::Metrics;
 
 pub mod capabilities;

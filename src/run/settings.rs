@@ -19,10 +19,10 @@ use crate::controllers::interlock::{Reporter, SettingsContext};
 use crate::controllers::rollout_backfill::Finder;
 use crate::controllers::route_patterns;
 use crate::runtime::controller::{Controller, Gate};
-use crate::runtime::runner;
 use crate::runtime::gate::LeaderGate;
 use crate::runtime::index::Interlocks;
 use crate::runtime::queue::Queue;
+use crate::runtime::runner;
 
 impl Process {
     /// Follows the Interlock objects, which the supervisor's watch delivers; rules and modes change with

@@ -30,7 +30,7 @@ use super::flow::Flow;
 use super::pass::{Begin, Ended, Pass};
 use super::patches;
 use super::patches::InstanceChange;
-use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
+use super::status_patch::{RecordChange, StatusChange};
 use super::view::InstanceView;
 use super::{cluster_objects, package_health, plan_intent, plan_request, refusal, spec_archive};
 use crate::cluster::watch::WatchChange;
@@ -152,8 +152,8 @@ async fn end(
     }
     change.baseline = subject.basis.as_ref().map(|baseline| baseline.with_pending(owed));
     let owed = change.baseline.as_ref().map(drift::failed).unwrap_or_default();
-    change.progress = ProgressChange::Remove;
-    change.requests = RequestsChange::Remove;
+    change.progress = RecordChange::Remove;
+    change.requests = RecordChange::Remove;
     let texts: Vec<String> =
         ended.iter().map(|(plan, message)| format!("plan {plan} ended in FATAL_ERROR: {message}")).collect();
     change.conditions = conditions::failed(&texts.join("; "), &owed);

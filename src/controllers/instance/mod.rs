@@ -13,8 +13,6 @@ pub mod flow;
 mod gate;
 pub mod inventory;
 pub mod inventory_cache;
-#[cfg(test)]
-mod tests;
 mod no_room;
 pub mod no_room_cache;
 pub mod package_health;
@@ -31,6 +29,8 @@ pub mod request_guard;
 mod spec_archive;
 pub mod status_cache;
 pub mod status_patch;
+#[cfg(test)]
+mod tests;
 pub mod unavailable;
 pub mod view;
 
