@@ -11,5 +11,6 @@ pub mod pool;
 pub mod queue;
 pub mod reconciler;
 pub mod refused;
+pub mod rounds;
 pub mod runner;
 mod workers;

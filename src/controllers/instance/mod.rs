@@ -9,7 +9,6 @@ pub mod context;
 pub mod enforcement;
 mod engine;
 pub mod execute;
-pub mod flow;
 mod gate;
 pub mod inventory;
 pub mod inventory_cache;

@@ -28,7 +28,6 @@ use jiff::Timestamp;
 use super::api_calls;
 use super::api_calls::{fresh_uid, note, patch, patch_status};
 use super::context::InstanceContext;
-use super::flow::Flow;
 use super::patches;
 use super::patches::InstanceChange;
 use super::plan_intent;
@@ -40,6 +39,7 @@ use super::status_patch::{RecordChange, StatusChange};
 use super::view::InstanceView;
 use super::{refusal, spec_archive};
 use crate::runtime::controller::Action;
+use crate::runtime::rounds::Flow;
 
 /// Sets or clears `VerbsUnavailable`; removes malformed requests, and those whose author may not have been
 /// checked.
