@@ -78,7 +78,7 @@ async fn missing(ctx: &InstanceContext, subject: &InstanceView) -> Result<Vec<St
     let carried_out = LASTING.iter().filter_map(|plan| Some((*plan, entries.get(*plan)?)));
     let complete = carried_out.filter(|(_, entry)| entry.status == ExecutionStatus::Complete);
     let engines: Vec<Engine> = complete
-        .map(|(plan, entry)| Engine::of(subject, &subject.spec, &package, (plan, &entry.uid), ctx.draws()))
+        .map(|(plan, entry)| Engine::new(subject, &subject.spec, &package, (plan, &entry.uid), ctx.draws()))
         .collect();
     let helper = ctx.pipe_helper.clone();
     let applied = move |deadline: &Deadline| -> Result<Vec<BTreeSet<Gvk>>, TaskError> {

@@ -1,4 +1,4 @@
-//! Executor: one pass of a run. Look up, decide, prove that the run is current, write, until the engine
+//! One pass of a run: look up, decide, prove that the run is current, write, until the engine
 //! requests no more.
 //!
 //! A write of a child depends only on objects read no later than the last proof: a conditional write of the
@@ -26,7 +26,6 @@ use interlock_kudo::package::time_limits::{Cleanup, RunLimits, Words};
 use jiff::Timestamp;
 use tracing::{debug, warn};
 
-use self::projection::Projection;
 use self::read_set::ReadSet;
 use super::context::InstanceContext;
 use super::engine::Engine;
@@ -36,39 +35,26 @@ use super::record::{self, RecordPhase};
 use super::view::InstanceView;
 use super::{inventory, patches, plan_intent};
 use crate::cluster::requests::Fence;
+use crate::runtime::controller::Action;
 use crate::runtime::executor::Executor;
 use crate::runtime::index::KeptInstance;
 use crate::runtime::pool::{Deadline, Hold, NotDone};
+use crate::runtime::rounds::{self, Decided, Decision, Flow, Rounds};
 
-mod projection;
 mod proof;
 mod read_set;
+mod survey;
 
 /// Rounds of one pass; a plan needs a few for each of its steps.
 const ROUNDS: usize = 2_000;
 /// Conflicts on the Instance itself before the pass gives way to the next.
 const CONFLICTS: usize = 5;
 
-/// How a pass ended.
-#[derive(Debug)]
-pub enum Ended {
-    /// The run waits for objects; a watch will report them.
-    Waiting,
-    /// The run waits for something that no watch reports, or for a retry.
-    Retry,
-    /// An interrupted task is nearer to its end, and goes on soon.
-    Interrupted,
-    /// The run is over; its end is recorded.
-    Finished,
-    /// The run is not current any more; decide again.
-    Superseded,
-    /// The Instance is gone.
-    Gone,
-    /// The pool had no free thread for the engine.
-    Busy,
-    /// A request to the API server failed.
-    Failed(ApiFailure),
-}
+/// Pause before a pass for which no thread was free; it has waited for one already.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// Pause before an interrupted task goes on: shorter than a back-off, and long enough for others to get a thread.
+const SOON: Duration = Duration::from_millis(250);
 
 /// Where an unrecorded run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +69,7 @@ pub enum Begin {
 pub struct Pass<'a> {
     ctx: &'a InstanceContext,
     /// The leader epoch in which it began.
-    leader_epoch: Option<u64>,
+    lead: Fence,
     subject: InstanceView,
     spec: &'a Applied<'static>,
     package: &'a Package,
@@ -101,13 +87,17 @@ pub struct Pass<'a> {
     watch_state: ReadSet<'a>,
     /// The inventory as it was last read or written.
     inventory: KeptInventory,
+    /// Whether a request asked for the run: it goes once the run has begun, as no event comes to remove it while the run
+    /// waits.
+    answers: bool,
     /// Whether a task failed with a retriable error.
     tried_again: bool,
     /// When a limit runs out, if nothing happens before.
     wake: Option<Timestamp>,
 }
 
-enum Stop {
+/// Why a pass stops before its end.
+pub enum Stop {
     Superseded,
     Gone,
     NotDone(NotDone),
@@ -155,11 +145,12 @@ impl<'a> Pass<'a> {
             }
             _ => PlanState::start(package, &plan, &uid),
         };
-        let engine = Arc::new(Engine::new(&subject, spec, package, ctx.draws()));
+        let engine = Arc::new(Engine::new(&subject, spec, package, (&plan, &uid), ctx.draws()));
         let hold = ctx.pool.hold(&subject.key.namespace);
         let limits = limits(&subject, package, started);
         let dependencies = if started { None } else { ctx.dependencies(package, &plan) };
         let adopts = plan_intent::adopts(ctx, &subject, &uid);
+        let answers = plan_intent::asked(ctx, &subject).is_some_and(|asked| asked.new_run == uid);
         let children = ctx.store.child_instances(&subject.key);
         let observed = Observed {
             limits,
@@ -170,15 +161,12 @@ impl<'a> Pass<'a> {
             adopts: adopts.clone(),
             ..Observed::default()
         };
-        let leader_epoch = ctx.leader_epoch();
-        let objects = match leader_epoch {
-            Some(epoch) => objects.within(Fence { leadership: ctx.leadership.clone(), epoch }),
-            None => objects,
-        };
+        let lead = ctx.lead();
+        let objects = objects.within(lead.clone());
         let watch_state = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
         Self {
             ctx,
-            leader_epoch,
+            lead,
             subject,
             spec,
             package,
@@ -192,67 +180,35 @@ impl<'a> Pass<'a> {
             adopts,
             watch_state,
             inventory: KeptInventory::default(),
+            answers,
             tried_again: false,
             wake: None,
         }
     }
 
-    /// Runs until the run has to wait or ends.
-    pub async fn run(mut self) -> Ended {
-        let rounds = self.rounds().await;
+    /// Runs until the run has to wait or ends, or is not current any more.
+    pub async fn run(mut self) -> Result<Flow, ApiFailure> {
+        let ended = rounds::drive(&mut self, ROUNDS).await;
         // The Event of its end tells as much of a run that ends in the pass in which it starts.
         if self.untold {
             self.publish(record::started(&self.state)).await;
         }
-        match rounds {
-            Ok(ended) => ended,
-            Err(Stop::Superseded) => Ended::Superseded,
+        match ended {
+            Ok(Some(flow)) => Ok(flow),
+            Ok(None) => {
+                warn!(instance = %self.subject.key, plan = %self.plan, "a pass took too many rounds and gives way");
+                Ok(Flow::End(Action::Retry))
+            }
+            Err(Stop::Superseded) => Ok(Flow::Again),
             Err(Stop::Gone) => {
                 self.ctx.watches.missed(&self.subject.key, Some(self.subject.uid()));
-                Ended::Gone
+                Ok(Flow::End(Action::AwaitChange))
             }
             Err(Stop::NotDone(why)) => {
                 debug!(instance = %self.subject.key, plan = %self.plan, %why, "a pass is put off");
-                Ended::Busy
+                Ok(Flow::End(Action::Requeue(BUSY)))
             }
-            Err(Stop::Failed(failure)) => Ended::Failed(failure),
-        }
-    }
-
-    async fn rounds(&mut self) -> Result<Ended, Stop> {
-        for _ in 0..ROUNDS {
-            self.reigns()?;
-            self.watch_state.at(Timestamp::now());
-            let step = self.advance().await?;
-            if !step.needs.is_empty() {
-                self.look_up(&step.needs).await?;
-                continue;
-            }
-            if let Some(phase) = self.take(step).await? {
-                return self.settle(phase).await;
-            }
-        }
-        warn!(instance = %self.subject.key, plan = %self.plan, "a pass took too many rounds and gives way");
-        Ok(Ended::Retry)
-    }
-
-    /// Looks up what the engine requests, the inventory once.
-    async fn look_up(&mut self, needs: &Needs) -> Result<(), Stop> {
-        if needs.inventory && self.watch_state.observed().facts.inventory.is_none() {
-            let kept = inventory::of_run(self.ctx, &self.subject).await?;
-            self.watch_state.list(kept.inventory.clone());
-            self.inventory = kept;
-        }
-        self.watch_state.look_up(needs).await;
-        Ok(())
-    }
-
-    /// Whether the leader epoch in which the pass began still lasts.
-    fn reigns(&self) -> Result<(), Stop> {
-        if self.leader_epoch.is_some() && self.leader_epoch == self.ctx.leader_epoch() {
-            Ok(())
-        } else {
-            Err(Stop::Superseded)
+            Err(Stop::Failed(failure)) => Err(failure),
         }
     }
 
@@ -265,42 +221,6 @@ impl<'a> Pass<'a> {
         }
         let seen = InstanceView::read(&self.subject.key, object).map_err(|_| Stop::Superseded)?;
         if plan_intent::interrupts(self.ctx, &seen, &self.uid) { Err(Stop::Superseded) } else { Ok(()) }
-    }
-
-    /// Takes one step; returns the phase of the run where it requests no write.
-    async fn take(&mut self, step: EngineStep) -> Result<Option<RecordPhase>, Stop> {
-        for note in step.notes {
-            self.publish(note).await;
-        }
-        self.state = step.state;
-        if self.state.status.status.is_terminal() {
-            self.hold(step.finalizer).await?;
-            self.list(step.inventory).await?;
-            return Ok(Some(RecordPhase::Over { fatal: step.fatal, aborted: false, held_by: step.held_by }));
-        }
-        if step.effects.is_empty() {
-            // The controller of a workload creates its pods again, and an event of that wakes the Instance.
-            self.tried_again = step.failure.as_ref().is_some_and(|f| f.kind != FailureKind::PodsRefused);
-            self.wake = step.wake;
-            let failure = step.failure.or_else(|| self.absent(&step.absent));
-            return Ok(Some(RecordPhase::Waiting { failure, held: step.held, waits: step.waiting }));
-        }
-        let covered = self.started && self.watch_state.covers(&step.effects);
-        if !covered {
-            self.survey().await?;
-        }
-        if !covered || step.save_first {
-            self.prove(step.save_first).await?;
-        }
-        self.reigns()?;
-        self.hold(step.finalizer).await?;
-        self.list(step.inventory).await?;
-        self.goes_on()?;
-        self.watch_state.write(step.effects).await;
-        for note in api_warnings::notes(&self.watch_state.take_warnings()) {
-            self.publish(note).await;
-        }
-        Ok(None)
     }
 
     /// Adds our finalizer where the deletion of the Instance has to wait for what nothing else removes.
@@ -322,15 +242,8 @@ impl<'a> Pass<'a> {
         let Some(inventory) = inventory else { return Ok(()) };
         let former = std::mem::take(&mut self.inventory);
         self.inventory = inventory::write(self.ctx, &self.subject, inventory, former).await?;
-        self.watch_state.list(self.inventory.inventory.clone());
+        self.watch_state.observed.facts.inventory = Some(self.inventory.inventory.clone());
         Ok(())
-    }
-
-    async fn advance(&mut self) -> Result<EngineStep, Stop> {
-        let observed = self.watch_state.lend();
-        let (step, observed) = self.ask(self.state.clone(), observed).await?;
-        self.watch_state.take_back(observed);
-        Ok(step)
     }
 
     /// Runs the engine on a thread of the pool: its cost depends on the package.
@@ -345,49 +258,29 @@ impl<'a> Pass<'a> {
         if self.hold.set(self.engine.bytes()) { Ok(answer) } else { Err(NotDone::Held) }
     }
 
-    /// Records the phase of the run if it has changed, and returns how the pass ended.
-    async fn settle(&mut self, phase: RecordPhase) -> Result<Ended, Stop> {
-        let ended = match &phase {
-            RecordPhase::Over { .. } => Ended::Finished,
+    /// Records the phase of the run if it has changed, and returns what follows the pass.
+    async fn settle(&mut self, phase: RecordPhase) -> Result<Flow, Stop> {
+        let flow = match &phase {
+            RecordPhase::Over { .. } => Flow::Again,
             RecordPhase::Waiting { failure: Some(failure), .. }
                 if failure.goes_on_soon(self.engine.started(), Timestamp::now()) =>
             {
-                Ended::Interrupted
+                Flow::End(Action::Requeue(SOON))
             }
+            // The run waits for objects, and a watch will report them.
             RecordPhase::Waiting { .. }
                 if !self.tried_again && self.watch_state.watches_suffice(self.engine.instance()) =>
             {
-                Ended::Waiting
+                if self.answers { Flow::Again } else { Flow::End(Action::AwaitChange) }
             }
-            _ => Ended::Retry,
+            RecordPhase::Waiting { .. } | RecordPhase::Running => Flow::End(Action::Retry),
         };
         self.record(phase).await?;
-        if let Some(at) = self.wake.filter(|_| !matches!(ended, Ended::Finished)) {
+        if let Some(at) = self.wake {
             let left = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
             self.ctx.queue.add_after(self.subject.key.clone(), left);
         }
-        Ok(ended)
-    }
-
-    /// Looks up everything that the run can reach if all goes well, so that one proof covers it.
-    async fn survey(&mut self) -> Result<(), Stop> {
-        let mut state = self.state.clone();
-        let mut imagined = Projection::from(self.watch_state.observed());
-        for _ in 0..ROUNDS {
-            let (step, observed) = self.ask(state.clone(), imagined.lend()).await?;
-            imagined.take_back(observed);
-            if !step.needs.is_empty() {
-                self.look_up(&step.needs).await?;
-                imagined.see(&self.watch_state.observed().facts, &step.needs);
-                continue;
-            }
-            if step.effects.is_empty() || step.state.status.status.is_terminal() {
-                break;
-            }
-            state = step.state;
-            step.effects.into_iter().flatten().for_each(|write| imagined.write(write));
-        }
-        Ok(())
+        Ok(flow)
     }
 
     /// The message while kinds are not served.
@@ -408,6 +301,74 @@ impl<'a> Pass<'a> {
 
     async fn publish(&self, note: Note) {
         self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
+    }
+}
+
+impl Rounds for Pass<'_> {
+    type Writes = EngineStep;
+    /// What follows the pass.
+    type End = Flow;
+    type Stop = Stop;
+
+    fn leads(&self) -> Result<(), Stop> {
+        if self.lead.holds() { Ok(()) } else { Err(Stop::Superseded) }
+    }
+
+    async fn decide(&mut self) -> Decided<Self> {
+        let mut observed = std::mem::take(&mut self.watch_state.observed);
+        observed.limits.now = Timestamp::now();
+        let (step, observed) = self.ask(self.state.clone(), observed).await?;
+        self.watch_state.observed = observed;
+        Ok(if step.needs.is_empty() { Decision::Write(step) } else { Decision::Lacks(step.needs.into()) })
+    }
+
+    /// The inventory is read once.
+    async fn read(&mut self, needs: Needs) -> Result<(), Stop> {
+        if needs.inventory && self.watch_state.observed.facts.inventory.is_none() {
+            let kept = inventory::of_run(self.ctx, &self.subject).await?;
+            self.watch_state.observed.facts.inventory = Some(kept.inventory.clone());
+            self.inventory = kept;
+        }
+        self.watch_state.look_up(&needs).await;
+        Ok(())
+    }
+
+    /// Takes one step; records the phase of the run where it requests no write.
+    async fn write(&mut self, step: EngineStep) -> Result<Flow<Flow>, Stop> {
+        for note in step.notes {
+            self.publish(note).await;
+        }
+        self.state = step.state;
+        if self.state.status.status.is_terminal() {
+            self.hold(step.finalizer).await?;
+            self.list(step.inventory).await?;
+            let phase = RecordPhase::Over { fatal: step.fatal, aborted: false, held_by: step.held_by };
+            return self.settle(phase).await.map(Flow::End);
+        }
+        if step.effects.is_empty() {
+            // The controller of a workload creates its pods again, and an event of that wakes the Instance.
+            self.tried_again = step.failure.as_ref().is_some_and(|f| f.kind != FailureKind::PodsRefused);
+            self.wake = step.wake;
+            let failure = step.failure.or_else(|| self.absent(&step.absent));
+            let phase = RecordPhase::Waiting { failure, held: step.held, waits: step.waiting };
+            return self.settle(phase).await.map(Flow::End);
+        }
+        let covered = self.started && self.watch_state.covers(&step.effects);
+        if !covered {
+            self.survey().await?;
+        }
+        if !covered || step.save_first {
+            self.prove(step.save_first).await?;
+        }
+        self.leads()?;
+        self.hold(step.finalizer).await?;
+        self.list(step.inventory).await?;
+        self.goes_on()?;
+        self.watch_state.write(step.effects).await;
+        for note in api_warnings::notes(&self.watch_state.take_warnings()) {
+            self.publish(note).await;
+        }
+        Ok(Flow::Again)
     }
 }
 

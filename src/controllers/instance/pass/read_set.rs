@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::api::inventory::ObjectInventory;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use interlock_core::api::ownership::owner_uids;
@@ -15,7 +14,6 @@ use interlock_core::reconcile::{KindServed, Lookup, Needs};
 use interlock_kudo::engine::lookup::Observed;
 use interlock_kudo::engine::run::InstanceId;
 use interlock_kudo::instance::change::wake_ups;
-use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::debug;
@@ -81,7 +79,7 @@ pub(super) struct ReadSet<'a> {
     objects: Executor,
     instance: NamespacedName,
     package: NamespacedName,
-    observed: Observed,
+    pub(super) observed: Observed,
     /// When each object was last read.
     seen: BTreeMap<ObjectKey, u64>,
     /// Counts reads and proofs.
@@ -124,34 +122,9 @@ impl<'a> ReadSet<'a> {
         }
     }
 
-    /// The observed state.
-    pub(super) fn observed(&self) -> &Observed {
-        &self.observed
-    }
-
-    /// Hands the observed state to another thread, until [`Self::take_back`].
-    pub(super) fn lend(&mut self) -> Observed {
-        std::mem::take(&mut self.observed)
-    }
-
-    /// Takes the observed state back.
-    pub(super) fn take_back(&mut self, observed: Observed) {
-        self.observed = observed;
-    }
-
-    /// Sets the inventory of the Instance, as it is kept.
-    pub(super) fn list(&mut self, inventory: ObjectInventory) {
-        self.observed.facts.inventory = Some(inventory);
-    }
-
     /// Takes the warnings about what was written.
     pub(super) fn take_warnings(&mut self) -> Vec<(ObjectKey, String)> {
         std::mem::take(&mut self.warnings)
-    }
-
-    /// Sets the current time.
-    pub(super) fn at(&mut self, now: Timestamp) {
-        self.observed.limits.now = now;
     }
 
     /// Whether watches wake the Instance when its run can continue.

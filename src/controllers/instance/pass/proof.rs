@@ -14,6 +14,7 @@ use crate::cluster::watch::WatchChange;
 use crate::controllers::instance::record::{self, RecordPhase};
 use crate::controllers::instance::view::InstanceView;
 use crate::controllers::instance::{api_calls, plan_intent, status_patch};
+use crate::runtime::rounds::Rounds as _;
 
 impl Pass<'_> {
     /// Proves that the run is current: by recording its phase if that has changed, else by reading the
@@ -24,10 +25,14 @@ impl Pass<'_> {
         if !keeps && self.record(RecordPhase::Running).await? {
             return Ok(());
         }
-        let found = self.ctx.bookkeeping.instance(&self.subject.key).await?.ok_or(Stop::Gone)?;
-        self.adopt(found)?;
+        self.read_again().await?;
         self.watch_state.proved();
         Ok(())
+    }
+
+    async fn read_again(&mut self) -> Result<(), Stop> {
+        let found = self.ctx.bookkeeping.instance(&self.subject.key).await?.ok_or(Stop::Gone)?;
+        self.adopt(found)
     }
 
     /// Takes over the Instance as read, if it still names this run and shows no progress unknown to this
@@ -57,7 +62,7 @@ impl Pass<'_> {
     /// Writes the status when it differs; returns whether it was written, which is a proof.
     pub(super) async fn record(&mut self, phase: RecordPhase) -> Result<bool, Stop> {
         for _ in 0..CONFLICTS {
-            self.reigns()?;
+            self.leads()?;
             // Only needed at the start of a run.
             let old = (!self.started).then(|| self.ctx.package_of_basis(&self.subject)).flatten();
             let view = record::RecordInput {
@@ -81,11 +86,7 @@ impl Pass<'_> {
                     self.recorded(object, &phase).await;
                     return Ok(true);
                 }
-                Err(failure) if failure.code == 409 => {
-                    let key = &self.subject.key;
-                    let found = self.ctx.bookkeeping.instance(key).await?.ok_or(Stop::Gone)?;
-                    self.adopt(found)?;
-                }
+                Err(failure) if failure.code == 409 => self.read_again().await?,
                 Err(failure) => return Err(failure.into()),
             }
         }
