@@ -3,6 +3,7 @@
 pub mod change;
 pub mod links;
 mod listed;
+mod page;
 pub mod policies;
 pub mod previous_spec;
 pub mod remedy;
@@ -90,6 +91,8 @@ pub static KIND: Kind = Kind {
         Right::new(Role::Editor, KUDO_GROUP, "instances", PLAN_VERBS),
     ],
     rules: rules::ids::RULES,
+    page: Some(page::part),
+    gauges: Some(summary::gauges),
     ..Kind::new(RESOURCE)
 };
 
