@@ -13,6 +13,7 @@ pub mod policies;
 pub mod remedy;
 pub mod rollout;
 pub mod rules;
+mod story;
 pub mod validation;
 
 pub use lister::{GatewayLister, gateways};
@@ -42,6 +43,8 @@ pub static DATA_PLANE: Kind = Kind {
     inventory: Some(GatewayInventory::OF_DOMAIN),
     page: Some(page::part),
     gauges: Some(rollout::totals::gauges),
+    story: Some(&story::STORY),
+    node_facts: Some(rollout::summary::node_facts),
     watch: Some(Watch::optional(&FLAVORS).kept(&Kept::WHOLE)),
     schema: Some(&links::DATA_PLANE_KIND),
     admission: Some(&GuardedKind {

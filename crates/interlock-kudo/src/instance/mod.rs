@@ -12,6 +12,7 @@ pub mod run_summary;
 pub mod spec;
 pub mod status;
 pub mod status_wire;
+mod story;
 pub mod summary;
 pub mod trouble;
 
@@ -93,6 +94,7 @@ pub static KIND: Kind = Kind {
     rules: rules::ids::RULES,
     page: Some(page::part),
     gauges: Some(summary::gauges),
+    story: Some(&story::STORY),
     ..Kind::new(RESOURCE)
 };
 
