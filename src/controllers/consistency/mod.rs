@@ -33,7 +33,7 @@ use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
 use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::Store;
-use crate::runtime::index::observer::GATEWAY_BURST;
+use crate::runtime::index::gateways::GATEWAY_BURST;
 
 /// Concurrent checks of gateways.
 const WORKERS: usize = 4;

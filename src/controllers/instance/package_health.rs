@@ -8,6 +8,7 @@ use interlock_core::api::meta::plan;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::health;
 use interlock_core::health::Health;
+use interlock_core::kinds::row::SPEAKING;
 use interlock_kudo::api::ExecutionStatus;
 use interlock_kudo::engine::errors::TaskError;
 use interlock_kudo::engine::rendered_kinds;
@@ -17,7 +18,7 @@ use super::context::InstanceContext;
 use super::engine::Engine;
 use super::view::InstanceView;
 use crate::cluster::discovery::KindLookup;
-use crate::runtime::index::{SPEAKING, Store};
+use crate::runtime::index::Store;
 use crate::runtime::pool::{Deadline, NotDone};
 
 /// Plans whose objects last; the objects of others come and go.

@@ -38,8 +38,8 @@ fn exposed() -> String {
     metrics.queue_depth("instance", 0);
     metrics.leads("interlock", true);
     metrics.rest_call("GET", 200);
-    metrics.instances(&interlock_kudo::instance::summary::Totals::default(), 0);
-    metrics.rollouts(&interlock_kong::data_plane::rollout::totals::RolloutTotals::default(), 0);
+    let of_none = crate::kinds::all().iter().filter_map(|kind| kind.gauges);
+    metrics.kinds(of_none.flat_map(|gauges| gauges(&mut std::iter::empty(), 0)).collect());
     metrics.healed("Deployment", interlock_core::effect::HealCause::Deleted);
     metrics.decided(&DecisionLabels {
         door: "mutate",

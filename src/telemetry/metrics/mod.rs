@@ -3,17 +3,15 @@
 //! Labels come from closed sets only: never the name of a user's object, a namespace or a uid, and no value
 //! that an unauthenticated caller could choose.
 
+mod kinds;
 mod labels;
-mod rollouts;
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use interlock_core::effect::HealCause;
-use interlock_kong::data_plane::rollout::totals::RolloutTotals;
-use interlock_kudo::instance::summary;
-use interlock_kudo::instance::summary::Totals;
-use labels::{Installed, KindLabel, Labels, PlanResult, RestCall, WebhookCode};
+use interlock_core::kinds::gauge::Gauge as KindGauge;
+use labels::{HealedChild, Installed, KindLabel, Labels, PlanResult, RestCall, WebhookCode};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -23,8 +21,8 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::build;
+use kinds::KindGauges;
 pub use labels::{Cap, DecisionLabels, Hindrance};
-use rollouts::RolloutMetrics;
 
 /// Content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -57,11 +55,10 @@ pub struct Metrics {
     lists: Family<KindLabel, Counter>,
     last_event: Gauge,
     guard_intact: Family<Installed, Gauge>,
-    instances: Family<Labels<1>, Gauge>,
-    drifted: Gauge,
-    waiting: Family<Labels<1>, Gauge>,
-    oldest_run: Gauge,
-    rollouts: RolloutMetrics,
+    kinds: KindGauges,
+    healed: Family<HealedChild, Counter>,
+    kept_left_out: Gauge,
+    kept_bytes: Gauge,
 }
 
 /// Times from beginning to end.
@@ -152,17 +149,18 @@ impl Metrics {
         r.register("watch_last_event_seconds", "Unix time of the last event", self.last_event.clone());
         let help = "1 while a webhook configuration, a policy or a binding of Interlock is as installed";
         r.register("guard_intact", help, self.guard_intact.clone());
+        r.register_collector(Box::new(self.kinds.clone()));
     }
 
-    /// Adds what the index says of Instances.
-    fn add_instances(&self, r: &mut Registry) {
-        r.register("instances", "Instances by state, as this replica has them", self.instances.clone());
-        let help = "Instances whose spec differs from what was carried out";
-        r.register("instances_drifted", help, self.drifted.clone());
-        let help = "Instances that wait, by the reason of their condition Reconciling or Stalled";
-        r.register("instances_waiting", help, self.waiting.clone());
-        let help = "Seconds since the start of the oldest run that has not ended; 0 without one";
-        r.register("oldest_running_plan_age_seconds", help, self.oldest_run.clone());
+    /// Adds what reconcilers of DataPlanes count.
+    fn add_reconcilers(&self, r: &mut Registry) {
+        let help = "Children of live sides that this process restored, by kind and cause";
+        r.register("dataplane_healed", help, self.healed.clone());
+        let help =
+            "Objects of DataPlanes over the memory budget of their namespace: they are read by request";
+        r.register("kept_objects_left_out", help, self.kept_left_out.clone());
+        let help = "Bytes of the objects of DataPlanes that are kept for reconcilers, as text";
+        r.register("kept_objects_bytes", help, self.kept_bytes.clone());
     }
 
     /// Adds the names that dashboards for controller-runtime and client-go use.
@@ -185,8 +183,7 @@ impl Metrics {
         self.add_familiar_names(&mut registry);
         let own = registry.sub_registry_with_prefix("interlock");
         self.add_own_names(own, now);
-        self.add_instances(own);
-        self.rollouts.register(own);
+        self.add_reconcilers(own);
         let mut text = String::new();
         match text::encode(&mut text, &registry) {
             Ok(()) => text,
@@ -330,34 +327,21 @@ impl Metrics {
         self.guard_intact.get_or_create(&label).set(i64::from(intact));
     }
 
-    /// What the index says of Instances, as of `now` (Unix seconds).
-    pub fn instances(&self, totals: &Totals, now: u64) {
-        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        for state in summary::STATES {
-            let count = totals.states.get(state).copied().unwrap_or(0);
-            self.instances.get_or_create(&[("state", state)]).set(number(count));
-        }
-        for reason in summary::WAITING {
-            let count = totals.waiting.get(reason).copied().unwrap_or(0);
-            self.waiting.get_or_create(&[("reason", reason)]).set(number(count));
-        }
-        self.drifted.set(number(totals.drifted));
-        self.oldest_run.set(totals.oldest_start.map_or(0, |start| number(now.saturating_sub(start))));
-    }
-
-    /// What the index says of DataPlanes, as of `now` (Unix seconds).
-    pub fn rollouts(&self, totals: &RolloutTotals, now: u64) {
-        self.rollouts.set(totals, now);
+    /// What the kinds say of all their objects.
+    pub fn kinds(&self, gauges: Vec<KindGauge>) {
+        self.kinds.set(gauges);
     }
 
     /// How many objects that reconcilers read exceed the budgets of their namespaces, and the bytes of all others.
     pub fn kept_objects(&self, (left_out, bytes): (usize, usize)) {
-        self.rollouts.kept(left_out, bytes);
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.kept_left_out.set(number(left_out));
+        self.kept_bytes.set(number(bytes));
     }
 
     /// An object of this kind was put right; the kind is one that a reconciler makes.
     pub fn healed(&self, kind: &str, cause: HealCause) {
-        self.rollouts.healed(kind, cause);
+        self.healed.get_or_create(&HealedChild { kind: kind.to_owned(), cause: cause.as_str() }).inc();
     }
 
     /// The API server answered a call, or did not (code 0).
@@ -378,13 +362,11 @@ mod tests {
         metrics.reconciled("instance", "success", Duration::from_millis(3));
         metrics.refused(Cap::BodyBytes);
         metrics.guard("ValidatingAdmissionPolicy", "interlock-lock", false);
-        let totals = Totals {
-            states: [("ready", 3)].into(),
-            waiting: [("Waiting", 2)].into(),
-            drifted: 1,
-            oldest_start: Some(100),
-        };
-        metrics.instances(&totals, 400);
+        metrics.healed("Deployment", HealCause::Deleted);
+        metrics.kinds(vec![
+            KindGauge::by(("instances", "state"), "Instances by state", [("ready", 3), ("failed", 0)]),
+            KindGauge::of("instances_drifted", "Instances whose spec differs", 1),
+        ]);
         let text = metrics.encode(400);
         for line in [
             "interlock_certificate_expiry_seconds 600.0",
@@ -396,12 +378,17 @@ mod tests {
             "interlock_build_info{",
             "interlock_instances{state=\"ready\"} 3",
             "interlock_instances{state=\"failed\"} 0",
-            "interlock_instances_waiting{reason=\"Waiting\"} 2",
+            "# HELP interlock_instances Instances by state.",
+            "# TYPE interlock_instances gauge",
             "interlock_instances_drifted 1",
-            "interlock_oldest_running_plan_age_seconds 300",
+            "interlock_dataplane_healed_total{kind=\"Deployment\",cause=\"deleted\"} 1",
             "interlock_guard_intact{kind=\"ValidatingAdmissionPolicy\",name=\"interlock-lock\"} 0",
         ] {
             assert!(text.contains(line), "{line}\nis not in\n{text}");
         }
+        // What left a state is not there any more.
+        metrics.kinds(vec![KindGauge::by(("instances", "state"), "Instances by state", [("ready", 0)])]);
+        let text = metrics.encode(400);
+        assert!(text.contains("interlock_instances{state=\"ready\"} 0"), "{text}");
     }
 }

@@ -3,15 +3,12 @@
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::remedy::Remedy;
 
-use super::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use super::flavor::gateway_ref::GatewayRef;
 use super::rollout::report::ReportedPhase;
 
 /// The remedy for any condition on a gateway that reports a problem.
 pub fn of_gateway(gateway: &GatewayRef) -> Remedy {
-    let kind = match gateway.kind {
-        GatewayKind::DataPlane => "dataplane",
-        GatewayKind::Deployment => "deployment",
-    };
+    let kind = gateway.kind.as_str().to_ascii_lowercase();
     let NamespacedName { namespace, name } = &gateway.name;
     Remedy {
         next: "Find what holds its pods up.".to_owned(),
@@ -57,6 +54,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::data_plane::flavor::gateway_ref::GatewayKind;
 
     fn demo() -> NamespacedName {
         NamespacedName::new("team", "demo")

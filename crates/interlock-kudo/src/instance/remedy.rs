@@ -6,6 +6,9 @@ use interlock_core::api::remedy::Remedy;
 use interlock_core::api::rule::Rule;
 use interlock_core::kinds::rules;
 
+use super::rules::ids;
+use crate::operator_version::rule_ids;
+
 /// The reasons of conditions on Instances that have a remedy of their own; a rule is a further one.
 pub const REASONS: [&str; 23] = [
     types::PLAN_IN_FATAL_ERROR,
@@ -135,7 +138,8 @@ fn of_denial(reason: &str, instance: &NamespacedName) -> (&'static str, String) 
 
 /// The rule that a reason is made of: `parameter-immutable` is `ParameterImmutable`.
 fn rule_of(reason: &str) -> Option<Rule> {
-    rules(crate::KINDS).find(|rule| rule.id().replace('-', "").eq_ignore_ascii_case(reason))
+    let mut all = rules(&[]).chain(ids::RULES.iter().chain(rule_ids::RULES).copied());
+    all.find(|rule| rule.id().replace('-', "").eq_ignore_ascii_case(reason))
 }
 
 /// Whether a shell takes a text for one word, and a command line not for a flag. Names of plans are free texts.

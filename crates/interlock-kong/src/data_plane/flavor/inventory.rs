@@ -8,6 +8,9 @@ use std::sync::Arc;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::api::stamp::SpecHash;
+use interlock_core::kinds::capabilities::{FLAVORS, ROUTES};
+use interlock_core::kinds::inventory;
+use interlock_core::kinds::inventory::DomainInventory;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -390,6 +393,26 @@ impl GatewayInventory {
             group,
             rolled_out,
         }
+    }
+}
+
+impl GatewayInventory {
+    /// It is of the kinds that affect the flavors of gateways.
+    pub const OF_DOMAIN: DomainInventory =
+        DomainInventory { empty: || Box::new(Self::default()), capabilities: &[FLAVORS.name, ROUTES.name] };
+}
+
+impl inventory::Inventory for GatewayInventory {
+    fn take(&mut self, object: &Value) {
+        self.take(object, "");
+    }
+
+    fn drop(&mut self, kind: &str, name: &NamespacedName) {
+        self.drop(kind, name);
+    }
+
+    fn forget(&mut self, kind: &str) {
+        self.forget(kind);
     }
 }
 

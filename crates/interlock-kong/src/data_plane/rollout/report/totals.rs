@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use interlock_core::api::object::meta_str;
 use interlock_core::kinds::fact;
+use interlock_core::kinds::gauge::Gauge;
 use interlock_core::topology::ObjectRow;
 use interlock_core::topology::schema::{Fact, ReadDepth};
 use jiff::Timestamp;
@@ -19,37 +20,47 @@ pub(crate) const PHASE: Fact =
 /// Since when it is in that phase.
 pub(crate) const PHASE_SINCE: Fact = Fact { name: fact::PHASE_SINCE, read: ReadDepth::Mark(since) };
 
-/// What metrics say of all DataPlanes, by phase.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RolloutTotals {
-    /// The phases in which a DataPlane is.
-    pub phases: BTreeMap<&'static str, PhaseTotal>,
+/// What metrics say of all DataPlanes: by their rows, whatever the size of the objects.
+pub(crate) fn gauges(rows: &mut dyn Iterator<Item = ObjectRow<'_>>, now: u64) -> Vec<Gauge> {
+    let phases = totals(rows);
+    let total = |phase: ReportedPhase| phases.get(phase.as_str()).copied().unwrap_or_default();
+    let waiting = ReportedPhase::ALL.into_iter().filter(|phase| !phase.is_at_rest());
+    let age = |phase| total(phase).oldest.map_or(0, |since| now.saturating_sub(since));
+    vec![
+        Gauge::by(
+            ("dataplane_rollouts", "phase"),
+            "DataPlanes by the phase of their rollout, as this replica has them",
+            ReportedPhase::ALL.map(|phase| (phase.as_str(), total(phase).count)),
+        ),
+        Gauge::by(
+            ("dataplane_rollout_oldest_seconds", "phase"),
+            "Seconds that the oldest DataPlane in a phase has been in it; 0 without one",
+            waiting.map(|phase| (phase.as_str(), age(phase))),
+        ),
+    ]
 }
 
 /// The DataPlanes in one phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PhaseTotal {
+struct PhaseTotal {
     /// How many there are.
-    pub count: u64,
+    count: u64,
     /// When the one that has been there longest came into it, in Unix seconds; `None` where nothing is waited for.
-    pub oldest: Option<u64>,
+    oldest: Option<u64>,
 }
 
-impl RolloutTotals {
-    /// Of these DataPlanes: by their rows, whatever the size of the objects.
-    pub fn of<'g>(rows: impl Iterator<Item = ObjectRow<'g>>) -> Self {
-        let mut totals = Self::default();
-        for row in rows {
-            let found = row.word(fact::PHASE).unwrap_or_default();
-            let mut all = ReportedPhase::ALL.into_iter();
-            let phase = all.find(|phase| phase.as_str() == found).unwrap_or(ReportedPhase::Unknown);
-            let total = totals.phases.entry(phase.as_str()).or_default();
-            total.count += 1;
-            let since = row.number(fact::PHASE_SINCE).filter(|since| *since > 0 && !phase.is_at_rest());
-            total.oldest = [total.oldest, since].into_iter().flatten().min();
-        }
-        totals
+fn totals<'g>(rows: impl Iterator<Item = ObjectRow<'g>>) -> BTreeMap<&'static str, PhaseTotal> {
+    let mut phases = BTreeMap::<&'static str, PhaseTotal>::new();
+    for row in rows {
+        let found = row.word(fact::PHASE).unwrap_or_default();
+        let mut all = ReportedPhase::ALL.into_iter();
+        let phase = all.find(|phase| phase.as_str() == found).unwrap_or(ReportedPhase::Unknown);
+        let total = phases.entry(phase.as_str()).or_default();
+        total.count += 1;
+        let since = row.number(fact::PHASE_SINCE).filter(|since| *since > 0 && !phase.is_at_rest());
+        total.oldest = [total.oldest, since].into_iter().flatten().min();
     }
+    phases
 }
 
 /// Since when a DataPlane is in its phase, in Unix seconds: from the condition of its rollout, else from its
@@ -63,7 +74,7 @@ fn since(object: &Value) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use interlock_core::topology::{Epoch, GraphChange};
+    use interlock_core::topology::{Epoch, Graph, GraphChange, KindId};
     use rstest::rstest;
     use serde_json::json;
 
@@ -88,19 +99,45 @@ mod tests {
 
     const MIDNIGHT: u64 = 1_767_225_600;
 
-    fn totals(objects: &[Value]) -> RolloutTotals {
+    fn graph(objects: &[Value]) -> (Graph, KindId) {
         let mut graph = interlock_core::kinds::graph(crate::all());
         let kind = graph.kind(api::GROUP, "DataPlane");
         graph.kind_available(kind, Epoch(1));
         for object in objects {
             graph.apply(kind, Epoch(1), GraphChange::Applied(object));
         }
-        RolloutTotals::of(graph.rows(kind))
+        (graph, kind)
+    }
+
+    fn counted(objects: &[Value]) -> BTreeMap<&'static str, PhaseTotal> {
+        let (graph, kind) = graph(objects);
+        totals(graph.rows(kind))
+    }
+
+    #[test]
+    fn rollouts_have_counts_and_ages_by_phase() {
+        let (graph, kind) = graph(&[
+            data_plane("a", true, rolled_out("AwaitingPromotion", 20)),
+            data_plane("b", true, rolled_out("AwaitingPromotion", 10)),
+            data_plane("c", true, rolled_out("WaitingForChange", 1)),
+        ]);
+        let gauges = gauges(&mut graph.rows(kind), MIDNIGHT + 310);
+        let [counts, ages] = &gauges[..] else { panic!("two gauges") };
+        let value = |gauge: &Gauge, phase: &str| {
+            gauge.values.iter().find(|(word, _)| *word == phase).map(|(_, value)| *value)
+        };
+        assert_eq!((counts.name, counts.label), ("dataplane_rollouts", Some("phase")));
+        assert_eq!((ages.name, ages.label), ("dataplane_rollout_oldest_seconds", Some("phase")));
+        let counted = ["AwaitingPromotion", "Idle", "Failed"].map(|phase| value(counts, phase));
+        assert_eq!(counted, [Some(2), Some(1), Some(0)]);
+        // An idle one waits for nothing.
+        let aged = ["AwaitingPromotion", "Failed", "Idle"].map(|phase| value(ages, phase));
+        assert_eq!(aged, [Some(300), Some(0), None]);
     }
 
     #[test]
     fn data_planes_are_counted_by_phase_with_the_oldest() {
-        let found = totals(&[
+        let found = counted(&[
             data_plane("a", true, rolled_out("AwaitingPromotion", 20)),
             data_plane("b", true, rolled_out("AwaitingPromotion", 10)),
             data_plane("c", true, rolled_out("WaitingForChange", 1)),
@@ -111,7 +148,7 @@ mod tests {
             ("Idle", PhaseTotal { count: 1, oldest: None }),
             ("InPlace", PhaseTotal { count: 1, oldest: None }),
         ]);
-        assert_eq!(found.phases, expected);
+        assert_eq!(found, expected);
     }
 
     #[rstest]
@@ -121,8 +158,8 @@ mod tests {
     #[case::of_a_later_version(rolled_out("SomethingNew", 7), "Unknown", 7)]
     #[case::forged(json!({"rollout": {"conditions": "x"}, "conditions": 1}), "Unreported", 5)]
     fn a_phase_that_waits_has_its_start(#[case] status: Value, #[case] phase: &str, #[case] second: u64) {
-        let found = totals(&[data_plane("a", true, status)]);
+        let found = counted(&[data_plane("a", true, status)]);
         let total = PhaseTotal { count: 1, oldest: Some(MIDNIGHT + second) };
-        assert_eq!(found.phases.into_iter().collect::<Vec<_>>(), [(phase, total)]);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [(phase, total)]);
     }
 }

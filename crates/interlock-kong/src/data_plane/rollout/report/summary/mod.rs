@@ -129,6 +129,13 @@ impl RolloutSummary {
     }
 }
 
+/// What the rollout of a DataPlane waits for, and what to do: texts that a graph of many objects does not keep.
+pub(crate) fn node_facts(data_plane: &Value) -> Vec<(&'static str, String)> {
+    let RolloutSummary { waits_for, next, .. } = RolloutSummary::of(data_plane, None);
+    let facts = [("waitsFor", waits_for), ("next", next)];
+    facts.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect()
+}
+
 impl LiveSummary {
     fn of(object: &Value, live: &LiveSpec) -> Self {
         let status = &object["status"];

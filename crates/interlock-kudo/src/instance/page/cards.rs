@@ -1,20 +1,17 @@
 //! Instances as cards, and their running plans as rows.
 
 use interlock_core::api::display::display;
+use interlock_core::kinds::page::{MESSAGE_LIMIT, PageSection, ROWS, RelatedObjects, View, WORD_LIMIT, time};
+use interlock_core::kinds::row::{is_well, name};
 use interlock_core::kinds::{fact, link};
 use interlock_core::topology::ObjectRow;
 use interlock_core::topology::schema::Side;
-use interlock_kudo::api::{ExecutionStatus, Instance};
-use interlock_kudo::instance::run_summary::RunSummary;
 use jiff::Timestamp;
 use serde::{Deserialize as _, Serialize};
 
-use super::list::{MESSAGE_LIMIT, PageSection, ROWS, WORD_LIMIT, time};
-use super::objects::RelatedObjects;
 use super::ranked::Ranked;
-use crate::runtime::index::instances::KeptInstance;
-use crate::runtime::index::row::{is_well, name};
-use crate::runtime::index::tables::Tables;
+use crate::api::{ExecutionStatus, Instance};
+use crate::instance::run_summary::RunSummary;
 
 /// Maximum number of shown steps of a plan.
 const STEPS: usize = 100;
@@ -71,25 +68,27 @@ pub(super) struct PlanRow {
 }
 
 impl InstanceCard {
-    pub(super) fn of(tables: &Tables, ranked: &Ranked) -> Option<Self> {
+    pub(super) fn of(view: &View<'_>, ranked: &Ranked<'_>) -> Self {
         let key = name(&ranked.id);
-        let row = tables.instance(&key)?;
-        let object = whole(tables, ranked);
+        let row = &ranked.row;
+        let object = whole(view, ranked);
         let versions = row.along(Side::Parent, link::OPERATOR_VERSION).map(|row| name(&row.id()));
-        let snapshot = tables.graph.snapshot_of(&ranked.id);
-        Some(Self {
+        let snapshot = view.graph.snapshot_of(&ranked.id);
+        Self {
             version: versions.map(|version| version.to_string()).next().unwrap_or_default(),
             created: time(row.number(fact::CREATED)),
             trouble: ranked.trouble.map_or("", |(state, _)| state.as_str()),
-            well: is_well(&row),
+            well: is_well(row),
             plan: match &object {
                 Some(object) => RunSummary::of(object).as_ref().map(PlanCard::of),
-                None => PlanCard::locked(&row),
+                None => PlanCard::locked(row),
             },
-            objects: snapshot.map(|snapshot| RelatedObjects::of(&snapshot, &ranked.id)).unwrap_or_default(),
+            objects: snapshot
+                .map(|found| RelatedObjects::of(view.schemas, &found, &ranked.id))
+                .unwrap_or_default(),
             namespace: key.namespace,
             name: key.name,
-        })
+        }
     }
 }
 
@@ -121,19 +120,19 @@ impl PlanCard {
 }
 
 /// The running plans, those in trouble first.
-pub(super) fn plans(tables: &Tables, all: &[Ranked], total: usize) -> PageSection<PlanRow> {
+pub(super) fn plans(view: &View<'_>, all: &[Ranked<'_>], total: usize) -> PageSection<PlanRow> {
     let locked = all.iter().filter(|ranked| ranked.locked).take(ROWS);
-    PageSection { total, shown: locked.filter_map(|ranked| PlanRow::of(tables, ranked)).collect() }
+    PageSection { total, shown: locked.filter_map(|ranked| PlanRow::of(view, ranked)).collect() }
 }
 
 impl PlanRow {
-    fn of(tables: &Tables, ranked: &Ranked) -> Option<Self> {
+    fn of(view: &View<'_>, ranked: &Ranked<'_>) -> Option<Self> {
         let key = name(&ranked.id);
-        let row = tables.instance(&key)?;
-        let object = whole(tables, ranked);
+        let row = &ranked.row;
+        let object = whole(view, ranked);
         let run = object.as_ref().and_then(RunSummary::of);
         let current = run.as_ref().and_then(RunSummary::current);
-        let card = run.as_ref().map(PlanCard::of).or_else(|| PlanCard::locked(&row))?;
+        let card = run.as_ref().map(PlanCard::of).or_else(|| PlanCard::locked(row))?;
         let started = run.as_ref().and_then(|run| run.started);
         Some(Self {
             namespace: key.namespace,
@@ -150,9 +149,6 @@ impl PlanRow {
 }
 
 /// The Instance, where more than its row is cached.
-fn whole(tables: &Tables, ranked: &Ranked) -> Option<Instance> {
-    match tables.kept(&name(&ranked.id)) {
-        KeptInstance::Whole(object) => Instance::deserialize(&*object).ok(),
-        KeptInstance::AtRest { .. } | KeptInstance::Nothing => None,
-    }
+fn whole(view: &View<'_>, ranked: &Ranked<'_>) -> Option<Instance> {
+    Instance::deserialize(&*(view.whole)(&ranked.id)?).ok()
 }

@@ -1,25 +1,23 @@
 //! Rollouts of DataPlanes: the phase, the two sides with their pods, the gates, and what to do next.
 
-use std::collections::BTreeMap;
-
 use interlock_core::api::display::display;
-use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::api::object::NamespacedName;
 use interlock_core::api::remedy::Remedy;
+use interlock_core::kinds::page::MESSAGE_LIMIT;
 use interlock_core::kinds::{fact, link};
+use interlock_core::topology::Graph;
 use interlock_core::topology::schema::Side;
-use interlock_kong::data_plane::labelled::DATA_PLANE_DEPLOYMENTS;
-use interlock_kong::data_plane::names::DATA_PLANE;
-use interlock_kong::data_plane::remedy;
-use interlock_kong::data_plane::rollout::gate_report;
-use interlock_kong::data_plane::rollout::gate_report::{GateState, PreviewPods};
-use interlock_kong::data_plane::rollout::report::{ReportedPhase, ReportedRollout};
-use interlock_kong::data_plane::rollout::side::SideState;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::list::MESSAGE_LIMIT;
-use crate::runtime::index::tables::Tables;
+use crate::data_plane::labelled::DATA_PLANE_DEPLOYMENTS;
+use crate::data_plane::names::DATA_PLANE;
+use crate::data_plane::remedy;
+use crate::data_plane::rollout::gate_report;
+use crate::data_plane::rollout::gate_report::{GateState, PreviewPods};
+use crate::data_plane::rollout::report::{ReportedPhase, ReportedRollout};
+use crate::data_plane::rollout::side::SideState;
 
 /// The rollout of a DataPlane.
 #[derive(Debug, Serialize)]
@@ -58,17 +56,9 @@ struct GateRow {
     waits_for: Option<String>,
 }
 
-/// The DataPlanes of the inventory by name.
-pub(super) fn data_planes(tables: &Tables) -> BTreeMap<NamespacedName, &Value> {
-    let text = |object: &Value, field| meta_str(object, field).unwrap_or_default().to_owned();
-    let all = tables.flavors.gateways().filter(|object| object["kind"] == DATA_PLANE.kind);
-    all.map(|object| (NamespacedName::new(text(object, "namespace"), text(object, "name")), &**object))
-        .collect()
-}
-
 impl RolloutRow {
     /// That of a DataPlane; `None` where a change takes effect at once.
-    pub(super) fn of(tables: &Tables, name: &NamespacedName, object: &Value) -> Option<Self> {
+    pub(super) fn of(graph: &Graph, name: &NamespacedName, object: &Value) -> Option<Self> {
         let phase = ReportedPhase::of(object);
         if phase == ReportedPhase::InPlace {
             return None;
@@ -76,14 +66,12 @@ impl RolloutRow {
         let reported = ReportedRollout::of(object);
         let message =
             reported.as_ref().map(|reported| reported.message).filter(|message| !message.is_empty());
-        let sides = sides(tables, name);
+        let sides = sides(graph, name);
         let preview = sides.iter().find(|side| side.side == SideState::Preview.as_str());
         let pods = preview.map(|side| PreviewPods { ready: side.ready, wanted: side.wanted });
         let gates = gate_report::gates(phase, phase.waits_for_as(message).as_deref(), pods);
-        let (next, command) = match remedy::of_rollout(phase, name) {
-            Some(Remedy { next, command }) => (Some(next), Some(command)),
-            None => (None, None),
-        };
+        let remedy = remedy::of_rollout(phase, name);
+        let (next, command) = remedy.map(|Remedy { next, command }| (next, command)).unzip();
         Some(Self {
             phase: phase.as_str(),
             since: reported.and_then(|reported| reported.since?.parse().ok()),
@@ -106,9 +94,9 @@ impl GateRow {
 }
 
 /// The Deployments of a DataPlane, the live one first.
-fn sides(tables: &Tables, name: &NamespacedName) -> Vec<SideRow> {
-    let Some(kind) = tables.graph.find_kind(DATA_PLANE.group, DATA_PLANE.kind) else { return Vec::new() };
-    let children = tables.graph.along(kind, &name.namespace, &name.name, Side::Child, link::DATA_PLANE);
+fn sides(graph: &Graph, name: &NamespacedName) -> Vec<SideRow> {
+    let Some(kind) = graph.find_kind(DATA_PLANE.group, DATA_PLANE.kind) else { return Vec::new() };
+    let children = graph.along(kind, &name.namespace, &name.name, Side::Child, link::DATA_PLANE);
     let deployments = children.filter(|row| &*row.id().kind.kind == DATA_PLANE_DEPLOYMENTS.name);
     let mut sides: Vec<SideRow> = deployments
         .map(|row| SideRow {

@@ -2,22 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::display::display;
-use interlock_core::kinds;
-use interlock_core::kinds::fact;
-use interlock_core::topology::schema::EventTriggers;
-use interlock_core::topology::snapshot::GraphSnapshot;
-use interlock_core::topology::{GroupKind, NodeId};
 use serde::Serialize;
 
-use super::list::NAME_LIMIT;
+use super::NAME_LIMIT;
+use crate::api::display::display;
+use crate::kinds::fact;
+use crate::topology::schema::{DeclaredKind, EventTriggers};
+use crate::topology::snapshot::GraphSnapshot;
+use crate::topology::{GroupKind, NodeId};
 
 /// Maximum number of shown objects of one Instance.
 const NODES: usize = 300;
 
 /// The objects that an Instance depends on and made, and what they depend on.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct RelatedObjects {
+pub struct RelatedObjects {
     nodes: Vec<Node>,
     /// Parent and child, by their indexes in `nodes`.
     edges: Vec<(usize, usize)>,
@@ -42,8 +41,8 @@ struct Node {
 
 impl RelatedObjects {
     /// Of a snapshot around an object.
-    pub(super) fn of(snapshot: &GraphSnapshot, itself: &NodeId) -> Self {
-        let shown = || snapshot.nodes.iter().filter(|(id, _)| concerns_somebody(&id.kind));
+    pub fn of(schemas: &[&DeclaredKind], snapshot: &GraphSnapshot, itself: &NodeId) -> Self {
+        let shown = || snapshot.nodes.iter().filter(|(id, _)| concerns_somebody(schemas, &id.kind));
         let places: BTreeMap<&NodeId, usize> = shown().map(|(id, _)| id).take(NODES).zip(0..).collect();
         let place = |id| places.get(id).copied();
         let nodes = shown().take(NODES).map(|(id, node)| {
@@ -53,7 +52,7 @@ impl RelatedObjects {
                 namespace: id.namespace.to_string(),
                 name: display(&format!("{}{section}", id.name), NAME_LIMIT),
                 is: node.is.as_str(),
-                healthy: tells_health(&id.kind).then(|| node.facts.contains_key(fact::HEALTHY)),
+                healthy: tells_health(schemas, &id.kind).then(|| node.facts.contains_key(fact::HEALTHY)),
                 itself: id == itself,
             }
         });
@@ -63,30 +62,43 @@ impl RelatedObjects {
 }
 
 /// Whether a controller acts on objects of a kind; the process does not look at others.
-fn concerns_somebody(kind: &GroupKind) -> bool {
-    let declared = kinds::schemas(crate::kinds::all()).into_iter().find(|declared| *kind == declared.name);
+fn concerns_somebody(schemas: &[&DeclaredKind], kind: &GroupKind) -> bool {
+    let declared = schemas.iter().find(|declared| *kind == declared.name);
     declared.is_none_or(|declared| matches!(declared.events.create, EventTriggers::Roots(_)))
 }
 
 /// Whether a kind has a health; undeclared kinds do.
-fn tells_health(kind: &GroupKind) -> bool {
-    let declared = kinds::schemas(crate::kinds::all()).into_iter().find(|declared| *kind == declared.name);
+fn tells_health(schemas: &[&DeclaredKind], kind: &GroupKind) -> bool {
+    let declared = schemas.iter().find(|declared| *kind == declared.name);
     declared.is_none_or(|declared| declared.facts.iter().any(|fact| fact.name == fact::HEALTHY))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::{KINDS, list};
+    use crate::topology::KindName;
+    use crate::topology::schema::{EventRow, EventScope};
 
     #[test]
     fn kinds_that_do_not_tell_their_health_are_not_called_unhealthy() {
-        assert!(tells_health(&GroupKind::new("apps", "Deployment")));
-        assert!(!tells_health(&GroupKind::new("", "Namespace")));
+        let schemas = list::schemas(KINDS);
+        assert!(tells_health(&schemas, &GroupKind::new("apps", "Deployment")));
+        assert!(!tells_health(&schemas, &GroupKind::new("", "Namespace")));
     }
 
     #[test]
     fn kinds_that_concern_nobody_are_not_drawn() {
-        assert!(concerns_somebody(&GroupKind::new("example.dev", "Widget")));
-        assert!(!concerns_somebody(&GroupKind::new("kudo.dev", "Operator")));
+        let nobody = EventTriggers::Nobody("nothing of it is carried out");
+        let operator = DeclaredKind {
+            name: KindName::new("kudo.dev", "Operator"),
+            about: "",
+            facts: &[],
+            links: &[],
+            sections: None,
+            events: EventRow { create: nobody, update: EventScope::Nobody("as above"), delete: nobody },
+        };
+        assert!(concerns_somebody(&[&operator], &GroupKind::new("example.dev", "Widget")));
+        assert!(!concerns_somebody(&[&operator], &GroupKind::new("kudo.dev", "Operator")));
     }
 }

@@ -1,43 +1,36 @@
-//! What the rollouts of DataPlanes wait for, and what to do, as facts of their nodes: texts that a graph of many
-//! objects does not keep.
+//! Facts of single objects, beside those of their nodes.
 
 use std::collections::BTreeMap;
 
 use interlock_core::api::display::display;
 use interlock_core::api::object::{Gvk, meta_str};
-use interlock_core::topology::NodeId;
 use interlock_core::topology::snapshot::GraphSnapshot;
-use interlock_kong::api as kong;
-use interlock_kong::data_plane::names::DATA_PLANE;
-use interlock_kong::data_plane::rollout::summary::RolloutSummary;
+use interlock_core::topology::{KindName, NodeId};
 use serde_json::Value;
 
 /// Longest text of a fact.
 const LIMIT: usize = 240;
 
-/// The facts of DataPlanes with something to wait for.
+/// The facts by object.
 #[derive(Debug, Default)]
-pub(super) struct Rollouts {
-    facts: BTreeMap<NodeId, Vec<(&'static str, String)>>,
-}
+pub(super) struct NodeFacts(BTreeMap<NodeId, Vec<(&'static str, String)>>);
 
-impl Rollouts {
-    /// Takes in an object, if it is a DataPlane.
+impl NodeFacts {
+    /// Takes in an object, if its kind has such facts.
     pub(super) fn note(&mut self, object: &Value) {
-        let is = Gvk::of(object).is_some_and(|gvk| gvk.group == kong::GROUP && gvk.kind == DATA_PLANE.kind);
-        if !is {
-            return;
-        }
+        let Some(gvk) = Gvk::of(object) else { return };
+        let mut kinds = crate::kinds::all().iter().filter_map(|kind| Some((kind.resource, kind.node_facts?)));
+        let is = kinds.find(|(kind, _)| kind.group == gvk.group && kind.kind == gvk.kind);
+        let Some((kind, facts)) = is else { return };
         let text = |field| meta_str(object, field).unwrap_or_default();
-        let RolloutSummary { waits_for, next, .. } = RolloutSummary::of(object, None);
-        let facts = [("waitsFor", waits_for), ("next", next)];
-        let facts = facts.into_iter().filter_map(|(name, fact)| Some((name, display(&fact?, LIMIT))));
-        self.facts.insert(NodeId::new(DATA_PLANE, text("namespace"), text("name")), facts.collect());
+        let id = NodeId::new(KindName::new(kind.group, kind.kind), text("namespace"), text("name"));
+        let facts = facts(object).into_iter().map(|(name, fact)| (name, display(&fact, LIMIT)));
+        self.0.insert(id, facts.collect());
     }
 
     /// Adds the facts to the nodes of a snapshot.
     pub(super) fn add_to(&self, snapshot: &mut GraphSnapshot) {
-        for (id, facts) in &self.facts {
+        for (id, facts) in &self.0 {
             let Some(node) = snapshot.nodes.get_mut(id) else { continue };
             node.facts.extend(facts.iter().cloned());
         }
@@ -48,6 +41,8 @@ impl Rollouts {
 mod tests {
     use interlock_core::kinds;
     use interlock_core::topology::{Epoch, GraphChange};
+    use interlock_kong::api as kong;
+    use interlock_kong::data_plane::names::DATA_PLANE;
     use serde_json::json;
 
     use super::*;
@@ -66,11 +61,11 @@ mod tests {
         let kind = graph.kind(kong::GROUP, "DataPlane");
         graph.kind_available(kind, Epoch(1));
         graph.apply(kind, Epoch(1), GraphChange::Applied(&object));
-        let mut rollouts = Rollouts::default();
-        rollouts.note(&object);
-        rollouts.note(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "edge"}}));
+        let mut node_facts = NodeFacts::default();
+        node_facts.note(&object);
+        node_facts.note(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "edge"}}));
         let mut snapshot = graph.snapshot();
-        rollouts.add_to(&mut snapshot);
+        node_facts.add_to(&mut snapshot);
         let node = &snapshot.nodes[&NodeId::new(DATA_PLANE, "kong", "edge")];
         assert_eq!(
             (node.facts["phase"].as_str(), node.facts["waitsFor"].as_str()),
