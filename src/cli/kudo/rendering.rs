@@ -24,14 +24,14 @@ const OF_ALL: Duration = Duration::from_secs(20);
 /// The time, the seed, and the time limit of a rendering.
 #[derive(Args, Debug)]
 pub(in crate::cli) struct GeneratorFlags {
-    /// Any text, from which passwords, keys and uuids follow: the same text renders the same ones. By default they
-    /// are others each time.
+    /// Any text, from which passwords, keys and uuids are computed: the same text gives the same values. By
+    /// default they differ each time.
     #[arg(long, value_name = "TEXT")]
     seed: Option<String>,
-    /// What `now` is, as 2026-11-25T21:00:00Z; by default the time.
+    /// Value of `now`, such as 2026-11-25T21:00:00Z; by default the current time.
     #[arg(long, value_name = "TIME")]
     now: Option<Timestamp>,
-    /// Longest time of a processor that rendering the templates of one task may take.
+    /// Longest time of a processor for rendering the templates of one task.
     #[arg(long, env = "INTERLOCK_RENDER_LIMIT", default_value = "2s", value_parser = duration)]
     render_limit: Duration,
 }

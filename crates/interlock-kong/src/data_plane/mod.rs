@@ -42,9 +42,9 @@ pub static DATA_PLANE: Kind = Kind {
     listed: Some(listed::ListedGateways::empty),
     inventory: Some(GatewayInventory::OF_DOMAIN),
     page: Some(page::part),
-    gauges: Some(rollout::totals::gauges),
+    gauges: Some(rollout::report::totals::gauges),
     story: Some(&story::STORY),
-    node_facts: Some(rollout::summary::node_facts),
+    node_facts: Some(rollout::report::summary::node_facts),
     watch: Some(Watch::optional(&FLAVORS).kept(&Kept::WHOLE)),
     schema: Some(&links::DATA_PLANE_KIND),
     admission: Some(&GuardedKind {

@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use super::flavor::gateway::referenced_spec;
 use super::live_spec;
-use super::rollout::gate_report;
-use super::rollout::gate_report::{PreviewPods, ReportedGate};
-use super::rollout::object_side::ObjectSide;
-use super::rollout::report::ReportedPhase;
+use super::rollout::report::RolloutPhase;
+use super::rollout::report::gate_report;
+use super::rollout::report::gate_report::{PreviewPods, ReportedGate};
+use super::rollout::report::object_side::ObjectSide;
+use super::rollout::report::summary::RolloutSummary;
 use super::rollout::side::{Colour, SideState};
-use super::rollout::summary::RolloutSummary;
 use crate::api::labels;
 
 pub(super) static STORY: Story = Story {
@@ -167,7 +167,7 @@ impl RolloutAnswer {
         if let Some(waits_for) = summary.waits_for.as_ref().filter(|_| gates.is_empty()) {
             lines.push(format!("waits for: {waits_for}"));
         }
-        if summary.phase == ReportedPhase::InPlace {
+        if summary.phase == RolloutPhase::InPlace {
             lines.push(
                 "changes take effect at once, without spec.deployment.rollout.strategy.blueGreen".to_owned(),
             );

@@ -22,14 +22,15 @@ pub struct FlavorArguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Prints the hops to another flavor, what each checks, and what would be refused, for a gateway
-    /// of the cluster or of a file: 0 every hop is allowed, or with --outage that way, 1 one is refused.
+    /// Prints the hops to another flavor, the checks of each, and what would be refused, for a gateway of the
+    /// cluster or of a file: 0 every hop is allowed, or with --outage the way without pods, 1 a hop is
+    /// refused.
     Plan(Box<plan::PlanArguments>),
-    /// Carries the hops to another flavor of a DataPlane out, one after the other: 0 the flavor is live, or
-    /// without --wait one step is done, 1 refused or failed.
+    /// Changes the flavor of a DataPlane, one hop after the other: 0 the flavor is live, or without --wait
+    /// one step is done, 1 refused or failed.
     Change(Box<change::ChangeArguments>),
-    /// Finds what blocks gateways: mixed flavors, pods that never get ready, a producer that keeps
-    /// to a flavor of before; and the next command: 0 nothing was found, 1 something was.
+    /// Finds what blocks gateways, and prints the next command: mixed flavors, pods that never become ready,
+    /// a producer with an old flavor: 0 no problem was found, 1 one was.
     Diagnose(diagnose::DiagnoseArguments),
 }
 

@@ -56,11 +56,11 @@ pub(super) struct PlanArguments {
     /// The wanted flavor.
     #[arg(long, value_enum)]
     to: FlavorFlag,
-    /// File or folder of objects that the cluster holds: ConfigMaps and Secrets that the flavor
-    /// comes from, routes, other gateways, ControlPlanes, Services.
+    /// File or folder of objects of the cluster: ConfigMaps and Secrets of the flavor, routes, other
+    /// gateways, ControlPlanes, Services.
     #[arg(long, value_name = "DIR", conflicts_with = "name")]
     objects: Vec<PathBuf>,
-    /// The running configuration has no expression, as without an ingress controller.
+    /// State that the running configuration has no expressions, as without an ingress controller.
     #[arg(long)]
     field_routes_only: bool,
     /// Also print the plan without running pods: scale to 0, change, scale back.

@@ -8,7 +8,7 @@ use interlock_core::api::stamp::SpecHash;
 use interlock_kong::api as kong;
 use interlock_kong::data_plane::flavor::gateway::referenced_spec;
 use interlock_kong::data_plane::live_spec;
-use interlock_kong::data_plane::rollout::verbs::VerbRefusal;
+use interlock_kong::data_plane::rollout::report::verbs::VerbRefusal;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams};
@@ -49,7 +49,7 @@ impl DataPlaneName {
 pub(super) struct VerbFlags {
     #[command(flatten)]
     pub(super) name: DataPlaneName,
-    /// Wait until it is done: 1 where it fails, 3 where it is not done in time.
+    /// Wait until it is done: 1 if it fails, 3 if it is not done in time.
     #[arg(long)]
     pub(super) wait: bool,
     #[command(flatten)]

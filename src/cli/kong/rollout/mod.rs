@@ -25,13 +25,14 @@ pub struct RolloutCommand {
 enum Verb {
     /// Shows the phase of a rollout, what is live, what is staged, and what it waits for.
     Status(status::RolloutStatusFlags),
-    /// Promotes what is staged, when its pods are ready: 0 requested or live, 1 nothing is staged.
+    /// Promotes the staged change when its pods are ready: 0 requested or live, 1 nothing is staged.
     Promote(VerbFlags),
-    /// Sets the spec back to what is live: 0 set back, 1 nothing is staged.
+    /// Sets the spec back to the live one: 0 set back, 1 nothing is staged.
     Abort(VerbFlags),
     /// Lists the revisions that were live, and what each changed.
     History(history::HistoryFlags),
-    /// Writes the spec of a former revision, which is staged as any change: 0 written, 1 there is none.
+    /// Writes the spec of an earlier revision, which is staged as any change: 0 written, 1 there is no such
+    /// revision.
     Undo(verbs::UndoFlags),
 }
 

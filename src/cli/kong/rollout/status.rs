@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
-use interlock_kong::data_plane::rollout::follow::RolloutProgress;
-use interlock_kong::data_plane::rollout::report::ReportedPhase;
-use interlock_kong::data_plane::rollout::summary::RolloutSummary;
+use interlock_kong::data_plane::rollout::report::RolloutPhase;
+use interlock_kong::data_plane::rollout::report::follow::RolloutProgress;
+use interlock_kong::data_plane::rollout::report::summary::RolloutSummary;
 use serde_json::Value;
 
 use super::data_plane::{DataPlaneName, DataPlaneRef};
@@ -65,7 +65,7 @@ async fn watch(plane: &DataPlaneRef, printed: &RolloutSummary) -> Result<(), Cli
 /// Whether a rollout does not go on.
 fn is_over(summary: &RolloutSummary) -> bool {
     let rests =
-        matches!(summary.phase, ReportedPhase::Idle | ReportedPhase::InPlace) && summary.staged.is_none();
+        matches!(summary.phase, RolloutPhase::Idle | RolloutPhase::InPlace) && summary.staged.is_none();
     rests || summary.phase.has_failed() || summary.stalled.is_some()
 }
 

@@ -5,17 +5,17 @@ use clap::{Args, ValueEnum};
 use interlock_core::api::meta;
 use interlock_core::api::object::{annotation, meta_str};
 use interlock_core::api::stamp::SpecHash;
-use interlock_kong::data_plane::rollout::changes::StagedChanges;
-use interlock_kong::data_plane::rollout::follow::{PromotionFollower, abort_progress};
 use interlock_kong::data_plane::rollout::history::History;
 use interlock_kong::data_plane::rollout::history::undo::{
     Undo, UndoOutcome, UndoRefusal, undo, undo_progress,
 };
 use interlock_kong::data_plane::rollout::promotion::{PromotionRequest, requested};
-use interlock_kong::data_plane::rollout::report::ReportedPhase;
+use interlock_kong::data_plane::rollout::report::RolloutPhase;
+use interlock_kong::data_plane::rollout::report::changes::StagedChanges;
+use interlock_kong::data_plane::rollout::report::follow::{PromotionFollower, abort_progress};
+use interlock_kong::data_plane::rollout::report::summary::RolloutSummary;
+use interlock_kong::data_plane::rollout::report::verbs;
 use interlock_kong::data_plane::rollout::staged_hash;
-use interlock_kong::data_plane::rollout::summary::RolloutSummary;
-use interlock_kong::data_plane::rollout::verbs;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation};
 use kube::api::Patch;
@@ -123,8 +123,8 @@ pub(in crate::cli) fn requested_line(plane: &DataPlaneRef, object: &Value, hash:
     let summary = RolloutSummary::of(object, None);
     let done = format!("dataplane {}: the promotion of spec {} is requested", plane.key(), hash.short());
     match summary.phase {
-        ReportedPhase::AwaitingPromotion | ReportedPhase::Promoting => done,
-        ReportedPhase::Unreported => {
+        RolloutPhase::AwaitingPromotion | RolloutPhase::Promoting => done,
+        RolloutPhase::Unreported => {
             format!("{done}; no controller has reported on it: {}", summary.next.unwrap_or_default())
         }
         phase => {

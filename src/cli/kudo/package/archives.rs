@@ -26,7 +26,7 @@ pub(super) struct CreateFlags {
     /// Folder to write the archive into.
     #[arg(long, short, value_name = "FOLDER", default_value = ".")]
     destination: PathBuf,
-    /// Replace the archive if it is there.
+    /// Replace an existing archive.
     #[arg(long, short = 'w')]
     overwrite: bool,
 }
@@ -141,7 +141,7 @@ pub(super) struct IndexFlags {
     /// Address under which the folder is served.
     #[arg(long, value_name = "URL")]
     url: String,
-    /// Replace the index if it is there.
+    /// Replace an existing index.
     #[arg(long, short = 'w')]
     overwrite: bool,
 }

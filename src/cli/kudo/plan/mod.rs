@@ -29,7 +29,7 @@ pub struct PlanCommand {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Lists Instances with the plan that runs or ran last; of one Instance, the plans of its package.
+    /// Lists Instances with their running or last plan; for one Instance, the plans of its package.
     List(list::ListFlags),
     /// Shows the plans of an Instance, and what the running one waits for.
     Status(status::StatusFlags),

@@ -38,14 +38,14 @@ pub(super) enum RequestVerb {
     Abort(AbortFlags),
     /// Retries a failed plan, from the failed step if nothing else has changed.
     Retry(RequestFlags),
-    /// Retries a plan that ended at objects that no Instance made, and takes these over: they are updated, and
-    /// deleted with the Instance.
+    /// Retries a plan that objects blocked which no Instance created, and takes these over: they are updated,
+    /// and deleted with the Instance.
     Adopt(RequestFlags),
     /// Ends the scheduled or running plan and starts it again, from its first step.
     Restart(RequestFlags),
-    /// Pauses the scheduled or running plan: nothing further of it is written.
+    /// Pauses the scheduled or running plan: Interlock writes nothing more for it.
     Pause(RequestFlags),
-    /// Lets a paused plan go on.
+    /// Resumes a paused plan.
     Resume(RequestFlags),
 }
 

@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::data_plane::labelled::DATA_PLANE_DEPLOYMENTS;
 use crate::data_plane::names::DATA_PLANE;
 use crate::data_plane::remedy;
-use crate::data_plane::rollout::gate_report;
-use crate::data_plane::rollout::gate_report::{GateState, PreviewPods};
-use crate::data_plane::rollout::report::{ReportedPhase, ReportedRollout};
+use crate::data_plane::rollout::report::gate_report;
+use crate::data_plane::rollout::report::gate_report::{GateState, PreviewPods};
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 use crate::data_plane::rollout::side::SideState;
 
 /// The rollout of a DataPlane.
@@ -59,8 +59,8 @@ struct GateRow {
 impl RolloutRow {
     /// That of a DataPlane; `None` where a change takes effect at once.
     pub(super) fn of(graph: &Graph, name: &NamespacedName, object: &Value) -> Option<Self> {
-        let phase = ReportedPhase::of(object);
-        if phase == ReportedPhase::InPlace {
+        let phase = RolloutPhase::of(object);
+        if phase == RolloutPhase::InPlace {
             return None;
         }
         let reported = ReportedRollout::of(object);

@@ -29,7 +29,6 @@ pub mod wanted;
 pub mod watched;
 
 pub use promotion::staged_hash;
-pub use report::{changes, follow, gate_report, object_side, summary, totals, verbs};
 
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,8 @@ use interlock_kong::data_plane::rollout::flavor_change::next_move::{
 };
 use interlock_kong::data_plane::rollout::flavor_change::producer::ProducerState;
 use interlock_kong::data_plane::rollout::flavor_change::refusal::FlavorChangeRefusal;
+use interlock_kong::data_plane::rollout::report::summary::RolloutSummary;
 use interlock_kong::data_plane::rollout::staged_hash;
-use interlock_kong::data_plane::rollout::summary::RolloutSummary;
 use serde_json::Value;
 
 use super::flavor_change::{Conflicts, FlavorChange};

@@ -48,9 +48,6 @@ pub enum RolloutPhase {
     Unknown,
 }
 
-/// The name of [`RolloutPhase`] where one is read.
-pub type ReportedPhase = RolloutPhase;
-
 impl RolloutPhase {
     /// Those that people see.
     pub const ALL: [Self; 10] = [

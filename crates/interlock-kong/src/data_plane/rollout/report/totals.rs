@@ -11,11 +11,11 @@ use interlock_core::topology::schema::{Fact, ReadDepth};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::data_plane::rollout::report::{ReportedPhase, ReportedRollout};
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 
 /// The phase of a rollout.
 pub(crate) const PHASE: Fact =
-    Fact { name: fact::PHASE, read: ReadDepth::Word(|object| ReportedPhase::of(object).as_str().into()) };
+    Fact { name: fact::PHASE, read: ReadDepth::Word(|object| RolloutPhase::of(object).as_str().into()) };
 
 /// Since when it is in that phase.
 pub(crate) const PHASE_SINCE: Fact = Fact { name: fact::PHASE_SINCE, read: ReadDepth::Mark(since) };
@@ -23,14 +23,14 @@ pub(crate) const PHASE_SINCE: Fact = Fact { name: fact::PHASE_SINCE, read: ReadD
 /// What metrics say of all DataPlanes: by their rows, whatever the size of the objects.
 pub(crate) fn gauges(rows: &mut dyn Iterator<Item = ObjectRow<'_>>, now: u64) -> Vec<Gauge> {
     let phases = totals(rows);
-    let total = |phase: ReportedPhase| phases.get(phase.as_str()).copied().unwrap_or_default();
-    let waiting = ReportedPhase::ALL.into_iter().filter(|phase| !phase.is_at_rest());
+    let total = |phase: RolloutPhase| phases.get(phase.as_str()).copied().unwrap_or_default();
+    let waiting = RolloutPhase::ALL.into_iter().filter(|phase| !phase.is_at_rest());
     let age = |phase| total(phase).oldest.map_or(0, |since| now.saturating_sub(since));
     vec![
         Gauge::by(
             ("dataplane_rollouts", "phase"),
             "DataPlanes by the phase of their rollout, as this replica has them",
-            ReportedPhase::ALL.map(|phase| (phase.as_str(), total(phase).count)),
+            RolloutPhase::ALL.map(|phase| (phase.as_str(), total(phase).count)),
         ),
         Gauge::by(
             ("dataplane_rollout_oldest_seconds", "phase"),
@@ -53,8 +53,8 @@ fn totals<'g>(rows: impl Iterator<Item = ObjectRow<'g>>) -> BTreeMap<&'static st
     let mut phases = BTreeMap::<&'static str, PhaseTotal>::new();
     for row in rows {
         let found = row.word(fact::PHASE).unwrap_or_default();
-        let mut all = ReportedPhase::ALL.into_iter();
-        let phase = all.find(|phase| phase.as_str() == found).unwrap_or(ReportedPhase::Unknown);
+        let mut all = RolloutPhase::ALL.into_iter();
+        let phase = all.find(|phase| phase.as_str() == found).unwrap_or(RolloutPhase::Unknown);
         let total = phases.entry(phase.as_str()).or_default();
         total.count += 1;
         let since = row.number(fact::PHASE_SINCE).filter(|since| *since > 0 && !phase.is_at_rest());
