@@ -149,7 +149,7 @@ fn defined() -> Cluster {
 /// The same of one that is up.
 fn defined_on(cluster: Cluster) -> Cluster {
     let admin = cluster.admin();
-    apply(&admin, install::objects(Part::Crds, &install::InstallOptions::default()));
+    apply(&admin, install::objects(Part::Crds, &install::InstallOptions::default()).unwrap());
     await_definitions(&admin);
     // The garbage collector looks for new kinds each 30 s, and as it begins.
     let testbed = cluster.testbed().expect("it is ours");

@@ -26,7 +26,7 @@ pub fn rows() -> Vec<Row> {
     let process = Interlock::prepare(&cluster, &FLAGS);
     let admin = cluster.admin();
     // Without the webhook: the objects are as Interlock leaves them.
-    let mut objects = install::objects(Part::All, &process.options(&FLAGS));
+    let mut objects = install::objects(Part::All, &process.options(&FLAGS)).unwrap();
     objects.retain(|object| !object["kind"].as_str().is_some_and(judges_or_runs));
     apply(&admin, objects);
     await_definitions(&admin);

@@ -44,9 +44,9 @@ fn main() {
 }
 
 fn carry_out_data_planes(admin: &Client) {
-    apply(admin, install::objects(Part::KongCrds, &InstallOptions::default()));
+    apply(admin, install::objects(Part::KongCrds, &InstallOptions::default()).unwrap());
     let options = InstallOptions { data_planes: true, ..InstallOptions::default() };
-    apply(admin, install::objects(Part::Rbac, &options));
+    apply(admin, install::objects(Part::Rbac, &options).unwrap());
     let settings = "apiVersion: interlock.dev/v1alpha1\nkind: Interlock\nmetadata: {name: default}\n\
                     spec: {capabilities: {dataplanes: {mode: auto}}}\n";
     admin.kubectl_in(&["apply", "--server-side", "--force-conflicts", "-f", "-"], settings).ok();

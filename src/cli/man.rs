@@ -11,7 +11,7 @@ use crate::cli::common::{exit, output};
 /// Flags of `interlock man`.
 #[derive(Args, Debug)]
 pub struct ManArguments {
-    /// Folder that a page for each command is written into; without, the page of `interlock` is printed.
+    /// Folder to write a page for each command into; without it, the page of `interlock` is printed.
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
 }

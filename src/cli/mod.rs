@@ -48,7 +48,7 @@ enum Command {
     Render(Box<render::RenderArguments>),
     /// Checks whether an installation guards and works.
     Verify(Box<verify::VerifyArguments>),
-    /// Removes Interlock from a cluster, and leaves what its packages made.
+    /// Removes Interlock from a cluster, and leaves the objects of packages.
     Uninstall(Box<uninstall::UninstallArguments>),
     /// Installs, upgrades and uninstalls packages.
     Package(Box<kudo::package::PackageArguments>),
@@ -56,7 +56,8 @@ enum Command {
     Template(Box<kudo::template::TemplateArguments>),
     /// Shows, triggers, aborts and retries the plans of Instances.
     Plan(Box<kudo::plan::PlanCommand>),
-    /// Decides about manifests as the API server and the webhook do, without a cluster: 0 allowed, 1 refused.
+    /// Decides about manifests as the API server and the webhook would, without a cluster: 0 allowed, 1
+    /// refused.
     Check(Box<check::CheckArguments>),
     /// Prints the objects that Interlock watches, and the links between them.
     Topology(Box<topology::TopologyArguments>),
@@ -66,11 +67,11 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Plans changes of a gateway's router flavor, and carries them out.
     Flavor(Box<kong::flavor::FlavorArguments>),
-    /// Admits what one rule refuses, of one Instance, by one user, for a while.
+    /// Admits a write that one rule refuses: of one Instance, by one user, for a while.
     Override(Box<override_object::OverrideCommand>),
-    /// Shows, promotes and aborts what is staged in a DataPlane.
+    /// Shows, promotes and aborts the staged change of a DataPlane.
     Rollout(Box<kong::rollout::RolloutCommand>),
-    /// Prints the version of this program, of the API server, and of what runs in the cluster.
+    /// Prints the version of this program, of the API server, and of Interlock in the cluster.
     Version(Box<version::VersionArguments>),
     /// Prints a script that completes commands and flags in a shell.
     Completion(completion::CompletionArguments),

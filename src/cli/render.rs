@@ -76,7 +76,7 @@ pub struct RenderArguments {
     /// interlock-packages in --namespace.
     #[arg(long, value_parser = namespaced_name)]
     packages_service_account: Option<NamespacedName>,
-    /// URL of a process outside the cluster, instead of a Service, a Deployment and so on.
+    /// URL of a process outside the cluster, in place of a Service and a Deployment.
     #[arg(long)]
     webhook_url: Option<String>,
     /// PEM file of the CA of --webhook-url; without it the process fills the CA in.
@@ -87,26 +87,24 @@ pub struct RenderArguments {
     freeze: FreezeFlag,
     #[command(flatten)]
     docs: DocsFlag,
-    /// Namespaces to watch, separated by commas; all by default, and if it is empty.
+    /// Namespaces to watch, separated by commas; by default, or if empty, all.
     #[arg(long, value_parser = namespaces)]
     watch_namespaces: Vec<Namespaces>,
-    /// Grant what labelling the Secrets takes that router flavors of gateways come from: get and
-    /// patch of all Secrets.
+    /// Grant get and patch of all Secrets, to label those that router flavors of gateways come from.
     #[arg(long)]
     flavor_secrets: bool,
-    /// Grant what carrying DataPlanes out takes: writing Deployments, Services,
-    /// HorizontalPodAutoscalers and PodDisruptionBudgets in every namespace.
+    /// Grant the rights to carry DataPlanes out: writing Deployments, Services, HorizontalPodAutoscalers and
+    /// PodDisruptionBudgets in every namespace.
     #[arg(long)]
     dataplanes: bool,
-    /// Refuse people's deletions of what is live of a DataPlane: adds the policy
-    /// interlock-protect-live.
+    /// Add the policy interlock-protect-live: users may not delete live children of a DataPlane.
     #[arg(long)]
     protect_live: bool,
-    /// Grant what making the certificates of the admin APIs of DataPlanes takes: create, get and patch of
-    /// all Secrets.
+    /// Grant create, get and patch of all Secrets, to create the certificates of the admin APIs of
+    /// DataPlanes.
     #[arg(long)]
     dataplane_certificates: bool,
-    /// How the roles are spread over Deployments.
+    /// How webhook and controllers are spread over Deployments.
     #[arg(long, value_enum, default_value = "together")]
     layout: Layout,
     /// Issuer of the certificate of the webhook.
@@ -118,13 +116,13 @@ pub struct RenderArguments {
     /// Replicas of each Deployment.
     #[arg(long, default_value_t = 2, value_parser = replicas)]
     replicas: i32,
-    /// Addresses that the API servers call from, as the pods see them, separated by commas: nothing
-    /// else then reaches the webhook, where the network plug-in enforces NetworkPolicies, and nothing
-    /// else is answered; from anywhere by default.
+    /// Addresses that the API servers call from, as the pods see them, separated by commas. Reviews from
+    /// other addresses are then not answered, and where the network plug-in enforces NetworkPolicies, they do
+    /// not reach the webhook. By default any address.
     #[arg(long, value_parser = cidrs)]
     api_server_cidr: Vec<Cidrs>,
-    /// ConfigMap in --namespace with a CA under client-ca.crt: reviews are answered only to a client
-    /// certificate of it, as the API server shows one where its --admission-control-config-file says so.
+    /// ConfigMap in --namespace with a CA under client-ca.crt. Only reviews with a client certificate of that
+    /// CA are answered; the --admission-control-config-file of the API server says which one it shows.
     #[arg(long, value_parser = dns_label)]
     client_ca_configmap: Option<String>,
     /// Subjects of these certificates that are accepted, separated by commas: a common name or an
@@ -166,7 +164,7 @@ fn render(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<()> {
             return write_tree(files, arguments.into.as_deref().context("--into names no folder")?);
         }
     };
-    let text = install::yaml(&install::objects(part, &options(arguments, kinds)?))?;
+    let text = install::yaml(&install::objects(part, &options(arguments, kinds)?)?)?;
     Ok(output::print(&text)?)
 }
 
@@ -199,6 +197,8 @@ fn options(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<InstallOp
         data_planes: a.dataplanes,
         protect_live: a.protect_live,
         data_plane_certificates: a.dataplane_certificates,
+        packages_cluster_admin: false,
+        strict_egress: false,
         watch_namespaces: Namespaces::union(a.watch_namespaces),
         layout: a.layout,
         certificates: a.certificates,

@@ -75,12 +75,12 @@ pub struct RunArguments {
     /// Port of the webhook.
     #[arg(long, env = "INTERLOCK_WEBHOOK_PORT", default_value_t = meta::install::WEBHOOK_PORT)]
     webhook_port: u16,
-    /// Address of health and metrics; beyond loopback it speaks TLS, and /metrics asks the API
-    /// server who may read it.
+    /// Address of health and metrics. Beyond loopback it speaks TLS, and asks the API server who may read
+    /// /metrics.
     #[arg(long, env = "INTERLOCK_OPS_BIND_ADDRESS", default_value = "127.0.0.1:8080")]
     ops_bind_address: SocketAddr,
     /// Address of the metrics for a Prometheus in the cluster, such as 0.0.0.0:8443, with health and without
-    /// the page; beyond loopback it speaks TLS, and /metrics asks the API server who may read it. Off by
+    /// the page. Beyond loopback it speaks TLS, and asks the API server who may read /metrics. Off by
     /// default.
     #[arg(long, env = "INTERLOCK_METRICS_BIND_ADDRESS")]
     metrics_bind_address: Option<SocketAddr>,
@@ -97,17 +97,17 @@ pub struct RunArguments {
     /// Oldest accepted version of TLS.
     #[arg(long, env = "INTERLOCK_TLS_MIN_VERSION", value_enum, default_value = "1.3")]
     tls_min_version: TlsVersion,
-    /// PEM file of a CA: reviews are answered only to a client certificate of it, as the API server
-    /// shows one where its --admission-control-config-file says so. Health needs none.
+    /// PEM file of a CA. Only reviews with a client certificate of that CA are answered; the
+    /// --admission-control-config-file of the API server says which one it shows. Health needs none.
     #[arg(long, env = "INTERLOCK_CLIENT_CA")]
     client_ca: Option<PathBuf>,
     /// Subjects of these certificates that are accepted, separated by commas: a common name or an
     /// alternative name of the certificate; all by default.
     #[arg(long, env = "INTERLOCK_CLIENT_NAME", value_delimiter = ',', requires = "client_ca")]
     client_name: Vec<String>,
-    /// Addresses that the API servers call from, separated by commas: 10.0.0.0/24,10.1.0.7. Their
-    /// connections are not limited for each address; without --client-ca, reviews are answered to
-    /// these addresses only.
+    /// Addresses that the API servers call from, separated by commas: 10.0.0.0/24,10.1.0.7. The limits for
+    /// each address do not apply to them. Without --client-ca, only reviews from these addresses are
+    /// answered.
     #[arg(long, env = "INTERLOCK_API_SERVER_CIDR", value_parser = cidrs)]
     api_server_cidr: Vec<Cidrs>,
     /// Service through which the API server calls the webhook.
@@ -116,7 +116,7 @@ pub struct RunArguments {
     /// Namespace of this process: its Service, Lease and Secrets.
     #[arg(long, env = "INTERLOCK_NAMESPACE", default_value = meta::NAMESPACE, value_parser = dns_label)]
     namespace: String,
-    /// Name of the pod, for the lease.
+    /// Name of the pod, for the Lease.
     #[arg(long, env = "INTERLOCK_POD_NAME")]
     pod_name: Option<String>,
     /// URL at which the API server calls the webhook instead of the Service, for a process
@@ -155,27 +155,27 @@ pub struct RunArguments {
     freeze: FreezeFlag,
     #[command(flatten)]
     docs: DocsFlag,
-    /// Namespaces to watch, separated by commas; all by default, and if it is empty.
+    /// Namespaces to watch, separated by commas; by default, or if empty, all.
     #[arg(long, env = "INTERLOCK_WATCH_NAMESPACES", value_parser = namespaces)]
     watch_namespaces: Vec<Namespaces>,
-    /// Label the Secrets that router flavors of gateways come from, so that admission checks
-    /// their changes; it needs the rights that `interlock render rbac --flavor-secrets` prints.
+    /// Label the Secrets that router flavors of gateways come from, so that admission checks their changes.
+    /// Needs the rights that `interlock render rbac --flavor-secrets` prints.
     #[arg(long, env = "INTERLOCK_FLAVOR_SECRETS")]
     flavor_secrets: bool,
     /// Name of the Lease that one controller holds.
     #[arg(long, env = "INTERLOCK_LEADER_ELECTION_ID", default_value = meta::install::LEASE)]
     leader_election_id: String,
-    /// How long other candidates wait for a lease that is not renewed.
+    /// How long other candidates wait for a Lease that is not renewed.
     #[arg(long, env = "INTERLOCK_LEASE_DURATION", default_value = "15s", value_parser = duration)]
     lease_duration: Duration,
     /// How long a leader continues without renewing.
     #[arg(long, env = "INTERLOCK_RENEW_DEADLINE", default_value = "10s", value_parser = duration)]
     renew_deadline: Duration,
-    /// Pause between two attempts at the lease.
+    /// Pause between two attempts at the Lease.
     #[arg(long, env = "INTERLOCK_RETRY_PERIOD", default_value = "2s", value_parser = duration)]
     retry_period: Duration,
-    /// Longest time of a processor that rendering the templates of one task may take; what takes
-    /// longer is interrupted, and tried again later.
+    /// Longest time of a processor for rendering the templates of one task. A longer rendering is
+    /// interrupted, and retried later.
     #[arg(long, env = "INTERLOCK_RENDER_LIMIT", default_value = "2s", value_parser = duration)]
     render_limit: Duration,
     /// How long the webhook still answers after a signal to stop, so that callers can move to other

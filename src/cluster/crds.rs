@@ -305,11 +305,6 @@ impl Crds {
         Err(absence)
     }
 
-    /// Whether any definition is of this group: then no aggregated API server serves it.
-    pub fn defines_group(&self, group: &str) -> bool {
-        self.names.range((group.to_owned(), String::new())..).next().is_some_and(|((g, _), _)| g == group)
-    }
-
     /// Like [`Self::find`], for exactly this version.
     pub fn find_exactly(&self, gvk: &Gvk) -> Result<Usable, Absence> {
         self.find(&gvk.group, &gvk.kind, std::slice::from_ref(&gvk.version))
@@ -409,7 +404,7 @@ mod tests {
         assert!(find(&crds, &["v1"]).is_err());
         let _ = crds.remove("afilters.example.io");
         assert_eq!(find(&crds, &["v1"]), Err(Absence::Missing));
-        assert!(!crds.defines_group("example.io"));
+        assert!(crds.names.is_empty());
     }
 
     #[test]
@@ -433,7 +428,7 @@ mod tests {
         let mut crds = Crds::default();
         let _ = crds.apply(bare);
         assert_eq!(find(&crds, &["v1"]), Err(Absence::Missing));
-        assert!(!crds.defines_group("example.io"));
+        assert!(crds.names.keys().all(|(group, _)| group.is_empty()));
         assert!(crds.find_exactly(&Gvk::new("example.io/v1", "Filter")).is_err());
     }
 }

@@ -58,85 +58,49 @@ impl EventPublisher {
     }
 
     pub async fn publish(&self, instance: &NamespacedName, uid: &str, note: Note) {
-        let regarding = ObjectReference {
-            api_version: Some(meta::KUDO_API_VERSION.to_owned()),
-            kind: Some("Instance".to_owned()),
-            namespace: Some(instance.namespace.clone()),
-            name: Some(instance.name.clone()),
-            uid: Some(uid.to_owned()),
-            ..ObjectReference::default()
-        };
-        self.create(CONTROLLER, &instance.namespace, regarding, note).await;
+        let NamespacedName { namespace, name } = instance;
+        let regarding = regarding(meta::KUDO_API_VERSION, "Instance", Some(namespace), name, Some(uid));
+        self.create(CONTROLLER, regarding, note).await;
     }
 
     /// Publishes one Event on an object of any kind.
     pub async fn publish_on(&self, key: &ObjectKey, uid: &str, note: Note) {
-        let regarding = ObjectReference {
-            api_version: Some(key.gvk.api_version()),
-            kind: Some(key.gvk.kind.clone()),
-            namespace: key.namespace.clone(),
-            name: Some(key.name.clone()),
-            uid: Some(uid.to_owned()),
-            ..ObjectReference::default()
-        };
-        let namespace = key.namespace.as_deref().unwrap_or(CLUSTER);
-        self.create(SUPERVISOR, namespace, regarding, note).await;
+        let ObjectKey { gvk, namespace, name } = key;
+        let regarding = regarding(&gvk.api_version(), &gvk.kind, namespace.as_deref(), name, Some(uid));
+        self.create(SUPERVISOR, regarding, note).await;
     }
 
     pub async fn publish_on_gateway(&self, gateway: &Value, note: Note) {
-        let text = |value: &Value| value.as_str().map(str::to_owned);
         let metadata = &gateway["metadata"];
-        let regarding = ObjectReference {
-            api_version: text(&gateway["apiVersion"]),
-            kind: text(&gateway["kind"]),
-            namespace: text(&metadata["namespace"]),
-            name: text(&metadata["name"]),
-            uid: text(&metadata["uid"]),
-            ..ObjectReference::default()
-        };
-        let namespace = regarding.namespace.clone().unwrap_or_default();
-        self.create(GATEWAYS, &namespace, regarding, note).await;
+        let [api_version, kind, name] = [&gateway["apiVersion"], &gateway["kind"], &metadata["name"]]
+            .map(|text| text.as_str().unwrap_or_default());
+        let (namespace, uid) = (metadata["namespace"].as_str(), metadata["uid"].as_str());
+        self.create(GATEWAYS, regarding(api_version, kind, namespace, name, uid), note).await;
     }
 
     /// Publishes one Event on a CustomResourceDefinition, which need not exist.
     pub async fn publish_on_definition(&self, name: &str, note: Note) {
-        let regarding = ObjectReference {
-            api_version: Some("apiextensions.k8s.io/v1".to_owned()),
-            kind: Some("CustomResourceDefinition".to_owned()),
-            name: Some(name.to_owned()),
-            ..ObjectReference::default()
-        };
-        self.create(SUPERVISOR, CLUSTER, regarding, note).await;
+        let regarding = regarding("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name, None);
+        self.create(SUPERVISOR, regarding, note).await;
     }
 
     /// Publishes one Event on an Interlock object, which need not exist.
     pub async fn publish_on_interlock(&self, name: &str, uid: Option<&str>, note: Note) {
-        let regarding = ObjectReference {
-            api_version: Some(meta::INTERLOCK_API_VERSION.to_owned()),
-            kind: Some("Interlock".to_owned()),
-            name: Some(name.to_owned()),
-            uid: uid.map(str::to_owned),
-            ..ObjectReference::default()
-        };
-        self.create(SUPERVISOR, CLUSTER, regarding, note).await;
+        let regarding = regarding(meta::INTERLOCK_API_VERSION, "Interlock", None, name, uid);
+        self.create(SUPERVISOR, regarding, note).await;
     }
 
     /// Publishes one Event on a webhook configuration, a policy or a binding, which need not exist.
     pub async fn publish_on_guard(&self, kind: &str, name: &str, uid: Option<&str>, note: Note) {
-        let regarding = ObjectReference {
-            api_version: Some("admissionregistration.k8s.io/v1".to_owned()),
-            kind: Some(kind.to_owned()),
-            name: Some(name.to_owned()),
-            uid: uid.map(str::to_owned),
-            ..ObjectReference::default()
-        };
-        self.create(SUPERVISOR, CLUSTER, regarding, note).await;
+        let regarding = regarding("admissionregistration.k8s.io/v1", kind, None, name, uid);
+        self.create(SUPERVISOR, regarding, note).await;
     }
 
-    async fn create(&self, controller: &str, namespace: &str, regarding: ObjectReference, note: Note) {
+    async fn create(&self, controller: &str, regarding: ObjectReference, note: Note) {
         let name = regarding.name.clone().unwrap_or_default();
-        let event = self.event(controller, namespace, regarding, note);
-        if let Err(failure) = self.send(namespace, event).await {
+        let namespace = regarding.namespace.clone().unwrap_or_else(|| CLUSTER.to_owned());
+        let event = self.event(controller, &namespace, regarding, note);
+        if let Err(failure) = self.send(&namespace, event).await {
             warn!(namespace, name, message = %failure.message, "an Event could not be written");
         }
     }
@@ -163,15 +127,26 @@ impl EventPublisher {
             regarding: Some(regarding),
             reporting_controller: Some(controller.to_owned()),
             reporting_instance: Some(self.instance.clone()),
-            type_: Some(
-                match note.severity {
-                    Severity::Normal => "Normal",
-                    Severity::Warning => "Warning",
-                }
-                .to_owned(),
-            ),
+            type_: Some(if note.severity == Severity::Normal { "Normal" } else { "Warning" }.to_owned()),
             ..Event::default()
         }
+    }
+}
+
+fn regarding(
+    api_version: &str,
+    kind: &str,
+    namespace: Option<&str>,
+    name: &str,
+    uid: Option<&str>,
+) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(api_version.to_owned()),
+        kind: Some(kind.to_owned()),
+        namespace: namespace.map(str::to_owned),
+        name: Some(name.to_owned()),
+        uid: uid.map(str::to_owned),
+        ..ObjectReference::default()
     }
 }
 
@@ -179,8 +154,7 @@ impl EventPublisher {
 fn printed(message: &str) -> String {
     let mut text = one_line(message).into_owned();
     if text.len() > NOTE_LIMIT {
-        let end = (0..=NOTE_LIMIT - 3).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
-        text.truncate(end);
+        text.truncate(text.floor_char_boundary(NOTE_LIMIT - 3));
         text.push_str("...");
     }
     text

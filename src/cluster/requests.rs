@@ -45,13 +45,14 @@ pub struct ApiRequests {
 pub struct Fence {
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
-    /// The leader epoch.
-    pub epoch: u64,
+    /// The leader epoch; outside of one nothing is sent.
+    pub epoch: Option<u64>,
 }
 
 impl Fence {
-    fn holds(&self) -> bool {
-        self.leadership.borrow().leader_epoch() == Some(self.epoch)
+    /// Whether the epoch lasts.
+    pub fn holds(&self) -> bool {
+        self.epoch.is_some() && self.leadership.borrow().leader_epoch() == self.epoch
     }
 }
 

@@ -20,13 +20,13 @@ use crate::cluster::lease::{Leadership, LeaseHolder};
 use crate::cluster::supervisor::{Assignment, Handle};
 use crate::cluster::tamper::{GuardState, PolicyState};
 use crate::runtime::certificates::CertificateSigner;
-use crate::runtime::driver;
 use crate::runtime::executor::Executor;
 use crate::runtime::gate::{self, LeaderGate};
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
 use crate::runtime::queue::Queue;
 use crate::runtime::reconciler::DescribedKind;
+use crate::runtime::runner;
 use crate::telemetry::metrics::Metrics;
 
 pub mod capabilities;
@@ -102,14 +102,14 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
     let key = stop.run_until_cancelled(key);
     tokio::join!(
         key,
-        driver::run(Arc::new(instances), queue, instance_gate, metrics.clone(), stop.clone()),
-        driver::run(Arc::new(consistency), gateways, guards_gate(), metrics.clone(), stop.clone()),
+        runner::run(Arc::new(instances), queue, instance_gate, metrics.clone(), stop.clone()),
+        runner::run(Arc::new(consistency), gateways, guards_gate(), metrics.clone(), stop.clone()),
         futures::future::join_all(described.into_iter().map(|(controller, queue, gate)| {
-            driver::run(controller, queue, gate, metrics.clone(), stop.clone())
+            runner::run(controller, queue, gate, metrics.clone(), stop.clone())
         })),
         futures::future::join_all(archives.into_iter().map(|archive| {
             let queue = archive.queue.clone();
-            driver::run(Arc::new(archive), queue, guards_gate(), metrics.clone(), stop.clone())
+            runner::run(Arc::new(archive), queue, guards_gate(), metrics.clone(), stop.clone())
         })),
     );
 }

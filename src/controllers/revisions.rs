@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::revision;
-use interlock_core::api::revision::RevisionOwner;
+use interlock_core::api::revision::{PartsReader, RevisionOwner};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::ApiFailure;
 
@@ -48,17 +48,16 @@ pub async fn read(
     owner: &RevisionOwner<'_>,
     hash: &SpecHash,
 ) -> Result<Option<String>, ApiFailure> {
-    let mut parts = Vec::new();
-    let mut count = 1;
-    while parts.len() < count {
-        let name = revision::name(&owner.key.name, owner.uid, hash, parts.len());
+    let mut parts = PartsReader::default();
+    while let Some(number) = parts.next() {
+        let name = revision::name(&owner.key.name, owner.uid, hash, number);
         let key = NamespacedName::new(owner.key.namespace.as_str(), name);
-        let Some(part) = bookkeeping.revision(&key).await? else { return Ok(None) };
-        count = revision::count(&part);
-        let Some(data) = revision::data(&part) else { return Ok(None) };
-        parts.push(data);
+        let part = bookkeeping.revision(&key).await?;
+        if part.and_then(|part| parts.take(&part)).is_none() {
+            return Ok(None);
+        }
     }
-    Ok(revision::unpack(&parts))
+    Ok(parts.text())
 }
 
 /// Deletes the specs of an object, except those with a short hash to keep, and the newest `spared` of the

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use interlock_core::api::object::NamespacedName;
 use interlock_core::effect::ApiFailure;
-use interlock_kong::data_plane::flavor::rolled_out::{RolloutEvidence, find, is_rolled_out};
+use interlock_kong::data_plane::flavor::running::rolled_out::{RolloutEvidence, find, is_rolled_out};
 use kube::Client;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;

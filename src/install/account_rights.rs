@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use interlock_core::api::meta::install;
 use serde_json::Value;
 
-use super::{InstallOptions, Layout, rbac};
+use super::{ChartError, InstallOptions, Layout, Part, objects};
 
 /// ClusterRoles whose rights the process can do without; the rest of the installation says so.
 const OPTIONAL: [&str; 3] = ["interlock-watch", "interlock-watch-custom", "interlock-flavor-sources"];
@@ -47,8 +47,8 @@ impl std::fmt::Display for NeededRight {
 }
 
 /// The rights without which the process does not do its work.
-pub fn needed(options: &InstallOptions) -> BTreeSet<NeededRight> {
-    let all = rbac::all(options);
+pub fn needed(options: &InstallOptions) -> Result<BTreeSet<NeededRight>, ChartError> {
+    let all = objects(Part::Rbac, options)?;
     let mut needed = BTreeSet::new();
     for binding in all.iter().filter(|object| is_binding(object)) {
         let role = &binding["roleRef"];
@@ -66,7 +66,7 @@ pub fn needed(options: &InstallOptions) -> BTreeSet<NeededRight> {
             needed.extend(rights_of(rule, &user, namespace));
         }
     }
-    needed
+    Ok(needed)
 }
 
 fn is_binding(object: &Value) -> bool {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     fn texts(options: &InstallOptions) -> Vec<String> {
-        needed(options).iter().map(|right| format!("{}: {right}", right.user)).collect()
+        needed(options).unwrap().iter().map(|right| format!("{}: {right}", right.user)).collect()
     }
 
     #[test]

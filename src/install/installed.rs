@@ -109,7 +109,7 @@ mod tests {
     use crate::install::{Part, objects};
 
     fn read_back(options: &InstallOptions) -> (InstallOptions, Option<Freeze>, Option<String>) {
-        let all = objects(Part::All, options);
+        let all = objects(Part::All, options).unwrap();
         let find = |kind: &str| all.iter().find(|object| object["kind"] == kind);
         let deployments: Vec<_> = all.iter().filter(|o| o["kind"] == "Deployment").cloned().collect();
         let found = InstalledObjects {
@@ -140,7 +140,7 @@ mod tests {
     fn what_was_rendered_is_read_back(#[case] options: InstallOptions) {
         let (read, freeze, namespace) = read_back(&options);
         assert_eq!((freeze, namespace.as_ref()), (Some(options.freeze), Some(&options.namespace)));
-        assert_eq!(objects(Part::All, &read), objects(Part::All, &options));
+        assert_eq!(objects(Part::All, &read).unwrap(), objects(Part::All, &options).unwrap());
     }
 
     #[test]

@@ -1,28 +1,21 @@
-//! The folder `manifests/`: a kustomize base and overlays, rendered like everything else.
+//! The folder `manifests/`: a kustomize base, which is the installation with the default options, and overlays, which are
+//! what an option changes of it.
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::meta::install;
 use serde_json::{Value, json};
 
-use super::role::DeploymentRole;
-use super::{
-    CertificateIssuer, InstallOptions, Layout, Part, dashboard, monitoring, network, objects, opt_in_rights,
-    policies, rbac, webhooks, workload, yaml,
-};
+use super::chart::{ChartError, DASHBOARD};
+use super::{CertificateIssuer, InstallOptions, Layout, Part, objects, yaml};
 
 /// First line of every file.
 const HEADER: &str = "# Rendered by `interlock render kustomize`; do not edit.\n";
 
 /// Every file of the folder by its path, with the default options.
-pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
-    let options = InstallOptions::default();
+pub fn tree() -> Result<BTreeMap<String, String>, ChartError> {
+    let plain = InstallOptions::default();
+    let file = |objects: &[Value]| Ok::<_, ChartError>(format!("{HEADER}{}", yaml(objects)?));
     let mut files = BTreeMap::new();
-    let mut put = |path: &str, objects: &[Value]| {
-        let text = format!("{HEADER}{}", yaml(objects)?);
-        files.insert(path.to_owned(), text);
-        Ok::<_, serde_saphyr::ser::Error>(())
-    };
     let base = [
         ("workload.yaml", Part::Workload),
         ("crds.yaml", Part::Crds),
@@ -30,74 +23,77 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
         ("policies.yaml", Part::Policies),
         ("webhooks.yaml", Part::Webhooks),
     ];
-    for (file, part) in base {
-        put(&format!("base/{file}"), &objects(part, &options))?;
+    for (name, part) in base {
+        files.insert(format!("base/{name}"), file(&objects(part, &plain)?)?);
     }
-    put("base/kustomization.yaml", &[kustomization(&base.map(|(file, _)| file), &[])])?;
-
-    let admin = "overlays/packages-cluster-admin";
-    put(&format!("{admin}/binding.yaml"), &[opt_in_rights::packages_cluster_admin(&options)])?;
-    put(&format!("{admin}/kustomization.yaml"), &[kustomization(&["../../base", "binding.yaml"], &[])])?;
-
-    let secrets = InstallOptions { flavor_secrets: true, ..options.clone() };
-    let flavors = "overlays/flavor-secrets";
-    put(&format!("{flavors}/rbac.yaml"), &opt_in_rights::flavor_secrets(&secrets))?;
-    put(&format!("{flavors}/patches.yaml"), &[argument_patch(DeploymentRole::All, &secrets)])?;
-    put(
-        &format!("{flavors}/kustomization.yaml"),
-        &[kustomization(&["../../base", "rbac.yaml"], &["patches.yaml"])],
-    )?;
-
-    let data_planes = "overlays/dataplanes";
-    put(&format!("{data_planes}/rbac.yaml"), &opt_in_rights::data_planes(&options))?;
-    put(&format!("{data_planes}/kustomization.yaml"), &[kustomization(&["../../base", "rbac.yaml"], &[])])?;
-
-    // Without the base: it is applied to an installation, and deleted again where people have to interfere.
-    let protect = "overlays/protect-live";
-    put(&format!("{protect}/policies.yaml"), &policies::protect_live(&options))?;
-    put(&format!("{protect}/kustomization.yaml"), &[kustomization(&["policies.yaml"], &[])])?;
-    // Without the base: it is added to an installation that carries DataPlanes out.
-    let certificates = "overlays/dataplane-certificates";
-    put(&format!("{certificates}/rbac.yaml"), &opt_in_rights::data_plane_certificates(&options))?;
-    put(&format!("{certificates}/kustomization.yaml"), &[kustomization(&["rbac.yaml"], &[])])?;
-
-    let egress = "overlays/strict-egress";
-    put(&format!("{egress}/network-policy.yaml"), &[json!(network::egress(&options))])?;
-    put(
-        &format!("{egress}/kustomization.yaml"),
-        &[kustomization(&["../../base", "network-policy.yaml"], &[])],
-    )?;
-
-    let kong = "overlays/kong-crds";
-    put(&format!("{kong}/crds.yaml"), &objects(Part::KongCrds, &options))?;
-    put(&format!("{kong}/kustomization.yaml"), &[kustomization(&["../../base", "crds.yaml"], &[])])?;
-
-    let split = InstallOptions { layout: Layout::Split, ..options.clone() };
-    put("overlays/split/webhook.yaml", &split_resources(&split))?;
-    put("overlays/split/patches.yaml", &split_patches(&split))?;
-    put(
-        "overlays/split/kustomization.yaml",
-        &[kustomization(&["../../base", "webhook.yaml"], &["patches.yaml"])],
-    )?;
-
-    let prometheus = "overlays/prometheus";
-    put(&format!("{prometheus}/monitoring.yaml"), &monitoring::all(&options))?;
-    put(
-        &format!("{prometheus}/kustomization.yaml"),
-        &[kustomization(&["../../base", "monitoring.yaml"], &[])],
-    )?;
-    put("monitoring/rules.yaml", &[monitoring::rules()])?;
-
-    let managed = InstallOptions { certificates: CertificateIssuer::CertManager, ..options };
-    put("overlays/cert-manager/certificate.yaml", &workload::cert_manager(&managed))?;
-    put("overlays/cert-manager/patches.yaml", &cert_manager_patches(&managed))?;
-    put(
-        "overlays/cert-manager/kustomization.yaml",
-        &[kustomization(&["../../base", "certificate.yaml"], &["patches.yaml"])],
-    )?;
-    put("install.yaml", &objects(Part::Install, &InstallOptions::default()))?;
-    files.insert("monitoring/dashboard.json".to_owned(), dashboard::json());
+    let resources = base.map(|(name, _)| name);
+    files.insert("base/kustomization.yaml".to_owned(), file(&[kustomization(&resources, &[])])?);
+    let all = objects(Part::All, &plain)?;
+    for Overlay { name, resource, with_base, objects } in overlays(&plain)? {
+        let base = with_base.then_some("../../base");
+        let resources: Vec<&str> = base.into_iter().chain([resource]).collect();
+        let (added, patches) = changes(&all, objects);
+        let patched: &[&str] = if patches.is_empty() { &[] } else { &["patches.yaml"] };
+        let kustomization = kustomization(&resources, patched);
+        files.insert(format!("overlays/{name}/{resource}"), file(&added)?);
+        files.insert(format!("overlays/{name}/kustomization.yaml"), file(&[kustomization])?);
+        if !patches.is_empty() {
+            files.insert(format!("overlays/{name}/patches.yaml"), file(&patches)?);
+        }
+    }
+    files.insert("install.yaml".to_owned(), file(&objects(Part::Install, &plain)?)?);
+    let monitoring = objects(Part::Monitoring, &plain)?;
+    let rules: Vec<Value> = monitoring
+        .into_iter()
+        .filter(|object| object["kind"] == "PrometheusRule")
+        .map(|mut object| object["spec"].take())
+        .collect();
+    files.insert("monitoring/rules.yaml".to_owned(), file(&rules)?);
+    files.insert("monitoring/dashboard.json".to_owned(), DASHBOARD.to_owned());
     Ok(files)
+}
+
+/// A folder of `overlays/`.
+struct Overlay {
+    name: &'static str,
+    /// The file of what the base lacks.
+    resource: &'static str,
+    with_base: bool,
+    /// What it comes to; what the base has as well may be left out.
+    objects: Vec<Value>,
+}
+
+fn overlays(plain: &InstallOptions) -> Result<Vec<Overlay>, ChartError> {
+    let with = |change: fn(&mut InstallOptions)| {
+        let mut options = plain.clone();
+        change(&mut options);
+        objects(Part::All, &options)
+    };
+    let overlay = |name, resource, objects| Overlay { name, resource, with_base: true, objects };
+    Ok(vec![
+        overlay("packages-cluster-admin", "binding.yaml", with(|o| o.packages_cluster_admin = true)?),
+        overlay("flavor-secrets", "rbac.yaml", with(|o| o.flavor_secrets = true)?),
+        overlay("dataplanes", "rbac.yaml", with(|o| o.data_planes = true)?),
+        overlay("strict-egress", "network-policy.yaml", with(|o| o.strict_egress = true)?),
+        overlay("split", "webhook.yaml", with(|o| o.layout = Layout::Split)?),
+        overlay(
+            "cert-manager",
+            "certificate.yaml",
+            with(|o| o.certificates = CertificateIssuer::CertManager)?,
+        ),
+        overlay("kong-crds", "crds.yaml", objects(Part::KongCrds, plain)?),
+        overlay("prometheus", "monitoring.yaml", objects(Part::Monitoring, plain)?),
+        Overlay {
+            // It is applied to an installation, and deleted again where people have to interfere.
+            with_base: false,
+            ..overlay("protect-live", "policies.yaml", with(|o| o.protect_live = true)?)
+        },
+        Overlay {
+            // It is added to an installation that carries DataPlanes out.
+            with_base: false,
+            ..overlay("dataplane-certificates", "rbac.yaml", with(|o| o.data_plane_certificates = true)?)
+        },
+    ])
 }
 
 fn kustomization(resources: &[&str], patches: &[&str]) -> Value {
@@ -112,83 +108,59 @@ fn kustomization(resources: &[&str], patches: &[&str]) -> Value {
     file
 }
 
-fn split_resources(options: &InstallOptions) -> Vec<Value> {
-    let mut all = rbac::webhook(options);
-    all.push(json!(workload::deployment(DeploymentRole::Webhook, options)));
-    all.push(json!(workload::disruption_budget(DeploymentRole::Webhook, options)));
-    all
-}
-
-/// The base's Deployment becomes the controller, the Service selects the webhook.
-fn split_patches(options: &InstallOptions) -> Vec<Value> {
-    let service = json!(workload::service(DeploymentRole::Webhook, options));
-    vec![
-        patch(
-            "v1",
-            "Service",
-            options.service(),
-            Some(options),
-            json!({ "spec": { "selector": service["spec"]["selector"] } }),
-        ),
-        argument_patch(DeploymentRole::Controller, options),
-    ]
-}
-
-/// Gives the base's Deployment the arguments of a role.
-fn argument_patch(role: DeploymentRole, options: &InstallOptions) -> Value {
-    let container = json!({ "args": workload::arguments(role, options) });
-    patch("apps/v1", "Deployment", install::NAME, Some(options), pod_patch(container, json!({})))
-}
-
-fn cert_manager_patches(options: &InstallOptions) -> Vec<Value> {
-    let deployment = json!(workload::deployment(DeploymentRole::All, options));
-    let pod = &deployment["spec"]["template"]["spec"];
-    let container = &pod["containers"][0];
-    let mut patches = vec![patch(
-        "apps/v1",
-        "Deployment",
-        install::NAME,
-        Some(options),
-        pod_patch(
-            json!({ "args": container["args"], "volumeMounts": container["volumeMounts"] }),
-            json!({ "volumes": pod["volumes"] }),
-        ),
-    )];
-    patches.extend(webhooks::all(options).iter().map(|configuration| {
-        patch(
-            "admissionregistration.k8s.io/v1",
-            configuration["kind"].as_str().unwrap_or_default(),
-            install::WEBHOOK_CONFIGURATION,
-            None,
-            json!({ "metadata": { "annotations": configuration["metadata"]["annotations"] } }),
-        )
-    }));
-    patches
-}
-
-/// A strategic merge patch; `options` where the object lives in our namespace.
-fn patch(
-    api_version: &str,
-    kind: &str,
-    name: &str,
-    options: Option<&InstallOptions>,
-    change: Value,
-) -> Value {
-    let mut patch = change;
-    patch["apiVersion"] = json!(api_version);
-    patch["kind"] = json!(kind);
-    patch["metadata"]["name"] = json!(name);
-    if let Some(options) = options {
-        patch["metadata"]["namespace"] = json!(options.namespace);
+/// The objects that the base lacks, and a patch of each that differs from it.
+fn changes(base: &[Value], objects: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
+    let (mut added, mut patches) = (Vec::new(), Vec::new());
+    for object in objects {
+        let identity = identity(&object);
+        match base.iter().find(|of_base| self::identity(of_base) == identity) {
+            None => added.push(object),
+            Some(same) if *same == object => {}
+            Some(other) => {
+                let mut patch = identity;
+                json_patch::merge(&mut patch, &change(other, &object));
+                patches.push(patch);
+            }
+        }
     }
-    patch
+    (added, patches)
 }
 
-fn pod_patch(container: Value, pod: Value) -> Value {
-    let (mut container, mut pod) = (container, pod);
-    container["name"] = json!(install::NAME);
-    pod["containers"] = json!([container]);
-    json!({ "spec": { "template": { "spec": pod } } })
+/// The fields by which an object is found.
+fn identity(object: &Value) -> Value {
+    let mut identity = json!({
+        "apiVersion": object["apiVersion"],
+        "kind": object["kind"],
+        "metadata": {"name": object["metadata"]["name"]},
+    });
+    if let Some(namespace) = object["metadata"].get("namespace") {
+        identity["metadata"]["namespace"] = namespace.clone();
+    }
+    identity
+}
+
+/// What a strategic merge adds to an object, or sets in it: of a map the fields that differ, of a list of what has names
+/// the items that differ.
+fn change(from: &Value, to: &Value) -> Value {
+    match (from, to) {
+        (Value::Object(from), Value::Object(to)) => {
+            let differs = |(key, value): &(&String, &Value)| from.get(*key) != Some(*value);
+            let of = |(key, value): (&String, &Value)| {
+                (key.clone(), from.get(key).map_or_else(|| value.clone(), |old| change(old, value)))
+            };
+            Value::Object(to.iter().filter(differs).map(of).collect())
+        }
+        (Value::Array(from), Value::Array(to)) if to.iter().all(|item| item["name"].is_string()) => {
+            let of = |item: &Value| {
+                let old = from.iter().find(|old| old["name"] == item["name"]);
+                let mut change = old.map_or_else(|| item.clone(), |old| change(old, item));
+                change["name"] = item["name"].clone();
+                change
+            };
+            to.iter().filter(|item| !from.contains(item)).map(of).collect()
+        }
+        _ => to.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -212,7 +184,7 @@ mod tests {
     #[test]
     fn what_is_rendered_reads_back_the_same() {
         for layout in [Layout::Together, Layout::Split] {
-            let all = objects(Part::All, &InstallOptions { layout, ..InstallOptions::default() });
+            let all = objects(Part::All, &InstallOptions { layout, ..InstallOptions::default() }).unwrap();
             let text = yaml(&all).unwrap();
             let back: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
             assert_eq!(back, all);

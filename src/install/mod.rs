@@ -1,33 +1,27 @@
-//! All objects of an installation, as typed data; `interlock render` prints them.
+//! All objects of an installation, which `interlock render` prints.
 //!
-//! Pure: no client, no file system. The order of objects is fixed, so that two renderings are equal.
-
-use std::fmt::Write as _;
+//! Definitions, policies and webhook entries follow from the kinds. All else is the Helm chart, rendered with
+//! the options. Pure: no client, no file system. The order of objects is fixed, so that two renderings are equal.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
 pub mod account_rights;
+mod chart;
 pub mod crds;
-pub mod dashboard;
 pub mod helm;
 pub mod installed;
-mod kind_rights;
 pub mod kustomize;
 mod metadata;
-pub mod monitoring;
-mod mounted;
-pub mod network;
-pub mod opt_in_rights;
 mod options;
 pub mod policies;
-pub mod rbac;
-mod rbac_objects;
 pub mod removal;
-mod role;
+mod rules;
+#[cfg(test)]
+mod tests;
 pub mod webhooks;
-pub mod workload;
 
+pub use chart::{ChartError, yaml};
 pub use options::{CertificateIssuer, ClientCa, Endpoint, InstallOptions, Layout};
 
 /// What `interlock render` prints.
@@ -55,37 +49,22 @@ pub enum Part {
 }
 
 /// The objects of a part, in a fixed order that can be applied.
-pub fn objects(part: Part, options: &InstallOptions) -> Vec<Value> {
-    match part {
+pub fn objects(part: Part, options: &InstallOptions) -> Result<Vec<Value>, ChartError> {
+    Ok(match part {
         Part::Crds => crds::all().iter().map(|crd| json!(crd)).collect(),
         Part::KongCrds => crds::kong().iter().map(|crd| json!(crd)).collect(),
         Part::Webhooks => webhooks::all(options),
         Part::Policies => policies::all(options),
-        Part::Rbac => rbac::all(options),
-        Part::Workload => workload::all(options),
-        Part::Monitoring => monitoring::all(options),
+        Part::Rbac => chart::objects("templates/rbac.yaml", options)?,
+        Part::Workload => chart::objects("templates/workload.yaml", options)?,
+        Part::Monitoring => chart::objects("templates/monitoring.yaml", options)?,
         Part::Install => {
-            let mut workload = workload::all(options);
-            let mut all = vec![workload.remove(0)];
-            for part in [Part::Crds, Part::Rbac] {
-                all.extend(objects(part, options));
-            }
-            all.extend(workload);
-            all.extend(objects(Part::Policies, options));
-            all
+            let workload = objects(Part::Workload, options)?;
+            let (namespaces, workload): (Vec<_>, Vec<_>) =
+                workload.into_iter().partition(|object| object["kind"] == "Namespace");
+            let (definitions, roles) = (objects(Part::Crds, options)?, objects(Part::Rbac, options)?);
+            [namespaces, definitions, roles, workload, policies::all(options)].concat()
         }
-        Part::All => [Part::Install, Part::Webhooks].map(|part| objects(part, options)).concat(),
-    }
-}
-
-/// Multi-document YAML.
-pub fn yaml(objects: &[Value]) -> Result<String, serde_saphyr::ser::Error> {
-    let mut out = String::new();
-    for (i, object) in objects.iter().enumerate() {
-        let separator = if i > 0 { "---\n" } else { "" };
-        let text = serde_saphyr::to_string(object)?;
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "{separator}{}", text.trim_end());
-    }
-    Ok(out)
+        Part::All => [objects(Part::Install, options)?, webhooks::all(options)].concat(),
+    })
 }

@@ -6,6 +6,7 @@ use interlock_core::api::cidr::Cidr;
 use interlock_core::api::docs::DocsUrl;
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::api::rule::Rule;
 use interlock_core::kinds::Kinds;
 use interlock_core::kinds::descriptor::PolicyOptions;
 use k8s_openapi::ByteString;
@@ -87,6 +88,10 @@ pub struct InstallOptions {
     /// Whether the process gets the rights to make the certificates of their admin APIs, which are rights to read and
     /// write all Secrets.
     pub data_plane_certificates: bool,
+    /// Whether packages get the rights that KUDO gives them: everything.
+    pub packages_cluster_admin: bool,
+    /// Whether only the API server, DNS and gateways may be reached from the pods.
+    pub strict_egress: bool,
     /// The only watched namespaces; empty means all.
     pub watch_namespaces: Vec<String>,
     /// How the roles are spread.
@@ -117,6 +122,8 @@ impl Default for InstallOptions {
             data_planes: false,
             protect_live: false,
             data_plane_certificates: false,
+            packages_cluster_admin: false,
+            strict_egress: false,
             watch_namespaces: Vec::new(),
             layout: Layout::default(),
             certificates: CertificateIssuer::default(),
@@ -158,6 +165,7 @@ impl InstallOptions {
             namespaces: self.namespace_selector(),
             freeze: self.freeze,
             docs: self.docs.clone(),
+            see: Rule::see,
             rules: interlock_core::kinds::rules(self.kinds).collect(),
         }
     }

@@ -6,6 +6,8 @@
 //! later, so each ends in `orValue`; and the API server drops a message with a line break, so each is one
 //! line, with a plain one beside it.
 
+use interlock_core::kinds::Kinds;
+use interlock_core::kinds::descriptor::PolicyOptions;
 use interlock_kong::data_plane::rollout::protect_live;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
@@ -17,19 +19,25 @@ use super::metadata::{cluster_wide, strings};
 
 /// The policies of all kinds, each followed by its binding.
 pub fn all(options: &InstallOptions) -> Vec<Value> {
-    let given = options.policies();
-    let policies = options.kinds.iter().flat_map(|kind| kind.policies).map(|policy| policy(&given));
-    let mut all: Vec<Value> = policies.flat_map(bound).collect();
+    let mut all = of(options.kinds, &options.policies());
     if options.protect_live {
         all.extend(protect_live(options));
     }
     all
 }
 
+pub(super) fn of(kinds: Kinds, given: &PolicyOptions) -> Vec<Value> {
+    kinds.iter().flat_map(|kind| kind.policies).flat_map(|policy| bound(policy(given))).collect()
+}
+
 /// The policy that keeps people from deleting what is live of a DataPlane, with its binding. Opt-in: it stands
 /// between people and the remedies that they know.
 pub fn protect_live(options: &InstallOptions) -> Vec<Value> {
-    bound(protect_live::protect_live(&options.policies())).into()
+    protecting_live(&options.policies()).into()
+}
+
+pub(super) fn protecting_live(given: &PolicyOptions) -> [Value; 2] {
+    bound(protect_live::protect_live(given))
 }
 
 fn bound(policy: ValidatingAdmissionPolicy) -> [Value; 2] {

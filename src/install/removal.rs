@@ -93,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::install::{CertificateIssuer, Layout, Part, network, objects, opt_in_rights};
+    use crate::install::{CertificateIssuer, Layout, Part, objects};
 
     /// Everything that can be rendered is removed: by label and name, or as a definition, or as the namespace.
     #[test]
@@ -105,13 +105,13 @@ mod tests {
             data_planes: true,
             protect_live: true,
             data_plane_certificates: true,
+            packages_cluster_admin: true,
+            strict_egress: true,
             packages: NamespacedName::new("packages", "deployer"),
             ..InstallOptions::default()
         };
-        let mut all = objects(Part::All, &split);
-        all.extend(objects(Part::All, &InstallOptions::default()));
-        all.push(opt_in_rights::packages_cluster_admin(&split));
-        all.push(json!(network::egress(&split)));
+        let mut all = objects(Part::All, &split).unwrap();
+        all.extend(objects(Part::All, &InstallOptions::default()).unwrap());
         let stages = [&GUARDS[..], &PROCESS, &REST].concat();
         for object in &all {
             let kind = object["kind"].as_str().unwrap();

@@ -12,7 +12,7 @@ use crate::cluster::binding::BindingState;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::tamper::{GuardId, GuardKind, GuardStates, Observation, TamperMonitor, TamperNotifier};
-use crate::install::{self, Endpoint, Part};
+use crate::install::{self, Endpoint};
 
 impl Guards {
     fn on_guard_states(&self, states: &GuardStates) {
@@ -55,7 +55,7 @@ impl Process {
             // The process holds the sender.
             let known = user.wait_for(Option::is_some).await.map(|user| user.clone()).unwrap_or_default();
             let options = install::InstallOptions { controller_user: known, ..options };
-            let mut installed = install::objects(Part::Policies, &options);
+            let mut installed = install::policies::all(&options);
             let mut optional = install::policies::protect_live(&options);
             if all {
                 installed.extend(webhooks_named(&configuration, &options));
@@ -95,7 +95,7 @@ impl Process {
 }
 
 fn webhooks_named(name: &str, options: &install::InstallOptions) -> Vec<Value> {
-    let mut configurations = install::objects(Part::Webhooks, options);
+    let mut configurations = install::webhooks::all(options);
     for configuration in &mut configurations {
         configuration["metadata"]["name"] = json!(name);
     }

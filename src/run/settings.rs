@@ -19,10 +19,10 @@ use crate::controllers::interlock::{Reporter, SettingsContext};
 use crate::controllers::rollout_backfill::Finder;
 use crate::controllers::route_patterns;
 use crate::runtime::controller::{Controller, Gate};
-use crate::runtime::driver;
 use crate::runtime::gate::LeaderGate;
 use crate::runtime::index::Interlocks;
 use crate::runtime::queue::Queue;
+use crate::runtime::runner;
 
 impl Process {
     /// Follows the Interlock objects, which the supervisor's watch delivers; rules and modes change with
@@ -127,7 +127,7 @@ impl Process {
     {
         let metrics = self.metrics.clone();
         let run = move |controller: Arc<C>, stop| {
-            driver::run(controller, queue.clone(), gate(), metrics.clone(), stop)
+            runner::run(controller, queue.clone(), gate(), metrics.clone(), stop)
         };
         self.control(name, controller, run, parts);
     }

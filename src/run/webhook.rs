@@ -15,9 +15,10 @@ use super::{Parts, Process};
 use crate::cluster::authorize::Authorizer;
 use crate::cluster::supervisor::CapabilitySnapshot;
 use crate::runtime::index::IndexLister;
+use crate::runtime::index::gateways::CurrentGateways;
 use crate::runtime::index::graph_page::Document;
 use crate::server::accept::{DRAIN, Port};
-use crate::server::admission::{Admission, CurrentGateways};
+use crate::server::admission::Admission;
 use crate::server::callers::Callers;
 use crate::server::client_auth::ClientAuthority;
 use crate::server::graph::GraphPage;
@@ -131,12 +132,8 @@ impl Process {
     }
 
     fn exposition(&self) -> Exposition {
-        let (instances, data_planes) = (self.store.clone(), self.store.clone());
-        Exposition {
-            metrics: self.metrics.clone(),
-            totals: Arc::new(move || instances.totals()),
-            rollouts: Arc::new(move || data_planes.rollouts()),
-        }
+        let store = self.store.clone();
+        Exposition { metrics: self.metrics.clone(), gauges: Arc::new(move |now| store.gauges(now)) }
     }
 
     /// Who may read a port: everybody on loopback, else those whom the API server authorizes.

@@ -156,9 +156,9 @@ impl CertificateSigner {
 
     async fn in_place(&self, request: &CertificateRequest) -> Result<CertificateAnswer, Missing> {
         let key = ObjectKey::of(&request.secret).ok_or_else(|| local("the Secret has no name".to_owned()))?;
+        let mut found = self.executor.get(&key).await?;
         // A first look writes, a second one sees what was written.
         for _ in 0..2 {
-            let found = self.executor.get(&key).await?;
             let now = Timestamp::now();
             let authority = self.authority(now).await?;
             let served = found.as_deref().and_then(|found| authority.served(&data(found)));
@@ -172,7 +172,7 @@ impl CertificateSigner {
                     authority.sign(request, now).map_err(|error| local(error.to_string()))?
                 }
             };
-            self.write(request, &authority, &pair, found.as_deref()).await?;
+            found = self.write(request, &authority, &pair, found.as_deref()).await?;
             info!(secret = %key, "certificate written");
         }
         Err(local(format!("{key} is changed by others as often as it is written")).into())
@@ -184,7 +184,7 @@ impl CertificateSigner {
         authority: &SigningAuthority,
         pair: &KeyPem,
         found: Option<&Value>,
-    ) -> Result<(), ApiFailure> {
+    ) -> Result<Option<Arc<Value>>, ApiFailure> {
         let mut object = request.secret.clone();
         object["data"] = json!(authority.data(pair));
         for condition in ["resourceVersion", "uid"] {
@@ -192,7 +192,10 @@ impl CertificateSigner {
                 object["metadata"][condition] = found["metadata"][condition].clone();
             }
         }
-        self.run(Effect::Apply { object, force: true }).await.map(drop)
+        Ok(match self.executor.write(Effect::Apply { object, force: true }).await? {
+            Written::Now(written, _) => Some(written),
+            Written::Gone | Written::Published => None,
+        })
     }
 
     /// The CA: from memory while that is fresh, else from its Secret, which is made where there is none, and renewed
@@ -221,7 +224,7 @@ impl CertificateSigner {
                 "metadata": {"name": key.name, "namespace": key.namespace},
                 "data": made.write(),
             });
-            self.run(Effect::Create { object }).await?;
+            self.executor.write(Effect::Create { object }).await?;
             info!(secret = %key, "CA of DataPlanes made");
             return Ok(made);
         };
@@ -239,14 +242,11 @@ impl CertificateSigner {
             data(&found).into_keys().map(|key| (key, Value::Null)).collect();
         all.extend(renewed.write().into_iter().map(|(key, value)| (key, json!(value))));
         let resource_version = meta_str(&found, "resourceVersion").unwrap_or_default().to_owned();
-        self.run(Effect::Patch { key: key.clone(), resource_version, patch: json!({ "data": all }) }).await?;
+        self.executor
+            .write(Effect::Patch { key: key.clone(), resource_version, patch: json!({ "data": all }) })
+            .await?;
         info!(secret = %key, "CA of DataPlanes renewed");
         Ok(renewed)
-    }
-
-    async fn run(&self, effect: Effect) -> Result<Option<Written>, ApiFailure> {
-        let mut answers = self.executor.run(vec![vec![effect]]).await;
-        answers.pop().map(|(_, answer)| answer).transpose()
     }
 }
 

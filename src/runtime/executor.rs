@@ -179,7 +179,8 @@ impl<I: WriteIdentity> Executor<I> {
         answers
     }
 
-    async fn write(&self, effect: Effect) -> Result<Written, ApiFailure> {
+    /// Sends one write.
+    pub async fn write(&self, effect: Effect) -> Result<Written, ApiFailure> {
         if !effect.is_conditional() {
             return Err(local("the write names no version that it was decided on".to_owned()));
         }

@@ -3,7 +3,6 @@
 
 pub mod certificates;
 pub mod controller;
-pub mod driver;
 pub mod executor;
 pub mod gate;
 pub mod gathered;
@@ -12,4 +11,6 @@ pub mod pool;
 pub mod queue;
 pub mod reconciler;
 pub mod refused;
+pub mod rounds;
+pub mod runner;
 mod workers;

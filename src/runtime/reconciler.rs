@@ -23,6 +23,7 @@ use super::gathered::{GatherError, Gathered, ObjectSource as _, Sources, TooMuch
 use super::index::{Observer, Store};
 use super::queue::FairnessGroup;
 use super::refused::RefusedWrites;
+use super::rounds::{self, Decided, Decision, Flow, Rounds};
 use crate::cluster::failure_reports::{self, FailureReports};
 use crate::cluster::lease::Leadership;
 use crate::cluster::requests::Fence;
@@ -98,6 +99,9 @@ struct Rest {
     is_reported: bool,
 }
 
+/// What a pass wants written, whether each rests on those before it, and when that was decided.
+type Wanted = (Vec<Effect>, bool, Timestamp);
+
 /// What became of the writes of one decision.
 #[derive(Default)]
 struct WriteResults {
@@ -105,6 +109,8 @@ struct WriteResults {
     tried: usize,
     /// A write that met another version.
     conflict: Option<(ObjectKey, Effect, ApiFailure)>,
+    /// The reconciled object, as the last write of it was answered.
+    answered: Option<Lookup>,
 }
 
 impl Controller for DescribedKind {
@@ -189,54 +195,15 @@ impl DescribedKind {
         self.reports.report(&key, meta_str(&object, "uid").unwrap_or_default(), reason, message).await;
     }
 
-    /// Passes until the reconciler waits; returns after which time it wants to see the object again.
+    /// Passes until the reconciler waits.
     async fn passes(&self, owner: &NamespacedName, epoch: LeaderEpoch) -> Result<Rest, Interrupted> {
         let key = self.key_of(owner);
-        let mut object = self.look_up(&key).await?;
-        let (mut gathered, mut conflicts) = (Gathered::default(), 0);
-        for _ in 0..PASSES {
-            let now = Timestamp::now();
-            gathered.facts.refused = self.refused.of(owner);
-            let step = (self.reconciler.reconcile)(&View::new(&object, &gathered.facts, now));
-            let (effects, in_order) = match step {
-                Err(needs) => {
-                    self.gather(&mut gathered, needs, epoch).await?;
-                    continue;
-                }
-                Ok(ReconcileStep::Await(after)) => {
-                    let retry = self.refused.next_retry(owner, now);
-                    let again = [after, retry].into_iter().flatten().min();
-                    return Ok(Rest { again, is_reported: false });
-                }
-                Ok(ReconcileStep::Write(effects)) => (effects, false),
-                Ok(ReconcileStep::InOrder(effects)) => (effects, true),
-            };
-            let results = self.write(owner, (effects, in_order), epoch, &mut gathered).await?;
-            if let Some((at, effect, failure)) = results.conflict {
-                debug!(object = %at, message = failure.message, "a write was decided on an older version");
-                conflicts += 1;
-                if conflicts >= CONFLICTS {
-                    if at == key {
-                        return Err(failure.into());
-                    }
-                    // The others are written all the same.
-                    self.refused.refuse(owner, &at, effect, failure.clone(), Timestamp::now());
-                }
-                gathered.doubt(&at, failure);
-                if at == key {
-                    self.sources().read(&key).await?;
-                }
-            } else if results.tried == 0 {
-                // The same decision would follow until the writes are tried again.
-                self.default_report(owner, &gathered).await;
-                return Ok(Rest { again: self.refused.next_retry(owner, now), is_reported: true });
-            }
-            gathered.refresh(Timestamp::now());
-            object = self.look_up(&key).await?;
-        }
-        let what = "more passes than a reconcile has";
-        Err(Interrupted::TooMuch(TooMuch {
-            what,
+        let object = present(self.sources().look_up(&key).await?)?;
+        let lead = Fence { leadership: self.leadership.clone(), epoch: Some(epoch) };
+        let gathered = Gathered::default();
+        let mut passes = Passes { kind: self, owner, key, lead, object, gathered, conflicts: 0 };
+        rounds::drive(&mut passes, PASSES).await?.ok_or(Interrupted::TooMuch(TooMuch {
+            what: "more passes than a reconcile has",
             remedy: ": something changes its children again and again",
         }))
     }
@@ -249,66 +216,117 @@ impl DescribedKind {
             self.report(owner, rejection.kind.reason(), message).await;
         }
     }
+}
 
-    /// The object that is reconciled.
-    async fn look_up(&self, key: &ObjectKey) -> Result<Arc<Value>, Interrupted> {
-        let Lookup::Found(object) = self.sources().look_up(key).await? else {
-            return Err(Interrupted::Gone);
-        };
-        match meta_str(&object, "deletionTimestamp") {
-            None => Ok(object),
-            Some(_) => Err(Interrupted::Gone),
-        }
+/// The object that is reconciled.
+fn present(found: Lookup) -> Result<Arc<Value>, Interrupted> {
+    match found {
+        Lookup::Found(object) if meta_str(&object, "deletionTimestamp").is_none() => Ok(object),
+        Lookup::Found(_) | Lookup::Absent | Lookup::Forbidden => Err(Interrupted::Gone),
+    }
+}
+
+/// The passes of one reconcile.
+struct Passes<'k> {
+    kind: &'k DescribedKind,
+    owner: &'k NamespacedName,
+    key: ObjectKey,
+    lead: Fence,
+    object: Arc<Value>,
+    gathered: Gathered,
+    conflicts: usize,
+}
+
+impl Rounds for Passes<'_> {
+    type Writes = Wanted;
+    type End = Rest;
+    type Stop = Interrupted;
+
+    fn leads(&self) -> Result<(), Interrupted> {
+        if self.lead.holds() { Ok(()) } else { Err(Interrupted::NotLeading) }
     }
 
-    /// Gets what a pass lacks.
-    async fn gather(
-        &self,
-        gathered: &mut Gathered,
-        needs: Needs,
-        epoch: LeaderEpoch,
-    ) -> Result<(), Interrupted> {
-        gathered.objects(self.sources(), &needs).await?;
-        gathered.lists(self.sources(), needs.lists).await?;
+    async fn decide(&mut self) -> Decided<Self> {
+        let decided = Timestamp::now();
+        self.gathered.facts.refused = self.kind.refused.of(self.owner);
+        let view = View::new(&self.object, &self.gathered.facts, decided);
+        Ok(match (self.kind.reconciler.reconcile)(&view) {
+            Err(needs) => Decision::Lacks(needs.into()),
+            Ok(ReconcileStep::Write(effects)) => Decision::Write((effects, false, decided)),
+            Ok(ReconcileStep::InOrder(effects)) => Decision::Write((effects, true, decided)),
+            Ok(ReconcileStep::Await(after)) => {
+                let retry = self.kind.refused.next_retry(self.owner, decided);
+                let again = [after, retry].into_iter().flatten().min();
+                Decision::End(Rest { again, is_reported: false })
+            }
+        })
+    }
+
+    async fn read(&mut self, needs: Needs) -> Result<(), Interrupted> {
+        let (kind, gathered) = (self.kind, &mut self.gathered);
+        gathered.objects(kind.sources(), &needs).await?;
+        gathered.lists(kind.sources(), needs.lists).await?;
         if needs.again {
             gathered.forget_answers();
         }
-        let tls = self.signer.client(&needs.answers).await;
+        let tls = kind.signer.client(&needs.answers).await;
         gathered.ask(needs.answers, tls, Timestamp::now()).await?;
         if let Some(request) = needs.certificate {
-            self.prove(epoch)?;
-            gathered.facts.certificate = Some(self.signer.certify(&request).await?);
+            self.leads()?;
+            self.gathered.facts.certificate = Some(kind.signer.certify(&request).await?);
         }
         Ok(())
     }
 
-    /// Work that was begun in one leader epoch never writes in another.
-    fn prove(&self, epoch: LeaderEpoch) -> Result<(), Interrupted> {
-        match self.leadership.borrow().leader_epoch() == Some(epoch) {
-            true => Ok(()),
-            false => Err(Interrupted::NotLeading),
+    async fn write(&mut self, (effects, in_order, decided): Wanted) -> Result<Flow<Rest>, Interrupted> {
+        let kind = self.kind;
+        let WriteResults { tried, conflict, mut answered } = self.carry_out(effects, in_order).await?;
+        if let Some((at, effect, failure)) = conflict {
+            debug!(object = %at, message = failure.message, "a write was decided on an older version");
+            self.conflicts += 1;
+            if self.conflicts >= CONFLICTS {
+                if at == self.key {
+                    return Err(failure.into());
+                }
+                // The others are written all the same.
+                kind.refused.refuse(self.owner, &at, effect, failure.clone(), Timestamp::now());
+            }
+            self.gathered.doubt(&at, failure);
+            if at == self.key {
+                answered = Some(kind.sources().read(&at).await?);
+            }
+        } else if tried == 0 {
+            // The same decision would follow until the writes are tried again.
+            kind.default_report(self.owner, &self.gathered).await;
+            let again = kind.refused.next_retry(self.owner, decided);
+            return Ok(Flow::End(Rest { again, is_reported: true }));
         }
+        self.gathered.refresh(Timestamp::now());
+        // What is kept is as new as the answer, or newer.
+        let found = match (kind.sources().kept(&self.key, false).await, answered) {
+            (Some(found), _) | (None, Some(found)) => found,
+            (None, None) => kind.sources().read(&self.key).await?,
+        };
+        self.object = present(found)?;
+        Ok(Flow::Again)
     }
+}
 
+impl Passes<'_> {
     /// Writes one effect after the other, while this process leads. A write that was decided on an older version ends the
     /// list. One that the API server refuses ends it where the effects are in order, or it is of the reconciled object.
-    async fn write(
-        &self,
-        owner: &NamespacedName,
-        (effects, in_order): (Vec<Effect>, bool),
-        epoch: LeaderEpoch,
-        gathered: &mut Gathered,
-    ) -> Result<WriteResults, Interrupted> {
-        let executor = self.executor.within(Fence { leadership: self.leadership.clone(), epoch });
-        let (own, mut results, mut succeeded) = (self.key_of(owner), WriteResults::default(), true);
+    async fn carry_out(&mut self, effects: Vec<Effect>, in_order: bool) -> Result<WriteResults, Interrupted> {
+        let (kind, owner) = (self.kind, self.owner);
+        let executor = kind.executor.within(self.lead.clone());
+        let (mut results, mut succeeded) = (WriteResults::default(), true);
         for effect in effects {
             if in_order && !succeeded {
                 break;
             }
             match &effect {
-                Effect::Healed { kind, cause } => {
+                Effect::Healed { kind: healed, cause } => {
                     if succeeded {
-                        self.metrics.healed(kind, *cause);
+                        kind.metrics.healed(healed, *cause);
                     }
                     continue;
                 }
@@ -316,48 +334,51 @@ impl DescribedKind {
                 _ => {}
             }
             let Some(key) = effect.key() else { continue };
+            let is_own = key == self.key;
             let is_event = matches!(effect, Effect::Event { .. });
             let due = |refused: &&RefusedWrite| {
                 refused.retry > Timestamp::now() && refused.effect.is_same_write(&effect)
             };
-            if !is_event && gathered.facts.refused.get(&key).filter(due).is_some() {
+            if !is_event && self.gathered.facts.refused.get(&key).filter(due).is_some() {
                 succeeded = false;
                 continue;
             }
-            self.prove(epoch)?;
+            self.leads()?;
             results.tried += 1;
-            let answer = executor.run(vec![vec![effect.clone()]]).await.pop();
-            match answer.map(|(_, answer)| answer) {
-                None | Some(Ok(Written::Published)) => {}
-                Some(Ok(Written::Now(object, _))) => {
-                    self.sources().saw(&object);
-                    gathered.wrote(&key, Some(object));
-                    self.refused.succeeded(owner, &key);
-                    succeeded = true;
+            match executor.write(effect.clone()).await {
+                Ok(Written::Published) => continue,
+                Ok(Written::Now(object, _)) => {
+                    kind.sources().saw(&object);
+                    results.answered = is_own.then(|| Lookup::Found(object.clone())).or(results.answered);
+                    self.gathered.wrote(&key, Some(object));
                 }
-                Some(Ok(Written::Gone)) => {
+                Ok(Written::Gone) => {
                     if let Effect::Delete { uid, .. } = &effect {
-                        self.sources().saw_gone(&key, uid);
+                        kind.sources().saw_gone(&key, uid);
                     }
-                    gathered.wrote(&key, None);
-                    self.refused.succeeded(owner, &key);
-                    succeeded = true;
+                    self.gathered.wrote(&key, None);
                 }
-                Some(Err(failure)) if failure.code == 409 || failure.code == 404 && !failure.is_of_kind() => {
-                    if failure.code == 404 && key == own {
+                Err(failure) if failure.code == 409 || failure.code == 404 && !failure.is_of_kind() => {
+                    if failure.code == 404 && is_own {
                         return Err(Interrupted::Gone);
                     }
                     results.conflict = Some((key, effect, failure));
                     return Ok(results);
                 }
-                Some(Err(failure)) if key == own || failure.code == 0 => return Err(failure.into()),
-                Some(Err(failure)) => {
+                Err(failure) if is_own || failure.code == 0 => return Err(failure.into()),
+                Err(failure) => {
                     warn!(object = %key, code = failure.code, message = Rejection::of(&failure).message, "write refused; retrying");
-                    self.refused.refuse(owner, &key, effect, failure, Timestamp::now());
+                    kind.refused.refuse(owner, &key, effect, failure, Timestamp::now());
                     succeeded = false;
+                    continue;
                 }
             }
+            kind.refused.succeeded(owner, &key);
+            succeeded = true;
         }
         Ok(results)
     }
 }
+
+#[cfg(test)]
+mod tests;

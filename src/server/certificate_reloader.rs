@@ -16,9 +16,6 @@ use super::tls::{BadPair, CertificateResolver, MOST_PEM_BYTES, Pair};
 const CHAIN: &str = "tls.crt";
 const KEY: &str = "tls.key";
 
-/// Time between two reads; a kubelet takes up to a minute to deliver a new Secret anyway.
-pub const INTERVAL: Duration = Duration::from_secs(10);
-
 /// A file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{path:?} cannot be read: {source}")]

@@ -1,42 +1,15 @@
-//! Parses Go's durations, as the API server writes them into `?timeout=`.
+//! The time that a caller waits for an answer, which the API server writes into `?timeout=`.
 
 use std::time::Duration;
+
+use go_template::go::duration;
 
 /// The `timeout` of a query, when it has one that Go would read.
 pub fn timeout_of(query: Option<&str>) -> Option<Duration> {
     let pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.filter(|(key, _)| *key == "timeout").find_map(|(_, value)| parse(value))
-}
-
-/// `1m30s`, `2.5s`, `300ms`: not negative, and with a unit.
-fn parse(text: &str) -> Option<Duration> {
-    if text == "0" {
-        return Some(Duration::ZERO);
-    }
-    let mut rest = text;
-    let mut total = Duration::ZERO;
-    while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, tail) = rest.split_at(end);
-        let end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(end);
-        let seconds = number.parse::<f64>().ok()? * unit_seconds(unit)?;
-        total = total.checked_add(Duration::try_from_secs_f64(seconds).ok()?)?;
-        rest = tail;
-    }
-    (!text.is_empty()).then_some(total)
-}
-
-fn unit_seconds(unit: &str) -> Option<f64> {
-    Some(match unit {
-        "ns" => 1e-9,
-        "us" | "µs" | "%C2%B5s" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return None,
-    })
+    let mut timeouts = pairs.filter(|(key, _)| *key == "timeout");
+    let nanos = timeouts.find_map(|(_, value)| duration::parse(&value.replace("%C2%B5", "\u{b5}")))?;
+    Some(Duration::from_nanos(u64::try_from(nanos).ok()?))
 }
 
 #[cfg(test)]

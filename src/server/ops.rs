@@ -9,8 +9,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::{HeaderValue, StatusCode, header};
-use interlock_kong::data_plane::rollout::totals::RolloutTotals;
-use interlock_kudo::instance::summary::Totals;
+use interlock_core::kinds::gauge::Gauge;
 use tokio::sync::Semaphore;
 
 use super::graph::{self, GraphPage};
@@ -65,10 +64,8 @@ impl OpsGuard {
 pub struct Exposition {
     /// What the process counts.
     pub metrics: Arc<Metrics>,
-    /// Returns what the index says of Instances.
-    pub totals: Arc<dyn Fn() -> Totals + Send + Sync>,
-    /// Returns what the index says of DataPlanes.
-    pub rollouts: Arc<dyn Fn() -> RolloutTotals + Send + Sync>,
+    /// Returns what the kinds say of all their objects, at a time in Unix seconds.
+    pub gauges: Arc<dyn Fn(u64) -> Vec<Gauge> + Send + Sync>,
 }
 
 /// Routes of the ops port; without a guard every user of this machine may read.
@@ -106,8 +103,7 @@ async fn authorize(State(guard): State<OpsGuard>, request: Request, next: Next) 
 async fn exposition(State(exposed): State<Exposition>) -> Response {
     let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
     let encoded = tokio::task::spawn_blocking(move || {
-        exposed.metrics.instances(&(exposed.totals)(), now);
-        exposed.metrics.rollouts(&(exposed.rollouts)(), now);
+        exposed.metrics.kinds((exposed.gauges)(now));
         exposed.metrics.encode(now)
     });
     match encoded.await {

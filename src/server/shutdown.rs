@@ -52,11 +52,6 @@ impl Shutdown {
         self.lingering.clone()
     }
 
-    /// For parts of the process that stop when the ports close.
-    pub fn closing_token(&self) -> CancellationToken {
-        self.closing.clone()
-    }
-
     /// From the first signal to closed ports.
     pub async fn run(&self, linger: Duration) {
         self.begin();

@@ -129,7 +129,7 @@ fn space<'a>(cluster: &'a Cluster, base: &str) -> Ground<'a> {
 fn kudo_makes_the_same_hashes_and_what_it_made_does_not_roll() {
     let cluster = Cluster::own(&[]);
     let admin = cluster.admin();
-    apply(&admin, install::objects(Part::Crds, &InstallOptions::default()));
+    apply(&admin, install::objects(Part::Crds, &InstallOptions::default()).unwrap());
     await_definitions(&admin);
     let theirs = space(&cluster, "kudo");
     let manager = Manager::start(&cluster);

@@ -392,7 +392,7 @@ fn a_write_that_waited_is_sent_only_while_the_process_leads() {
     // What it waits for: a share, or a connection.
     let written = |name: &str, is_held: bool, then: Leadership| {
         let (leads, leadership) = watch::channel(lead(1));
-        let fence = Fence { leadership, epoch: 1 };
+        let fence = Fence { leadership, epoch: Some(1) };
         let requests = ApiRequests::new(ns.admin().kube(), limit.clone()).within(fence);
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
         let answer = block_on(async {

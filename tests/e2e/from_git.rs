@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use go_template::yaml;
 use serde_json::{Value, json};
 
 use crate::support::instances::{await_run, condition, idle, run_of};
@@ -182,15 +183,24 @@ fn versions_of(text: &str) -> std::collections::BTreeMap<String, String> {
     documents.map(|document| (kind(document), format!("---\n{document}"))).collect()
 }
 
+/// The Kustomization that the documentation shows.
+fn kustomization() -> Value {
+    let page = include_str!("../../docs/gitops.md");
+    let blocks = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut found = blocks.filter(|block| block.contains("\nkind: Kustomization\n"));
+    yaml::documents(found.next().expect("a Kustomization")).expect("YAML").remove(0)
+}
+
 /// Flux asks for a dry-run of everything before it applies anything.
 #[test]
 #[ignore = "its library takes minutes to build; run by make soak"]
 fn flux_installs_edits_upgrades_and_prunes() {
     let repository = Repository::new("flux-git");
     let ns = repository.ns.name();
+    let health = format!("--health={}", kustomization()["spec"]["healthCheckExprs"]);
     let flux = |flags: &[&str], manifests: &str| {
         let kubeconfig = format!("--kubeconfig={}", repository.user.kubeconfig().display());
-        let arguments = [&[kubeconfig.as_str(), "--wait=60s"], flags].concat();
+        let arguments = [&[kubeconfig.as_str(), &health, "--wait=60s"], flags].concat();
         repository.user.command(&peers::flux(), &arguments, manifests)
     };
     let in_namespace = ["-n", ns];

@@ -68,7 +68,8 @@ impl Ground {
         let process = Interlock::install(&cluster, &[]);
         let options = process.options(&[]);
         let parts = [Part::Webhooks, Part::Policies];
-        let guards = parts.iter().flat_map(|part| install::objects(*part, &options)).map(Guard).collect();
+        let guards =
+            parts.iter().flat_map(|part| install::objects(*part, &options).unwrap()).map(Guard).collect();
         Self { cluster, process, guards }
     }
 

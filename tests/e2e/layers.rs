@@ -181,7 +181,7 @@ impl<'a> Ground<'a> {
         let admin = cluster.admin();
         // Its controller labels Secrets as well.
         let options = InstallOptions { freeze, flavor_secrets: true, ..InstallOptions::default() };
-        let mut objects = install::objects(Part::All, &options);
+        let mut objects = install::objects(Part::All, &options).unwrap();
         objects.retain(|o| {
             !["Deployment", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
                 .iter()

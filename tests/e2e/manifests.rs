@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use interlock::install::{self, CertificateIssuer, InstallOptions, Layout, Part};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::support::interlock::opt_in_rights;
 use crate::support::{Client, Interlock, wait_until};
 
 pub fn kustomize(client: &Client, folder: &str) -> Vec<Value> {
@@ -36,30 +37,31 @@ fn overlays_are_what_is_rendered() {
         [("base", &plain), ("overlays/split", &split), ("overlays/cert-manager", &managed)]
     {
         let built = by_name(kustomize(&admin, folder));
-        let rendered = by_name(install::objects(Part::All, options));
+        let rendered = by_name(install::objects(Part::All, options).unwrap());
         for (key, object) in &rendered {
             similar_asserts::assert_eq!(built.get(key), Some(object), "{}: {}", folder, key);
         }
         assert_eq!(built.len(), rendered.len(), "{folder}");
     }
-    let mut admins = install::objects(Part::All, &plain);
-    admins.push(install::opt_in_rights::packages_cluster_admin(&plain));
-    assert_eq!(by_name(kustomize(&admin, "overlays/packages-cluster-admin")), by_name(admins));
+    let all = |options: &InstallOptions| by_name(install::objects(Part::All, options).unwrap());
+    let admins = InstallOptions { packages_cluster_admin: true, ..plain.clone() };
+    assert_eq!(by_name(kustomize(&admin, "overlays/packages-cluster-admin")), all(&admins));
+    let labelling = InstallOptions { flavor_secrets: true, ..plain.clone() };
+    assert_eq!(by_name(kustomize(&admin, "overlays/flavor-secrets")), all(&labelling));
     let carrying_out = InstallOptions { data_planes: true, ..plain.clone() };
-    let carrying_out = install::objects(Part::All, &carrying_out);
-    assert_eq!(by_name(kustomize(&admin, "overlays/dataplanes")), by_name(carrying_out));
+    assert_eq!(by_name(kustomize(&admin, "overlays/dataplanes")), all(&carrying_out));
     let protected = by_name(install::policies::protect_live(&plain));
     assert_eq!(by_name(kustomize(&admin, "overlays/protect-live")), protected);
-    let certificates = install::opt_in_rights::data_plane_certificates(&plain);
-    assert_eq!(by_name(kustomize(&admin, "overlays/dataplane-certificates")), by_name(certificates));
-    let mut strict = install::objects(Part::All, &plain);
-    strict.push(json!(install::network::egress(&plain)));
-    assert_eq!(by_name(kustomize(&admin, "overlays/strict-egress")), by_name(strict));
-    let mut with_kong = install::objects(Part::All, &plain);
-    with_kong.extend(install::objects(Part::KongCrds, &plain));
+    let certificates = InstallOptions { data_plane_certificates: true, ..plain.clone() };
+    let certificates = by_name(opt_in_rights(&certificates));
+    assert_eq!(by_name(kustomize(&admin, "overlays/dataplane-certificates")), certificates);
+    let strict = InstallOptions { strict_egress: true, ..plain.clone() };
+    assert_eq!(by_name(kustomize(&admin, "overlays/strict-egress")), all(&strict));
+    let mut with_kong = install::objects(Part::All, &plain).unwrap();
+    with_kong.extend(install::objects(Part::KongCrds, &plain).unwrap());
     assert_eq!(by_name(kustomize(&admin, "overlays/kong-crds")), by_name(with_kong));
-    let mut watched = install::objects(Part::All, &plain);
-    watched.extend(install::objects(Part::Monitoring, &plain));
+    let mut watched = install::objects(Part::All, &plain).unwrap();
+    watched.extend(install::objects(Part::Monitoring, &plain).unwrap());
     assert_eq!(by_name(kustomize(&admin, "overlays/prometheus")), by_name(watched));
 }
 

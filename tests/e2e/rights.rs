@@ -23,7 +23,7 @@ fn the_documented_rights_are_those_of_the_rendered_roles() {
     let admin = cluster.admin();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": options.namespace}});
     apply(&admin, vec![namespace]);
-    apply(&admin, install::objects(Part::Rbac, &options));
+    apply(&admin, install::objects(Part::Rbac, &options).unwrap());
 
     let (mut found, mut asked) = (String::new(), 0);
     let mut lines = documented.lines();

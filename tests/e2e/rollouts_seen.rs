@@ -10,7 +10,7 @@ use interlock_core::api::object::NamespacedName;
 use interlock_kong::api::{API_VERSION, labels};
 use interlock_kong::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
 use interlock_kong::data_plane::remedy;
-use interlock_kong::data_plane::rollout::report::ReportedPhase;
+use interlock_kong::data_plane::rollout::report::RolloutPhase;
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -33,8 +33,8 @@ struct Ground<'g> {
 pub fn switch_on(cluster: &Cluster, process: &Interlock) {
     let admin = cluster.admin();
     let options = InstallOptions { data_planes: true, ..process.options(&[]) };
-    apply(&admin, install::objects(Part::Rbac, &options));
-    apply(&admin, install::objects(Part::KongCrds, &options));
+    apply(&admin, install::objects(Part::Rbac, &options).unwrap());
+    apply(&admin, install::objects(Part::KongCrds, &options).unwrap());
     await_definitions(&admin);
     let settings = "apiVersion: interlock.dev/v1alpha1\nkind: Interlock\nmetadata: {name: default}\n\
                     spec: {capabilities: {dataplanes: {mode: auto}}}\n";
@@ -210,9 +210,9 @@ fn what_is_named_works_as_it_stands(ground: &Ground<'_>) {
     ground.stage(&json!({"containers": proxy("kong:3.9"), "nodeSelector": null}));
     ground.await_phase("Staging");
     let command = |phase| remedy::of_rollout(phase, &edge).map(|remedy| remedy.command);
-    let later = [ReportedPhase::Staging, ReportedPhase::Promoting];
+    let later = [RolloutPhase::Staging, RolloutPhase::Promoting];
     let (after, now): (Vec<_>, Vec<_>) =
-        ReportedPhase::ALL.into_iter().partition(|phase| later.contains(phase));
+        RolloutPhase::ALL.into_iter().partition(|phase| later.contains(phase));
     // A promotion is asked for beforehand, as the fake pods report nothing: service_path carries one out.
     for command in now.into_iter().filter_map(command) {
         run(&ground.user, &command).ok();

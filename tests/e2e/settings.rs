@@ -322,7 +322,7 @@ fn without_the_kind_everything_has_its_default() {
     ground.await_that("an edit is carried out", |found| {
         found["status"]["planStatus"]["update"]["status"] == "COMPLETE"
     });
-    let crds = interlock::install::objects(interlock::install::Part::Crds, &process.options(&[]));
+    let crds = interlock::install::objects(interlock::install::Part::Crds, &process.options(&[])).unwrap();
     crate::support::interlock::apply(&admin, crds);
     wait_until("the kind is served again", CAP, || {
         let spec = manifest("default", "{}");

@@ -29,7 +29,7 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(cluster: &'a Cluster) -> Self {
         let process = Interlock::install(cluster, &[]);
-        apply(&cluster.admin(), install::objects(Part::Workload, &InstallOptions::default()));
+        apply(&cluster.admin(), install::objects(Part::Workload, &InstallOptions::default()).unwrap());
         let ground = Ground::new(cluster, "kept", PACKAGE);
         ground.create("done", "gated-0.1.0", &json!({}));
         ground.create("waits", "gated-0.1.0", &json!({"GATED": "true"}));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use interlock::install::{self, InstallOptions};
+use interlock::install::InstallOptions;
 use interlock_kong::api as kong;
 use serde_json::{Value, json};
 
@@ -19,8 +19,8 @@ const ADMIN_SERVICE: &str = "dataplane-admin-edge";
 
 /// Lets the process make certificates.
 pub(crate) fn grant(ground: &Ground) {
-    let rights = install::opt_in_rights::data_plane_certificates(&InstallOptions::default());
-    process::apply(&ground.admin, rights);
+    let options = InstallOptions { data_plane_certificates: true, ..InstallOptions::default() };
+    process::apply(&ground.admin, process::opt_in_rights(&options));
 }
 
 fn text(secret: &Value, key: &str) -> String {

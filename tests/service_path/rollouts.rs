@@ -53,7 +53,7 @@ impl Drop for Ground {
 /// The definition of DataPlanes: ours, or Kong's own where it is at hand.
 pub(crate) fn definition(whose: &str) -> Option<Value> {
     if whose == "ours" {
-        return install::objects(Part::KongCrds, &InstallOptions::default()).into_iter().next();
+        return install::objects(Part::KongCrds, &InstallOptions::default()).unwrap().into_iter().next();
     }
     let file = shared::find("crds/kong_dataplanes.yaml")?;
     let text = std::fs::read_to_string(file).expect("a file that is there");
@@ -69,7 +69,7 @@ impl Ground {
         let installed = service_path::install(&cluster, 1, &[]);
         let admin = cluster.admin();
         let options = InstallOptions { data_planes: true, ..InstallOptions::default() };
-        let overlay = install::objects(Part::Rbac, &options);
+        let overlay = install::objects(Part::Rbac, &options).unwrap();
         interlock::apply(&admin, overlay);
         admin.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).ok();
         let settings = "apiVersion: interlock.dev/v1alpha1\nkind: Interlock\nmetadata: {name: default}\n\

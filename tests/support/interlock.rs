@@ -304,16 +304,24 @@ pub fn apply_installation(cluster: &Cluster, options: &InstallOptions) {
 #[track_caller]
 pub fn apply_installation_without(cluster: &Cluster, options: &InstallOptions, plurals: &[&str]) {
     let admin = cluster.admin();
-    let mut objects = install::objects(Part::All, options);
+    let options = InstallOptions { packages_cluster_admin: true, ..options.clone() };
+    let mut objects = install::objects(Part::All, &options).unwrap();
     // Its pods would be fake ones: what the Deployment would run is started by the test.
     objects.retain(|object| object["kind"] != "Deployment");
     let left_out = |object: &Value| {
         object["spec"]["names"]["plural"].as_str().is_some_and(|plural| plurals.contains(&plural))
     };
     objects.retain(|object| !left_out(object));
-    objects.push(install::opt_in_rights::packages_cluster_admin(options));
     apply(&admin, objects);
     await_definitions(&admin);
+}
+
+/// The rights that are opt-in, which options add to those of the default ones.
+pub fn opt_in_rights(options: &InstallOptions) -> Vec<Value> {
+    let plain = install::objects(Part::Rbac, &InstallOptions::default()).unwrap();
+    let mut all = install::objects(Part::Rbac, options).unwrap();
+    all.retain(|object| !plain.contains(object));
+    all
 }
 
 /// Waits until every CustomResourceDefinition that is there to stay is established. `kubectl wait`

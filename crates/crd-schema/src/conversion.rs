@@ -17,29 +17,8 @@ use crate::schema::StructuralSchema;
 const METADATA: [&str; 2] = ["name", "generateName"];
 
 /// Words of CEL that a field's name may not be.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+const RESERVED: &str = "true false null in as break const continue else for function if import let loop package \
+                        namespace return var void while";
 
 /// The value of a field whose schema this is.
 pub(crate) fn to_cel(value: &Value, schema: Option<&StructuralSchema>, is_resource: bool) -> cel::Value {
@@ -132,7 +111,7 @@ fn string(text: &str, schema: Option<&StructuralSchema>) -> cel::Value {
 
 /// The name of a property as rules write it.
 pub(crate) fn escaped(name: &str) -> String {
-    if RESERVED.contains(&name) {
+    if RESERVED.split(' ').any(|word| word == name) {
         return format!("__{name}__");
     }
     let mut out = String::with_capacity(name.len());

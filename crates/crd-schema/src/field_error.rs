@@ -173,7 +173,11 @@ pub(crate) struct FieldErrors {
 }
 
 impl FieldErrors {
-    pub(crate) fn error(&mut self, error: FieldError) {
+    pub(crate) fn add(&mut self, path: &Path, kind: ErrorKind, message: impl Into<String>) {
+        self.error(path.error(kind, message));
+    }
+
+    fn error(&mut self, error: FieldError) {
         if self.errors.len() < super::limits::MAX_ERRORS {
             self.errors.push(error);
         } else {
@@ -182,7 +186,10 @@ impl FieldErrors {
     }
 
     pub(crate) fn unevaluated(&mut self, path: &Path, rule: &str, reason: impl Into<String>) {
-        let found = Unevaluated { path: path.to_string(), rule: rule.to_owned(), reason: reason.into() };
+        self.not_asked(Unevaluated { path: path.to_string(), rule: rule.to_owned(), reason: reason.into() });
+    }
+
+    fn not_asked(&mut self, found: Unevaluated) {
         if self.unevaluated.len() < super::limits::MAX_ERRORS && !self.unevaluated.contains(&found) {
             self.unevaluated.push(found);
         }
@@ -196,10 +203,6 @@ impl FieldErrors {
         self.omitted += other.omitted;
         self.visits += other.visits;
         other.errors.into_iter().for_each(|error| self.error(error));
-        for found in other.unevaluated {
-            if self.unevaluated.len() < super::limits::MAX_ERRORS && !self.unevaluated.contains(&found) {
-                self.unevaluated.push(found);
-            }
-        }
+        other.unevaluated.into_iter().for_each(|found| self.not_asked(found));
     }
 }

@@ -46,38 +46,15 @@ fn is_zone(text: &str) -> bool {
 
 /// A duration of Go (`1h30m`), or numbers with the words of `strfmt` (`2 weeks`).
 pub(crate) fn is_duration(text: &str) -> bool {
-    is_go_duration(text) || is_worded_duration(text)
-}
-
-fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let unit = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let number = &rest[..rest.len() - unit.len()];
-        let is_number = number.bytes().any(|byte| byte.is_ascii_digit()) && number.matches('.').count() <= 1;
-        let known = ["ns", "us", "\u{b5}s", "\u{3bc}s", "ms", "s", "m", "h"];
-        let longest = known.iter().filter(|known| unit.starts_with(**known)).max_by_key(|known| known.len());
-        let Some(longest) = longest.filter(|_| is_number) else { return false };
-        rest = &unit[longest.len()..];
-    }
-    true
+    go_template::go::duration::parse(text).is_some() || is_worded_duration(text)
 }
 
 fn is_worded_duration(text: &str) -> bool {
-    const UNITS: [&str; 20] = [
-        "ns", "nano", "us", "micro", "ms", "milli", "s", "sec", "secs", "second", "seconds", "m", "min",
-        "minute", "minutes", "h", "hr", "hour", "hours", "d",
-    ];
-    const LONG_UNITS: [&str; 6] = ["day", "days", "w", "wk", "week", "weeks"];
+    const UNITS: &str = "ns nano us micro ms milli s sec secs second seconds m min minute minutes h hr hour hours \
+                         d day days w wk week weeks";
     let text = text.trim();
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number = &text[..text.len() - unit.len()];
     let unit = unit.trim().to_lowercase();
-    !number.is_empty() && (UNITS.contains(&unit.as_str()) || LONG_UNITS.contains(&unit.as_str()))
+    !number.is_empty() && UNITS.split(' ').any(|known| known == unit)
 }

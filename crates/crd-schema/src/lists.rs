@@ -25,7 +25,7 @@ pub(crate) fn check(value: &Value, schema: &StructuralSchema, path: &Path, findi
             for (i, item) in items.iter().enumerate() {
                 let key = item_key(item, schema);
                 if key.is_some_and(|key| !seen.insert(key)) {
-                    findings.error(path.index(i).error(ErrorKind::Duplicate, twice(schema)));
+                    findings.add(&path.index(i), ErrorKind::Duplicate, twice(schema));
                 }
                 if let Some(below) = schema.items.as_deref() {
                     check(item, below, &path.index(i), findings);

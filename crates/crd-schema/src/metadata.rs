@@ -12,20 +12,6 @@ use crate::structural::shown;
 /// Bytes of all annotations together.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
-const TEXTS: [&str; 8] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-];
-const NUMBERS: [&str; 2] = ["generation", "deletionGracePeriodSeconds"];
-const TEXT_MAPS: [&str; 2] = ["labels", "annotations"];
-const LISTS: [&str; 3] = ["ownerReferences", "finalizers", "managedFields"];
-
 static SUBDOMAIN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$").ok());
 static NAME_PART: LazyLock<Option<Regex>> =
@@ -36,30 +22,33 @@ pub(crate) fn decode(object: &Value, findings: &mut FieldErrors) {
     let at = Path::default().key("metadata");
     let Some(metadata) = object.get("metadata").filter(|metadata| !metadata.is_null()) else { return };
     let Some(metadata) = metadata.as_object() else {
-        findings
-            .error(at.error(ErrorKind::Undecodable, "the value is no mapping: write one with a name in it"));
+        findings.add(&at, ErrorKind::Undecodable, "the value is no mapping: write one with a name in it");
         return;
     };
     for (field, value) in metadata.iter().filter(|(_, value)| !value.is_null()) {
         let below = at.key(field);
-        let name = field.as_str();
-        let (fits, wanted) = if TEXTS.contains(&name) {
-            (value.is_string(), "a string, in quotes where YAML takes it for something else")
-        } else if NUMBERS.contains(&name) {
-            (value.is_i64(), "an integer")
-        } else if LISTS.contains(&name) {
-            (value.is_array(), "a list")
-        } else if TEXT_MAPS.contains(&name) {
-            texts(value, &below, findings);
-            (value.is_object(), "a mapping of strings")
-        } else {
-            let message = "the field is unknown: correct its name, or remove it";
-            findings.error(below.error(ErrorKind::UnknownField, message));
-            continue;
+        let (fits, wanted) = match field.as_str() {
+            "name" | "generateName" | "namespace" | "selfLink" | "uid" | "resourceVersion"
+            | "creationTimestamp" | "deletionTimestamp" => {
+                (value.is_string(), "a string, in quotes where YAML takes it for something else")
+            }
+            "generation" | "deletionGracePeriodSeconds" => (value.is_i64(), "an integer"),
+            "ownerReferences" | "finalizers" | "managedFields" => (value.is_array(), "a list"),
+            "labels" | "annotations" => {
+                texts(value, &below, findings);
+                (value.is_object(), "a mapping of strings")
+            }
+            _ => {
+                let message = "the field is unknown: correct its name, or remove it";
+                findings.add(&below, ErrorKind::UnknownField, message);
+                continue;
+            }
         };
         if !fits {
-            findings.error(
-                below.error(ErrorKind::Undecodable, format!("the value has another type: write {wanted}")),
+            findings.add(
+                &below,
+                ErrorKind::Undecodable,
+                format!("the value has another type: write {wanted}"),
             );
         }
     }
@@ -69,8 +58,7 @@ fn texts(value: &Value, at: &Path, findings: &mut FieldErrors) {
     let other =
         value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_string() && !value.is_null());
     for (key, _) in other {
-        findings
-            .error(at.key(key).error(ErrorKind::Undecodable, "the value is no string: write it in quotes"));
+        findings.add(&at.key(key), ErrorKind::Undecodable, "the value is no string: write it in quotes");
     }
 }
 
@@ -81,7 +69,7 @@ pub(crate) fn check(object: &Value, namespaced: bool, findings: &mut FieldErrors
     let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&none);
     let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
     let mut refuse = |field: &str, kind: ErrorKind, message: String| {
-        findings.error(at.key(field).error(kind, message));
+        findings.add(&at.key(field), kind, message);
     };
     let (name, prefix) = (text("name"), text("generateName"));
     if name.is_empty() && prefix.is_empty() {
@@ -132,17 +120,22 @@ fn is_qualified_name(text: &str) -> bool {
     prefix.is_none_or(is_subdomain) && name.len() <= 63 && matches(&NAME_PART, name)
 }
 
-const KEY: &str = "is no qualified name: write [DNS subdomain/]NAME, with a NAME of at most 63 letters, digits, -, _ \
-                   and .";
+/// A text that has to be a qualified name, in the case that counts; `what` begins the sentence.
+fn qualified(in_case: &str, text: &str, what: &str, at: &Path, findings: &mut FieldErrors) {
+    if !is_qualified_name(in_case) {
+        let message = format!(
+            "{what}{} is no qualified name: write [DNS subdomain/]NAME, with a NAME of at most 63 letters, digits, -, _ \
+             and .",
+            shown(&Value::from(text))
+        );
+        findings.add(at, ErrorKind::Invalid, message);
+    }
+}
 
 fn labels(metadata: &Map<String, Value>, at: &Path, findings: &mut FieldErrors) {
     let at = at.key("labels");
     for (key, value) in metadata.get("labels").and_then(Value::as_object).into_iter().flatten() {
-        if !is_qualified_name(key) {
-            findings.error(
-                at.error(ErrorKind::Invalid, format!("the key {} {KEY}", shown(&Value::from(key.as_str())))),
-            );
-        }
+        qualified(key, key, "the key ", &at, findings);
         let text = value.as_str().unwrap_or_default();
         if !text.is_empty() && (text.len() > 63 || !matches(&NAME_PART, text)) {
             let message = format!(
@@ -150,7 +143,7 @@ fn labels(metadata: &Map<String, Value>, at: &Path, findings: &mut FieldErrors) 
                  or a digit at both ends",
                 shown(value)
             );
-            findings.error(at.error(ErrorKind::Invalid, message));
+            findings.add(&at, ErrorKind::Invalid, message);
         }
     }
 }
@@ -160,16 +153,12 @@ fn annotations(metadata: &Map<String, Value>, at: &Path, findings: &mut FieldErr
     let mut total = 0;
     for (key, value) in metadata.get("annotations").and_then(Value::as_object).into_iter().flatten() {
         total += key.len() + value.as_str().map_or(0, str::len);
-        if !is_qualified_name(&key.to_lowercase()) {
-            findings.error(
-                at.error(ErrorKind::Invalid, format!("the key {} {KEY}", shown(&Value::from(key.as_str())))),
-            );
-        }
+        qualified(&key.to_lowercase(), key, "the key ", &at, findings);
     }
     if total > MAX_ANNOTATIONS {
         let message =
             format!("all annotations have {total} bytes, more than {MAX_ANNOTATIONS}: shorten them");
-        findings.error(at.error(ErrorKind::TooLong, message));
+        findings.add(&at, ErrorKind::TooLong, message);
     }
 }
 
@@ -180,16 +169,14 @@ fn owners(metadata: &Map<String, Value>, at: &Path, findings: &mut FieldErrors) 
     for (i, owner) in owners.into_iter().flatten().enumerate() {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner[field].as_str().unwrap_or_default().is_empty() {
-                findings.error(
-                    at.index(i).key(field).error(ErrorKind::Invalid, "the field is required: write it"),
-                );
+                findings.add(&at.index(i).key(field), ErrorKind::Invalid, "the field is required: write it");
             }
         }
         controllers += usize::from(owner["controller"] == true);
     }
     if controllers > 1 {
         let message = "several owners are controllers: set controller for one of them";
-        findings.error(at.error(ErrorKind::Invalid, message));
+        findings.add(&at, ErrorKind::Invalid, message);
     }
 }
 
@@ -197,8 +184,6 @@ fn finalizers(metadata: &Map<String, Value>, at: &Path, findings: &mut FieldErro
     let at = at.key("finalizers");
     let finalizers = metadata.get("finalizers").and_then(Value::as_array);
     for text in finalizers.into_iter().flatten().filter_map(Value::as_str) {
-        if !is_qualified_name(text) {
-            findings.error(at.error(ErrorKind::Invalid, format!("{} {KEY}", shown(&Value::from(text)))));
-        }
+        qualified(text, text, "", &at, findings);
     }
 }

@@ -124,12 +124,12 @@ impl Walk<'_> {
             Ok(cel::Value::Bool(true)) => {}
             Ok(cel::Value::Bool(false)) => {
                 let message = message(rule, &context);
-                self.findings.error(at.error(kind(rule), message));
+                self.findings.add(&at, kind(rule), message);
             }
             Ok(_) => self.findings.unevaluated(path, &shown(&rule.rule), "its value is no boolean offline"),
             Err(CelFailure::OnValues(why)) => {
                 let message = format!("the rule {} fails, as {why}: correct the value", shown(&rule.rule));
-                self.findings.error(at.error(ErrorKind::Rule, message));
+                self.findings.add(&at, ErrorKind::Rule, message);
             }
             Err(CelFailure::Unevaluated(why)) => self.findings.unevaluated(path, &shown(&rule.rule), why),
         }

@@ -31,7 +31,6 @@ pub(crate) struct StructuralSchema {
     pub(crate) multiple_of: Option<f64>,
     pub(crate) min_items: Option<u64>,
     pub(crate) max_items: Option<u64>,
-    pub(crate) unique_items: bool,
     pub(crate) min_properties: Option<u64>,
     pub(crate) max_properties: Option<u64>,
     pub(crate) properties: BTreeMap<String, Self>,

@@ -74,7 +74,7 @@ fn type_of(value: &Value, schema: &StructuralSchema, path: &Path, findings: &mut
             (wanted, _) => format!("write one of type {wanted}"),
         };
         let message = format!("the value is of type {found}, not {wanted}: {remedy}");
-        findings.error(path.error(ErrorKind::Type, message));
+        findings.add(path, ErrorKind::Type, message);
     }
 }
 
@@ -85,7 +85,7 @@ fn enumeration(value: &Value, schema: &StructuralSchema, path: &Path, findings: 
     }
     let known: Vec<String> = known.iter().map(shown).collect();
     let message = format!("{} is not supported: write one of {}", shown(value), known.join(", "));
-    findings.error(path.error(ErrorKind::NotSupported, message));
+    findings.add(path, ErrorKind::NotSupported, message);
 }
 
 /// Equality in which `1` and `1.0` are one number.
@@ -103,34 +103,44 @@ pub(crate) fn shown(value: &Value) -> String {
     if start.len() < text.len() { format!("{start}...") } else { start }
 }
 
+/// The length of a value within the bounds that it may have, with the remedies of one below and one above them.
+fn size(
+    (what, unit): (&str, &str),
+    length: usize,
+    [least, most]: [Option<u64>; 2],
+    [lengthen, shorten]: [&str; 2],
+    path: &Path,
+    findings: &mut FieldErrors,
+) {
+    let has = format!("the {what} has {length} {unit}");
+    let length = length as u64;
+    if let Some(most) = most.filter(|most| length > *most) {
+        findings.add(path, ErrorKind::TooLong, format!("{has}, more than {most}: {shorten}"));
+    }
+    if let Some(least) = least.filter(|least| length < *least) {
+        findings.add(path, ErrorKind::Invalid, format!("{has}, fewer than {least}: {lengthen}"));
+    }
+}
+
 fn string(text: &str, schema: &StructuralSchema, path: &Path, findings: &mut FieldErrors) {
-    let length = text.chars().count() as u64;
-    if let Some(most) = schema.max_length.filter(|most| length > *most) {
-        let message = format!("the text has {length} characters, more than {most}: shorten it");
-        findings.error(path.error(ErrorKind::TooLong, message));
-    }
-    if let Some(least) = schema.min_length.filter(|least| length < *least) {
-        let message = format!("the text has {length} characters, fewer than {least}: write at least as many");
-        findings.error(path.error(ErrorKind::Invalid, message));
-    }
+    let bounds = [schema.min_length, schema.max_length];
+    let remedies = ["write at least as many", "shorten it"];
+    size(("text", "characters"), text.chars().count(), bounds, remedies, path, findings);
     if let Some(pattern) = schema.pattern.as_deref().filter(|pattern| !pattern.is_empty()) {
         match &schema.compiled_pattern.get_or_init(|| CompiledPattern::of(pattern)).0 {
             Ok(regex) if regex.is_match(text) => {}
             Ok(_) => {
                 let value = shown(&Value::from(text));
                 let message = format!("{value} does not match the pattern {pattern}: write a text that does");
-                findings.error(path.error(ErrorKind::Invalid, message));
+                findings.add(path, ErrorKind::Invalid, message);
             }
             Err(reason) => findings.unevaluated(path, &format!("pattern {pattern}"), reason.clone()),
         }
     }
     if let Some(format) = schema.format.as_deref().filter(|_| !schema.int_or_string) {
-        match formats::is(format, text) {
-            Some(true) | None => {}
-            Some(false) => {
-                let message = format!("{} is no {format}: correct it", shown(&Value::from(text)));
-                findings.error(path.error(ErrorKind::Invalid, message));
-            }
+        if formats::is(format, text) == Some(false) {
+            let message = format!("{} is no {format}: correct it", shown(&Value::from(text)));
+            findings.add(path, ErrorKind::Invalid, message);
         }
         if formats::is_unevaluated(format) {
             let reason = "the API server validates this format, which is not supported offline";
@@ -141,7 +151,7 @@ fn string(text: &str, schema: &StructuralSchema, path: &Path, findings: &mut Fie
 
 fn numeric(number: &Number, schema: &StructuralSchema, path: &Path, findings: &mut FieldErrors) {
     let Some(value) = number.as_f64() else { return };
-    let mut refuse = |message: String| findings.error(path.error(ErrorKind::Invalid, message));
+    let mut refuse = |message: String| findings.add(path, ErrorKind::Invalid, message);
     if let Some(least) = schema.minimum {
         match schema.exclusive_minimum {
             true if value <= least => {
@@ -167,19 +177,12 @@ fn numeric(number: &Number, schema: &StructuralSchema, path: &Path, findings: &m
     {
         refuse(format!("{number} is no multiple of {factor}: write one"));
     }
-    if let Some((least, most)) = range_of(schema.format.as_deref())
+    let (least, most) = (i32::MIN, i32::MAX);
+    if schema.format.as_deref() == Some("int32")
         && is_integer(number)
-        && !(least..=most).contains(&value)
+        && !(f64::from(least)..=f64::from(most)).contains(&value)
     {
-        let format = schema.format.as_deref().unwrap_or_default();
-        refuse(format!("{number} does not fit into {format}: write a number from {least} to {most}"));
-    }
-}
-
-fn range_of(format: Option<&str>) -> Option<(f64, f64)> {
-    match format? {
-        "int32" => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
-        _ => None,
+        refuse(format!("{number} does not fit into int32: write a number from {least} to {most}"));
     }
 }
 
@@ -190,15 +193,8 @@ fn list(
     path: &Path,
     findings: &mut FieldErrors,
 ) {
-    let length = items.len() as u64;
-    if let Some(most) = schema.max_items.filter(|most| length > *most) {
-        let message = format!("the list has {length} items, more than {most}: remove some");
-        findings.error(path.error(ErrorKind::TooLong, message));
-    }
-    if let Some(least) = schema.min_items.filter(|least| length < *least) {
-        let message = format!("the list has {length} items, fewer than {least}: add some");
-        findings.error(path.error(ErrorKind::Invalid, message));
-    }
+    let bounds = [schema.min_items, schema.max_items];
+    size(("list", "items"), items.len(), bounds, ["add some", "remove some"], path, findings);
     let Some(item_schema) = schema.items.as_deref() else { return };
     let old = OldItems::of(node.old, schema);
     for (i, item) in items.iter().enumerate() {
@@ -213,17 +209,10 @@ fn object(
     path: &Path,
     findings: &mut FieldErrors,
 ) {
-    let count = members.len() as u64;
-    if let Some(most) = schema.max_properties.filter(|most| count > *most) {
-        let message = format!("the map has {count} entries, more than {most}: remove some");
-        findings.error(path.error(ErrorKind::TooLong, message));
-    }
-    if let Some(least) = schema.min_properties.filter(|least| count < *least) {
-        let message = format!("the map has {count} entries, fewer than {least}: add some");
-        findings.error(path.error(ErrorKind::Invalid, message));
-    }
+    let bounds = [schema.min_properties, schema.max_properties];
+    size(("map", "entries"), members.len(), bounds, ["add some", "remove some"], path, findings);
     for name in schema.required.iter().filter(|name| !members.contains_key(*name)) {
-        findings.error(path.key(name).error(ErrorKind::Required, "the field is required: add it"));
+        findings.add(&path.key(name), ErrorKind::Required, "the field is required: add it");
     }
     for (key, value) in members {
         if let Some((below, _)) = schema.of_key(key) {
@@ -243,7 +232,7 @@ fn combinations(node: Correlated<'_>, schema: &StructuralSchema, path: &Path, fi
     }
     if !schema.any_of.is_empty() && !schema.any_of.iter().any(|branch| asked(branch).is_empty()) {
         let message = "the value fits none of the alternatives of the schema (anyOf): make it fit one";
-        findings.error(path.error(ErrorKind::Invalid, message));
+        findings.add(path, ErrorKind::Invalid, message);
         findings.merge(closest(schema.any_of.iter().map(asked)));
     }
     if !schema.one_of.is_empty() {
@@ -252,14 +241,14 @@ fn combinations(node: Correlated<'_>, schema: &StructuralSchema, path: &Path, fi
             0 => {
                 let message =
                     "the value fits none of the alternatives of the schema (oneOf): make it fit one";
-                findings.error(path.error(ErrorKind::Invalid, message));
+                findings.add(path, ErrorKind::Invalid, message);
                 findings.merge(closest(schema.one_of.iter().map(asked)));
             }
             count => {
                 let message = format!(
                     "the value fits {count} of the alternatives of the schema (oneOf): make it fit exactly one"
                 );
-                findings.error(path.error(ErrorKind::Invalid, message));
+                findings.add(path, ErrorKind::Invalid, message);
             }
         }
     }
@@ -267,7 +256,7 @@ fn combinations(node: Correlated<'_>, schema: &StructuralSchema, path: &Path, fi
         && asked(not).is_empty()
     {
         let message = "the value fits what the schema excludes (not): change it";
-        findings.error(path.error(ErrorKind::Invalid, message));
+        findings.add(path, ErrorKind::Invalid, message);
     }
 }
 

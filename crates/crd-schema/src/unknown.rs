@@ -84,7 +84,7 @@ impl Pruner<'_> {
                 more => format!("there are {} and {} more", known[..LISTED].join(", "), more - LISTED),
             };
             let message = format!("the field is unknown: correct its name ({there_are}), or remove it");
-            findings.error(path.error(ErrorKind::UnknownField, message));
+            findings.add(path, ErrorKind::UnknownField, message);
         }
         false
     }

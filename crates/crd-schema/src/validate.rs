@@ -93,7 +93,7 @@ impl DefinitionVersion {
         }
         if let Some(replicas) = value.as_i64().filter(|replicas| *replicas < 0) {
             let message = format!("{replicas} is negative: write 0 or more replicas");
-            findings.error(path.error(ErrorKind::Invalid, message));
+            findings.add(&path, ErrorKind::Invalid, message);
         }
     }
 
@@ -132,7 +132,7 @@ fn embedded(
         for field in ["apiVersion", "kind"] {
             if value[field].as_str().unwrap_or_default().is_empty() {
                 let message = "an embedded object needs the field: write it";
-                findings.error(path.key(field).error(ErrorKind::Required, message));
+                findings.add(&path.key(field), ErrorKind::Required, message);
             }
         }
     }

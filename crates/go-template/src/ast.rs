@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::function::Function;
-use super::go::quote::{Keep, quote};
+use super::go::quote::quoted;
 
 /// Nodes one after another.
 #[derive(Clone, Debug, Default)]
@@ -144,7 +144,7 @@ impl Display for Node {
             Self::Action { pipe, .. } => write!(f, "{{{{{pipe}}}}}"),
             Self::Branch(branch) => branch.fmt(f),
             Self::Template { name, pipe, .. } => {
-                write!(f, "{{{{template {}", quote(name.as_bytes(), Keep::Printable))?;
+                write!(f, "{{{{template {}", quoted(name))?;
                 if let Some(pipe) = pipe {
                     write!(f, " {pipe}")?;
                 }

@@ -7,7 +7,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::go::quote::{Keep, quote};
 use super::limits::{LimitReached, MAX_VALUE_DEPTH, Meter};
 use super::time::{Time, Zone};
 use super::value::{Given, Root, SharedMap, Value};
@@ -405,11 +404,6 @@ impl Val {
         meter.bytes(text.len())?;
         Ok(Self::str(text))
     }
-}
-
-/// A name in double quotes, for error texts.
-pub(super) fn quoted(name: &str) -> String {
-    quote(name.as_bytes(), Keep::Printable)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::go::quote::quoted;
 use super::limits::Interrupted;
 
 /// A position in a template's text.
@@ -161,10 +162,6 @@ impl RenderError {
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Interrupted { .. })
     }
-}
-
-fn quoted(name: &str) -> String {
-    super::go::quote::quote(name.as_bytes(), super::go::quote::Keep::Printable)
 }
 
 /// Why a function returned no result.

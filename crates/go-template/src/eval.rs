@@ -2,10 +2,11 @@
 
 use super::ast::{Command, Operand, Pipe, Term};
 use super::builtins;
-use super::dynamic::{Elem, Val, quoted};
+use super::dynamic::{Elem, Val};
 use super::error::Failure;
 use super::exec::{Executed, Executor, Reached, Variable};
 use super::function::{Function, Implementation, Plain, Type};
+use super::go::quote::quoted;
 use super::limits::Meter;
 use super::literal::{self, Ideal};
 use super::sprig;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use super::ast::{Branch, Control, Node, NodeList, Pipe};
-use super::dynamic::{Elem, Val, quoted};
+use super::dynamic::{Elem, Val};
 use super::error::{Failure, Place, RenderError, shown};
+use super::go::quote::quoted;
 use super::limits::{LimitReached, MAX_DEPTH, MAX_OUTPUT, Meter};
 use super::print;
 use super::value::Root;
@@ -104,28 +105,27 @@ impl<'t> Executor<'t> {
     }
 
     pub(super) fn error<T>(&self, message: impl Into<String>) -> Executed<T> {
+        let (place, node) = self.here();
+        let (name, template) = (self.name.to_owned(), self.template.to_owned());
+        Err(RenderError::Execution { name, template, place, node, message: shown(message.into()) })
+    }
+
+    /// The node, and where it is.
+    fn here(&self) -> (Place, String) {
         let (pos, node) = self.at.map_or((0, String::new()), |at| (at.pos, at.node.to_string()));
-        Err(RenderError::Execution {
-            name: self.name.to_owned(),
-            template: self.template.to_owned(),
-            place: Place::of(self.text, pos),
-            node: shown(node),
-            message: shown(message.into()),
-        })
+        (Place::of(self.text, pos), shown(node))
     }
 
     /// The error for a limit reached at this node.
     pub(super) fn reached<T>(&self, limit: LimitReached) -> Executed<T> {
         let LimitReached::Interrupted(why) = limit else { return self.error(limit.to_string()) };
-        let pos = self.at.map_or(0, |at| at.pos);
-        Err(RenderError::Interrupted { name: self.name.to_owned(), place: Place::of(self.text, pos), why })
+        Err(RenderError::Interrupted { name: self.name.to_owned(), place: self.here().0, why })
     }
 
     /// The error of a function that needs a generator.
     pub(super) fn no_generator<T>(&self, function: &'static str, message: &'static str) -> Executed<T> {
-        let (pos, node) = self.at.map_or((0, String::new()), |at| (at.pos, at.node.to_string()));
-        let (name, place, node) = (self.name.to_owned(), Place::of(self.text, pos), shown(node));
-        Err(RenderError::NoGenerator { name, place, node, function, message })
+        let (place, node) = self.here();
+        Err(RenderError::NoGenerator { name: self.name.to_owned(), place, node, function, message })
     }
 
     pub(super) fn limit<T>(&self, result: Result<T, LimitReached>) -> Executed<T> {

@@ -1,6 +1,6 @@
 //! Template text to tokens, state by state like Go's `text/template/parse/lex.go`.
 
-use super::go::quote::{Keep, quote};
+use super::go::quote::quoted;
 use super::go::utf8::is_print;
 use super::token::{Token, TokenKind};
 
@@ -315,7 +315,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn bad_number(&mut self) -> Token {
-        let text = quote(&self.input.as_bytes()[self.start..self.pos], Keep::Printable);
+        let text = quoted(&self.input[self.start..self.pos]);
         self.error(format!("bad number syntax: {text}"))
     }
 

@@ -2,7 +2,7 @@
 
 use super::ast::Number;
 use super::go::number::{parse_float, parse_int, parse_uint};
-use super::go::quote::{Keep, quote, unquote_char};
+use super::go::quote::{quoted, unquote_char};
 use super::token::TokenKind;
 
 /// Reads a number token; the error is Go's text.
@@ -26,7 +26,7 @@ fn char_constant(text: &str) -> Result<Number, String> {
 }
 
 fn plain(text: &str) -> Result<Number, String> {
-    let shown = || quote(text.as_bytes(), Keep::Printable);
+    let shown = || quoted(text);
     let mut number = Number { literal: text.to_owned(), int: None, float: None };
     if let Some(imaginary) = text.strip_suffix('i') {
         return match parse_float(imaginary) {

@@ -1,9 +1,9 @@
 //! Tokens of a template, named as in Go's `text/template/parse/lex.go`.
 
-use super::go::quote::{Keep, quote};
+use super::go::quote::quoted;
 
 /// Kinds of tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TokenKind {
     /// The text cannot be read further; the value has the reason.
     Error,
@@ -27,6 +27,7 @@ pub(super) enum TokenKind {
     String,
     Text,
     Variable,
+    // Keywords, to the end.
     Block,
     Break,
     Continue,
@@ -59,24 +60,6 @@ impl TokenKind {
             _ => return None,
         })
     }
-
-    fn is_keyword(self) -> bool {
-        matches!(
-            self,
-            Self::Block
-                | Self::Break
-                | Self::Continue
-                | Self::Dot
-                | Self::Define
-                | Self::Else
-                | Self::End
-                | Self::If
-                | Self::Nil
-                | Self::Range
-                | Self::Template
-                | Self::With
-        )
-    }
 }
 
 /// A token with its position in the text.
@@ -96,12 +79,12 @@ impl Token {
         match self.kind {
             TokenKind::Eof => "EOF".to_owned(),
             TokenKind::Error => self.text.clone(),
-            kind if kind.is_keyword() => format!("<{}>", self.text),
+            kind if kind >= TokenKind::Block => format!("<{}>", self.text),
             _ if self.text.len() > 10 => {
                 let head: String = self.text.chars().take(10).collect();
-                format!("{}...", quote(head.as_bytes(), Keep::Printable))
+                format!("{}...", quoted(&head))
             }
-            _ => quote(self.text.as_bytes(), Keep::Printable),
+            _ => quoted(&self.text),
         }
     }
 }

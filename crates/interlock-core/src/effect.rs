@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::api::object::ObjectKey;
+use crate::api::object::{ObjectKey, meta_str};
 
 /// A write that a decision wants.
 ///
@@ -100,6 +100,19 @@ impl HealCause {
 }
 
 impl Effect {
+    /// A patch of an object on the version that was read; `None` where that has none.
+    pub fn patch_of(key: ObjectKey, found: &Value, patch: Value) -> Option<Self> {
+        let resource_version = meta_str(found, "resourceVersion")?.to_owned();
+        Some(Self::Patch { key, resource_version, patch })
+    }
+
+    /// The deletion of an object on the version that was read, in the background.
+    pub fn delete_of(key: ObjectKey, found: &Value) -> Self {
+        let text = |field| meta_str(found, field).unwrap_or_default().to_owned();
+        let (uid, resource_version) = (text("uid"), text("resourceVersion"));
+        Self::Delete { key, uid, resource_version, propagation: Propagation::Background }
+    }
+
     /// Whether it names the version that it was decided on, as far as it needs one: without, the API server
     /// would take it unconditionally.
     pub fn is_conditional(&self) -> bool {

@@ -3,6 +3,7 @@
 pub mod gateway;
 pub mod ingress;
 pub mod names;
+mod page;
 pub mod route;
 pub mod service;
 
@@ -32,7 +33,8 @@ pub static GRPC_ROUTE: Kind = of_routes(custom(&["v1"], "GRPCRoute", "grpcroutes
 pub static TLS_ROUTE: Kind =
     of_routes(custom(&["v1", "v1alpha3", "v1alpha2"], "TLSRoute", "tlsroutes"), &route::TLS_ROUTE);
 /// Everything that is known of Gateways.
-pub static GATEWAY: Kind = of_routes(custom(&["v1"], "Gateway", "gateways"), &gateway::GATEWAY);
+pub static GATEWAY: Kind =
+    Kind { page: Some(page::part), ..of_routes(custom(&["v1"], "Gateway", "gateways"), &gateway::GATEWAY) };
 /// Everything that is known of GatewayClasses.
 pub static GATEWAY_CLASS: Kind =
     of_routes(custom(&["v1"], "GatewayClass", "gatewayclasses").cluster_scoped(), &gateway::GATEWAY_CLASS);

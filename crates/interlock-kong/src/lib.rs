@@ -18,8 +18,8 @@ pub static KINDS: Kinds = &[
     &data_plane::rollout::watched::SERVICE,
     &data_plane::rollout::watched::AUTOSCALER,
     &data_plane::rollout::watched::DISRUPTION_BUDGET,
-    &data_plane::rollout::watched_pods::POD,
-    &data_plane::rollout::watched_pods::ENDPOINT_SLICE,
+    &data_plane::rollout::watched::POD,
+    &data_plane::rollout::watched::ENDPOINT_SLICE,
     &flavor_source::CONFIG_MAP,
     &flavor_source::SECRET,
 ];

@@ -14,29 +14,8 @@ use super::decision::ObjectDecision;
 use super::manifests::Manifest;
 use super::object::{named, namespace_of, same, set_namespace, with_kept_label};
 use super::state::{ClusterState, KnownDefinition};
-use super::webhook::{Write, ask};
-use crate::cli::kudo::trial;
-
-/// What is done with an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum CheckedWrite {
-    /// The object is created.
-    Create,
-    /// It changes from the current one.
-    Update,
-    /// It is deleted.
-    Delete,
-}
-
-impl CheckedWrite {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "CREATE",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-        }
-    }
-}
+use super::webhook::{CheckedWrite, Write, ask};
+use crate::cli::kudo::rendering;
 
 /// Decides about one object after the other.
 pub(super) struct Checker {
@@ -49,13 +28,6 @@ pub(super) struct Checker {
     pub(super) old: Option<Value>,
     /// Whether rules differ by the labels of namespaces.
     pub(super) has_settings: bool,
-}
-
-/// A write that is being decided.
-struct Change {
-    operation: CheckedWrite,
-    object: Value,
-    old: Value,
 }
 
 impl Checker {
@@ -133,7 +105,7 @@ impl Checker {
     }
 
     /// What is written, and over what.
-    fn change(&self, manifest: &Manifest, given: Value) -> anyhow::Result<Change> {
+    fn change(&self, manifest: &Manifest, given: Value) -> anyhow::Result<Write> {
         let old = match (&self.old, self.operation) {
             (Some(old), _) => {
                 let mut old = old.clone();
@@ -160,14 +132,14 @@ impl Checker {
                 (with_kept_label(given, &old), old)
             }
         };
-        Ok(Change { operation, object, old })
+        Ok(Write { operation, object, old })
     }
 
     fn decide(
         &mut self,
         manifest: &Manifest,
         gvk: &Gvk,
-        mut change: Change,
+        mut change: Write,
         known: Option<&KnownDefinition>,
     ) -> anyhow::Result<ObjectDecision> {
         let present = if change.object.is_null() { &change.old } else { &change.object };
@@ -225,17 +197,11 @@ impl Checker {
     fn endpoint(
         &self,
         endpoint: WebhookEndpoint,
-        change: &mut Change,
+        change: &mut Write,
         manifest: &Manifest,
         decision: &mut ObjectDecision,
     ) -> anyhow::Result<bool> {
-        let write = Write {
-            operation: change.operation.as_str(),
-            user: &self.user,
-            object: &change.object,
-            old: &change.old,
-        };
-        let answer = ask(endpoint, &write, &self.state, &self.config)?;
+        let answer = ask(endpoint, change, &self.user, &self.state, &self.config)?;
         decision.add_answer(&answer, manifest);
         if endpoint == WebhookEndpoint::Mutate {
             decision.patch = answer.patch.clone();
@@ -250,7 +216,7 @@ impl Checker {
 fn rendered(operator_version: &Value) -> Vec<String> {
     let Ok(spec) = serde_json::from_value(operator_version["spec"].clone()) else { return Vec::new() };
     let name = NamespacedName::new("", meta_str(operator_version, "name").unwrap_or_default());
-    let found = trial::findings(&Package::new(name, spec));
+    let found = rendering::findings(&Package::new(name, spec));
     found.errors.into_iter().chain(found.warnings).collect()
 }
 

@@ -8,8 +8,9 @@ use super::object::{name_of, namespace_of};
 use super::webhook::WebhookAnswer;
 
 /// What is decided about an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Verdict {
+    #[default]
     Allowed,
     Refused,
     /// Neither rules nor a schema of its kind are known.
@@ -48,7 +49,7 @@ pub(super) struct Refusal {
 }
 
 /// The decision about an object.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ObjectDecision {
     pub(super) api_version: String,
     pub(super) kind: String,
@@ -77,15 +78,9 @@ impl ObjectDecision {
             namespace: namespace_of(object).map(str::to_owned),
             name: name_of(object).to_owned(),
             place: manifest.place.clone(),
-            verdict: Verdict::Allowed,
-            note: None,
-            refusal: None,
-            rules: Vec::new(),
-            warnings: Vec::new(),
-            unevaluated: Vec::new(),
-            plan: None,
             patch: json!([]),
             object: object.clone(),
+            ..Self::default()
         }
     }
 
@@ -125,9 +120,7 @@ impl ObjectDecision {
                 self.rules.push((*rule).to_owned());
             }
         }
-        if answer.record.plan.is_some() {
-            self.plan.clone_from(&answer.record.plan);
-        }
+        self.plan = answer.record.plan.clone().or(self.plan.take());
         if answer.is_allowed() {
             return;
         }

@@ -9,12 +9,13 @@ use interlock_core::admission::Config;
 use interlock_core::api::meta;
 use interlock_core::kinds::Kinds;
 
-use self::checker::{CheckedWrite, Checker};
+use self::checker::Checker;
 use self::decision::{Report, Verdict};
 use self::manifests::STDIN;
 use self::output::ReportFormat;
 use self::settings::read_settings;
 use self::state::ClusterState;
+use self::webhook::CheckedWrite;
 use crate::cli::common::exit;
 use crate::cli::common::files::read_one;
 use crate::cli::common::flags::{DocsFlag, FreezeFlag, dns_label};
@@ -34,14 +35,16 @@ const STACK: usize = 256 << 20;
 /// Flags of `interlock check`.
 #[derive(Args, Clone, Debug)]
 pub struct CheckArguments {
-    /// What is checked, in order: a file of YAML or JSON with any number of objects or Lists, a folder of such
-    /// files, the folder of a KUDO package, or - for standard input. For a deletion the objects themselves.
+    /// Manifests to check, in order: a file of YAML or JSON with any number of objects or Lists, a folder of
+    /// such files, the folder of a KUDO package, or - for standard input. For a deletion, the objects to
+    /// delete.
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", required = true, num_args = 1..)]
     new: Vec<PathBuf>,
-    /// File of the current object, where -f is one; by default the one of the same name in --objects.
+    /// File of the current object, where -f is a single object; by default the object of that name in
+    /// --objects.
     #[arg(long, value_name = "OLD")]
     old: Option<PathBuf>,
-    /// What the cluster holds before, in the same forms as -f: OperatorVersions, Instances,
+    /// Content of the cluster before, in the same forms as -f: OperatorVersions, Instances,
     /// CustomResourceDefinitions, Namespaces with their labels.
     #[arg(long, value_name = "FILE|DIR|-")]
     objects: Vec<PathBuf>,
@@ -54,20 +57,20 @@ pub struct CheckArguments {
     /// User of the request.
     #[arg(long, value_name = "NAME", default_value = "somebody")]
     user: String,
-    /// File of the Interlock object, for what the rules do where, and for whether DataPlanes are carried
-    /// out; by default all rules deny, and DataPlanes are. A Namespace that --objects does not hold has its
-    /// name as the only label.
+    /// File of the Interlock object: the action of each rule by namespace, and whether Interlock carries
+    /// DataPlanes out. Without it, all rules deny, and Interlock carries them out. A Namespace that is not in
+    /// --objects has its name as the only label.
     #[arg(long, value_name = "FILE")]
     interlock: Option<PathBuf>,
-    /// What is frozen while a plan runs.
+    /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, value_enum, default_value = "strict")]
     freeze: FreezeFlag,
     #[command(flatten)]
     docs: DocsFlag,
-    /// The bookkeeping user, the only one that admission skips.
+    /// User of the controllers, the only one that admission skips.
     #[arg(long, value_name = "NAME", default_value = meta::CONTROLLER_USER)]
     controller_user: String,
-    /// Form of the answer.
+    /// Format of the answer.
     #[arg(short, long, value_enum, default_value = "text")]
     output: ReportFormat,
 }

@@ -60,7 +60,7 @@ impl ClusterState {
             settings,
         };
         for part in [Part::Crds, Part::KongCrds] {
-            for definition in install::objects(part, &InstallOptions::default()) {
+            for definition in install::objects(part, &InstallOptions::default())? {
                 state.define(Definition::read(&definition)?, false);
             }
         }
@@ -201,7 +201,7 @@ fn mutated() -> HashSet<(String, String)> {
         let items = value.as_array().into_iter().flatten();
         items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
     };
-    let configurations = install::objects(Part::Webhooks, &InstallOptions::default()).into_iter();
+    let configurations = install::webhooks::all(&InstallOptions::default()).into_iter();
     let mut mutated = HashSet::new();
     for configuration in configurations.filter(|object| object["kind"] == "MutatingWebhookConfiguration") {
         let webhooks = configuration["webhooks"].as_array().into_iter().flatten();

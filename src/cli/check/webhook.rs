@@ -12,14 +12,34 @@ use serde_json::{Value, json};
 use super::object::namespace_of;
 use super::state::ClusterState;
 
+/// What is done with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum CheckedWrite {
+    /// The object is created.
+    Create,
+    /// It changes from the current one.
+    Update,
+    /// It is deleted.
+    Delete,
+}
+
+impl CheckedWrite {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
 /// A write of an object, as the API server asks the webhook about it.
-pub(super) struct Write<'a> {
-    pub(super) operation: &'static str,
-    pub(super) user: &'a str,
+pub(super) struct Write {
+    pub(super) operation: CheckedWrite,
     /// The object that is written; null where it is deleted.
-    pub(super) object: &'a Value,
+    pub(super) object: Value,
     /// The stored object; null where there is none.
-    pub(super) old: &'a Value,
+    pub(super) old: Value,
 }
 
 /// The answer of one endpoint.
@@ -45,11 +65,12 @@ impl WebhookAnswer {
 /// Asks one endpoint.
 pub(super) fn ask(
     endpoint: WebhookEndpoint,
-    write: &Write<'_>,
+    write: &Write,
+    user: &str,
     state: &ClusterState,
     config: &Config,
 ) -> anyhow::Result<WebhookAnswer> {
-    let body = serde_json::to_vec(&review(write)?)?;
+    let body = serde_json::to_vec(&review(write, user)?)?;
     let answer =
         answer(state.guarded(), endpoint, &body, state.lister(), config, CacheWait::Exhausted, None)?;
     let reply = match answer {
@@ -70,10 +91,10 @@ pub(super) fn ask(
     Ok(WebhookAnswer { response, record: reply.record.into_owned(), patch, object })
 }
 
-fn review(write: &Write<'_>) -> anyhow::Result<Value> {
-    let present = if write.object.is_null() { write.old } else { write.object };
+fn review(write: &Write, user: &str) -> anyhow::Result<Value> {
+    let present = if write.object.is_null() { &write.old } else { &write.object };
     let gvk = Gvk::of(present).context("the object has no apiVersion or no kind: add both")?;
-    let name = meta_str(write.old, "name").or(meta_str(write.object, "name"));
+    let name = meta_str(&write.old, "name").or(meta_str(&write.object, "name"));
     Ok(json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -82,8 +103,8 @@ fn review(write: &Write<'_>) -> anyhow::Result<Value> {
             "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
             "name": name,
             "namespace": namespace_of(present),
-            "operation": write.operation,
-            "userInfo": {"username": write.user},
+            "operation": write.operation.as_str(),
+            "userInfo": {"username": user},
             "object": write.object,
             "oldObject": write.old,
             "dryRun": true,

@@ -1,13 +1,12 @@
 //! What commands print: tables for people, JSON and YAML for programs.
 
-use std::borrow::Cow;
 use std::io::{self, Write as _};
 
 use clap::{Args, ValueEnum};
 use interlock_core::api::display::{one_line, printable};
 use serde::Serialize;
 
-use super::error::CliError;
+use super::error::{CliError, plain};
 use super::invoked::as_called;
 
 /// Form of the output.
@@ -84,14 +83,41 @@ pub(in crate::cli) fn line(text: &str) -> Result<(), CliError> {
     self::text(&format!("{}\n", as_called(text)))
 }
 
-/// Rows in columns, as kubectl prints them. The first row is the heading.
-pub(in crate::cli) fn table(rows: &[Vec<String>]) -> String {
-    let rows: Vec<Vec<Cow<'_, str>>> =
-        rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();
+/// Lines about one object, where one like the line before is not printed again.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct News {
+    pub(in crate::cli) last: String,
+}
+
+impl News {
+    pub(in crate::cli) fn line(&mut self, text: String) -> Result<(), CliError> {
+        if text != self.last {
+            line(&plain(&text))?;
+            self.last = text;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a person types yes; an error where the terminal fails.
+pub(in crate::cli) fn is_confirmed(question: &str) -> io::Result<bool> {
+    io::stdout().write_all(question.as_bytes())?;
+    io::stdout().flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(answer.trim() == "yes")
+}
+
+/// Rows in columns below their headings, as kubectl prints them.
+pub(in crate::cli) fn table(heading: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let heading = heading.iter().map(|&name| name.to_owned()).collect();
+    let rows = std::iter::once(heading).chain(rows);
+    let rows: Vec<Vec<String>> =
+        rows.map(|row| row.iter().map(|cell| one_line(cell).into_owned()).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|i| width(i).unwrap_or_default()).collect();
-    let line = |row: &Vec<Cow<'_, str>>| {
+    let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };
@@ -104,22 +130,20 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [["NAME", "PLAN"], ["d\u{e9}mo", "deploy"], ["a-long-one", "-"]];
-        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let rows = [["d\u{e9}mo", "deploy"], ["a-long-one", "-"]];
         assert_eq!(
-            table(&rows),
+            table(&["NAME", "PLAN"], rows.map(|row| row.map(str::to_owned).to_vec())),
             "NAME        PLAN\n\
              d\u{e9}mo        deploy\n\
              a-long-one  -\n"
         );
-        assert_eq!(table(&[]), "");
+        assert_eq!(table(&["NAME", "PLAN"], []), "NAME  PLAN\n");
     }
 
     #[test]
     fn no_cell_steers_the_terminal() {
-        let rows =
-            [["NAME", "PLAN"], ["a\u{1b}[2J\nb", "\u{202e}x"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(table(&rows), "NAME          PLAN\na\\u001b[2J b  \\u202ex\n");
+        let row = ["a\u{1b}[2J\nb", "\u{202e}x"].map(str::to_owned).to_vec();
+        assert_eq!(table(&["NAME", "PLAN"], [row]), "NAME          PLAN\na\\u001b[2J b  \\u202ex\n");
     }
 
     /// Programs read the same values.

@@ -10,7 +10,7 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 
 use super::discovery::ServedResource;
-use super::error::reason;
+pub(in crate::cli) use super::error::reason as api_message;
 
 /// Objects for each page of a list.
 const PAGE: u32 = 500;
@@ -146,9 +146,4 @@ pub(in crate::cli) fn code(error: &Error) -> Option<u16> {
         Error::Api(status) => Some(status.code),
         _ => None,
     }
-}
-
-/// Why a request failed, in one line: the API server's own sentence where it answered.
-pub(in crate::cli) fn api_message(error: &Error) -> String {
-    reason(error)
 }

@@ -36,7 +36,7 @@ pub(in crate::cli) struct TargetFlags {
     /// Context of the kubeconfig.
     #[arg(long, global = true)]
     context: Option<String>,
-    /// User to act as, which takes the verb impersonate.
+    /// User to act as; needs the verb impersonate.
     #[arg(long = "as", value_name = "USER", global = true)]
     impersonate: Option<String>,
     /// Group to act as; can be repeated.

@@ -59,7 +59,7 @@ fn explanation(name: &str) -> Result<String, CliError> {
 mod tests {
     use interlock_core::api::meta::{condition, event};
     use interlock_core::kinds;
-    use interlock_kong::data_plane::rollout::phase::Reason;
+    use interlock_kong::data_plane::rollout::report::RolloutPhase;
     use rstest::rstest;
 
     use super::*;
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn every_event_and_every_phase_of_a_rollout_is_explained() {
-        let phases = Reason::ALL.into_iter().map(Reason::as_str);
+        let phases = RolloutPhase::OURS.into_iter().map(RolloutPhase::reason);
         for name in event::ALL.into_iter().chain(phases) {
             let text = explanation(name).unwrap_or_else(|error| panic!("{}", error.text()));
             assert!(text.contains("what it means"), "{name}: {text}");

@@ -1,9 +1,8 @@
 //! The commands about packages and their plans.
 
-pub(in crate::cli) mod follow;
-pub(in crate::cli) mod generator;
-pub(in crate::cli) mod instances;
+pub(in crate::cli) mod instance;
 pub mod package;
 pub mod plan;
+pub(in crate::cli) mod rendering;
 pub mod template;
-pub(in crate::cli) mod trial;
+mod wait;

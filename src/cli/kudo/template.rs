@@ -9,7 +9,7 @@ use go_template::{Generator, Interrupt as _, ParseError, RenderError, Root, Valu
 use interlock_kudo::package::functions;
 use serde_json::{Map, Value as Json};
 
-use super::generator::GeneratorFlags;
+use super::rendering::GeneratorFlags;
 use crate::cli::common::error::CliError;
 use crate::cli::common::{exit, output};
 
@@ -28,7 +28,7 @@ pub struct TemplateArguments {
     /// YAML or JSON file of values by name; can be repeated, maps are merged, and later values win.
     #[arg(long, value_name = "FILE")]
     values: Vec<PathBuf>,
-    /// PATH=TEXT of one value, as Params.PORT=80; can be repeated, and comes before values of files.
+    /// PATH=TEXT of one value, such as Params.PORT=80; can be repeated, and takes precedence over files.
     #[arg(long, value_name = "PATH=TEXT")]
     set: Vec<String>,
     #[command(flatten)]

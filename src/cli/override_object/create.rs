@@ -6,7 +6,6 @@ use clap::Args;
 use interlock_core::api::override_object::{EXPIRATION, Override, OverrideSpec};
 use interlock_core::api::rule::Rule;
 use interlock_core::api::suggest;
-use interlock_kudo::api::Instance;
 use interlock_kudo::instance::KIND;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, ResourceExt as _};
@@ -15,7 +14,7 @@ use crate::cli::common::error::{CliError, api, of_client};
 use crate::cli::common::flags::duration;
 use crate::cli::common::output;
 use crate::cli::common::target::TargetFlags;
-use crate::cli::kudo::instances;
+use crate::cli::kudo::instance::InstanceRef;
 use crate::cluster::client::self_subject_review;
 
 /// Characters of a reason, as the definition has it.
@@ -30,10 +29,10 @@ pub(super) struct CreateFlags {
     /// The rule, as its refusal names it in brackets.
     #[arg(long)]
     rule: String,
-    /// Who makes the write; by default you, as whom the API server knows.
+    /// User who makes the write; by default you, by the name that the API server knows.
     #[arg(long)]
     user: Option<String>,
-    /// How long it holds: from a minute to four hours.
+    /// How long the Override lasts: from a minute to four hours.
     #[arg(long = "for", value_name = "TIME", default_value = "30m", value_parser = expiration)]
     expiration: Duration,
     /// Why, in one line: it goes into Events.
@@ -55,10 +54,10 @@ pub(super) async fn run(flags: &CreateFlags, target: &TargetFlags) -> Result<(),
     check_rule(&flags.rule)?;
     check_reason(&flags.reason)?;
     let (client, namespace) = target.connect().await?;
-    let of = Api::<Instance>::namespaced(client.clone(), &namespace);
-    let found = of.get_metadata_opt(name).await;
-    let Some(found) = found.map_err(api(format!("Instance {namespace}/{name} cannot be read")))? else {
-        return Err(instances::missing(&of, &namespace, name).await);
+    let subject = InstanceRef::of(client.clone(), &namespace, name);
+    let found = subject.objects.get_metadata_opt(name).await;
+    let Some(found) = found.map_err(api(format!("{subject} cannot be read")))? else {
+        return Err(subject.missing().await);
     };
     let user = match &flags.user {
         Some(user) => user.clone(),
@@ -79,7 +78,7 @@ pub(super) async fn run(flags: &CreateFlags, target: &TargetFlags) -> Result<(),
         created.expires().map_or_else(String::new, |at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
     let OverrideSpec { rule, user, .. } = &created.spec;
     output::line(&format!(
-        "override {} created: until {until} it admits what {rule} refuses {user} of Instance {namespace}/{name}",
+        "override {} created: until {until} it admits what {rule} refuses {user} of {subject}",
         created.name_any()
     ))
 }
@@ -113,10 +112,8 @@ fn check_rule(rule: &str) -> Result<(), CliError> {
             .next(format!("do what its refusal says; those that can be are {}", can.join(", "))));
     }
     let error = CliError::usage(format!("no rule that can be overridden is named {rule:?}"));
-    Err(match suggest::remedy(rule, "rules that can be overridden", &can) {
-        Some(remedy) => error.next(remedy),
-        None => error.next("give the rule that the refusal names in brackets"),
-    })
+    let error = error.next("give the rule that the refusal names in brackets");
+    Err(error.next_where(suggest::remedy(rule, "rules that can be overridden", &can)))
 }
 
 fn check_reason(reason: &str) -> Result<(), CliError> {

@@ -14,7 +14,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::gaps::{Gaps, ListProblem};
-use super::rollouts::Rollouts;
+use super::node_facts::NodeFacts;
 use crate::cli::common::discovery::{ServedKinds, ServedResource};
 use crate::cli::common::progress::ProgressLine;
 use crate::cli::common::reader;
@@ -41,7 +41,7 @@ pub(super) struct Listing {
     /// What is watched under a name of its own.
     labelled: Vec<&'static Labelled>,
     pub(super) gaps: Gaps,
-    rollouts: Rollouts,
+    facts: NodeFacts,
 }
 
 /// The result of listing a kind.
@@ -73,7 +73,7 @@ impl Listing {
             graph: kinds::graph(all),
             labelled: labelled_kinds.clone(),
             gaps: Gaps::default(),
-            rollouts: Rollouts::default(),
+            facts: NodeFacts::default(),
         };
         let declared = kinds::schemas(all).into_iter().map(|kind| kind.name);
         let labelled =
@@ -119,7 +119,7 @@ impl Listing {
             }
             None => self.graph.snapshot(),
         };
-        self.rollouts.add_to(&mut snapshot);
+        self.facts.add_to(&mut snapshot);
         leave_twins_out(&mut snapshot, root, &self.labelled);
         name_as_served(&mut snapshot, &self.labelled);
         Some(snapshot)
@@ -151,7 +151,7 @@ impl Listing {
             self.graph.apply(kind, epoch, GraphChange::Listing(namespace));
         }
         for object in objects {
-            self.rollouts.note(object);
+            self.facts.note(object);
             self.graph.apply(kind, epoch, GraphChange::Listed(object));
         }
         if let Some(namespace) = namespace {
@@ -281,12 +281,12 @@ mod tests {
     use super::*;
 
     fn listing(objects: &[(&str, &str, Value)]) -> Listing {
-        let (gaps, rollouts) = (Gaps::default(), Rollouts::default());
+        let (gaps, facts) = (Gaps::default(), NodeFacts::default());
         let mut listing = Listing {
             graph: kinds::graph(crate::kinds::all()),
             labelled: kinds::labelled(crate::kinds::all()).collect(),
             gaps,
-            rollouts,
+            facts,
         };
         for (group, kind, object) in objects {
             listing.add(group, kind, &Listed::All(String::new(), vec![object.clone()]));

@@ -19,7 +19,7 @@ use crate::cli::common::{exit, output};
 
 mod gaps;
 mod listing;
-mod rollouts;
+mod node_facts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum GraphOutput {

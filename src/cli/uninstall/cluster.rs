@@ -8,8 +8,7 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::lease::LeaseWatch;
-use super::plan::{RemovalPlan, RemovalTarget};
+use super::plan::{Removal, RemovalPlan, RemovalTarget};
 use crate::cli::common::reader;
 use crate::cli::common::reader::{ReadOutcome, api_message, code};
 use crate::install::removal::without_finalizer;
@@ -29,27 +28,22 @@ pub(super) struct Remover<'a> {
 impl Remover<'_> {
     /// Removes everything; an error names the first object that was not removed, and why.
     pub(super) async fn remove(&self, plan: &RemovalPlan) -> Result<(), String> {
-        self.delete_all(&plan.guards).await?;
-        self.delete_all(&plan.process).await?;
+        self.remove_all(&plan.first).await?;
         self.until_nobody_leads(plan).await?;
-        for target in &plan.finalized {
-            self.release(target).await?;
-        }
-        for target in &plan.labelled {
-            self.unlabel(target).await?;
-        }
-        self.delete_all(&plan.records).await?;
-        self.delete_all(&plan.rest).await?;
-        if let Some(namespace) = &plan.own_namespace {
-            self.delete(namespace).await?;
-            self.until_gone(namespace).await?;
-        }
-        self.delete_all(&plan.definitions).await
+        self.remove_all(&plan.then).await
     }
 
-    async fn delete_all(&self, targets: &[RemovalTarget]) -> Result<(), String> {
-        for target in targets {
-            self.delete(target).await?;
+    async fn remove_all(&self, targets: &[(Removal, RemovalTarget)]) -> Result<(), String> {
+        for (removal, target) in targets {
+            match removal {
+                Removal::Delete => self.delete(target).await?,
+                Removal::DeleteFully => {
+                    self.delete(target).await?;
+                    self.until_gone(target).await?;
+                }
+                Removal::Release => self.release(target).await?,
+                Removal::Unlabel => self.unlabel(target).await?,
+            }
         }
         Ok(())
     }
@@ -164,5 +158,62 @@ impl Remover<'_> {
     async fn patch(&self, target: &RemovalTarget, patch: &Value) -> Result<(), Error> {
         let api = self.api(target);
         api.patch_metadata(&target.name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+    }
+}
+
+/// Follows the versions of a Lease: whether a process still leads. No clock of another machine is trusted: a Lease that
+/// does not change for its own duration has no holder.
+#[derive(Debug, Default)]
+struct LeaseWatch {
+    version: Option<String>,
+    unchanged: Duration,
+}
+
+impl LeaseWatch {
+    /// Takes in the Lease as it is `passed` after the last time; returns who may still lead.
+    fn observe(&mut self, lease: Option<&Value>, passed: Duration) -> Option<String> {
+        let spec = &lease?["spec"];
+        let holder = spec["holderIdentity"].as_str().filter(|holder| !holder.is_empty())?;
+        let version = lease?["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        if self.version.as_deref() == Some(version) {
+            self.unchanged += passed;
+        } else {
+            self.version = Some(version.to_owned());
+            self.unchanged = Duration::ZERO;
+        }
+        let duration = Duration::from_secs(spec["leaseDurationSeconds"].as_u64().unwrap_or(15));
+        (self.unchanged <= duration).then(|| holder.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lease(version: &str, holder: &str) -> Value {
+        json!({
+            "metadata": {"resourceVersion": version},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 3},
+        })
+    }
+
+    #[test]
+    fn a_lease_that_is_not_renewed_is_held_by_nobody() {
+        let second = Duration::from_secs(2);
+        let mut watch = LeaseWatch::default();
+        assert_eq!(watch.observe(Some(&lease("1", "a")), second).as_deref(), Some("a"));
+        assert_eq!(watch.observe(Some(&lease("1", "a")), second).as_deref(), Some("a"));
+        assert_eq!(watch.observe(Some(&lease("2", "a")), second).as_deref(), Some("a"), "it was renewed");
+        assert_eq!(watch.observe(Some(&lease("2", "a")), second).as_deref(), Some("a"));
+        assert_eq!(watch.observe(Some(&lease("2", "a")), second), None);
+    }
+
+    #[test]
+    fn one_that_was_given_back_or_is_gone_is_held_by_nobody() {
+        let mut watch = LeaseWatch::default();
+        assert_eq!(watch.observe(Some(&lease("1", "")), Duration::ZERO), None);
+        assert_eq!(watch.observe(None, Duration::ZERO), None);
     }
 }

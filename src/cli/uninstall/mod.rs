@@ -2,10 +2,9 @@
 //! stays. Exit codes: 0 nothing of it is left, 1 something is, 2 misused, 3 the cluster was not reached.
 
 mod cluster;
-mod lease;
 mod plan;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -35,8 +34,8 @@ pub struct UninstallArguments {
     /// default.
     #[arg(long, conflicts_with = "crds")]
     keep_crds: bool,
-    /// Delete the definitions as well. Refused while there are Operators, OperatorVersions or Instances, as
-    /// these and what they own would be deleted with them.
+    /// Delete the definitions as well. Refused while there are Operators, OperatorVersions or Instances,
+    /// because these and their objects would be deleted too.
     #[arg(long)]
     crds: bool,
     /// Longest wait for the process to stop, and for a deletion.
@@ -83,7 +82,7 @@ async fn uninstall(arguments: &UninstallArguments, kinds: Kinds) -> anyhow::Resu
             );
             return Ok(ExitCode::from(MISUSED));
         }
-        if !is_confirmed()? {
+        if !output::is_confirmed("Remove all of it? Type yes: ")? {
             eprintln!("nothing was removed");
             return Ok(ExitCode::FAILURE);
         }
@@ -98,12 +97,4 @@ async fn uninstall(arguments: &UninstallArguments, kinds: Kinds) -> anyhow::Resu
             Ok(ExitCode::FAILURE)
         }
     }
-}
-
-fn is_confirmed() -> anyhow::Result<bool> {
-    print!("Remove all of it? Type yes: ");
-    std::io::stdout().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(answer.trim() == "yes")
 }

@@ -1,10 +1,7 @@
 //! What there is to remove, read before anything is removed.
 
-use std::fmt::Write as _;
-
 use interlock_core::api::meta;
 use interlock_core::api::meta::install;
-use interlock_core::api::object::NamespacedName;
 use interlock_core::kinds::Kinds;
 use interlock_kudo::api::Instance;
 use interlock_kudo::instance::change::lock;
@@ -12,10 +9,10 @@ use kube::Client;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::cli::common::discovery::{ServedKinds, ServedResource};
+use crate::cli::common::discovery::ServedResource;
+use crate::cli::common::installation::Installation;
 use crate::cli::common::reader;
 use crate::cli::common::reader::{ReadOutcome, Selection};
-use crate::install::installed::InstalledObjects;
 use crate::install::removal;
 use crate::install::removal::RemovedKind;
 use crate::install::{InstallOptions, crds};
@@ -46,27 +43,28 @@ impl std::fmt::Display for RemovalTarget {
     }
 }
 
+/// What is done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    Delete,
+    /// Deletes it, and waits until it is gone.
+    DeleteFully,
+    /// Takes our finalizer off an Instance.
+    Release,
+    /// Takes off a label that the process wrote.
+    Unlabel,
+}
+
 /// Everything to remove, in order.
 pub(super) struct RemovalPlan {
     /// Namespace of the process.
     pub(super) namespace: String,
-    /// Webhook configurations, bindings and policies.
-    pub(super) guards: Vec<RemovalTarget>,
-    /// Deployments.
-    pub(super) process: Vec<RemovalTarget>,
+    /// Webhook configurations, bindings and policies, and the Deployments.
+    pub(super) first: Vec<(Removal, RemovalTarget)>,
     /// The Lease, if there is one.
     pub(super) lease: Option<RemovalTarget>,
-    /// Instances with our finalizer.
-    pub(super) finalized: Vec<RemovalTarget>,
-    /// Objects with a label that the process wrote.
-    pub(super) labelled: Vec<RemovalTarget>,
-    /// Lease, certificate and record.
-    pub(super) records: Vec<RemovalTarget>,
-    pub(super) rest: Vec<RemovalTarget>,
-    /// The namespace, where it is ours and holds nothing else.
-    pub(super) own_namespace: Option<RemovalTarget>,
-    /// The definitions, where they were asked for.
-    pub(super) definitions: Vec<RemovalTarget>,
+    /// What a process that leads would write again.
+    pub(super) then: Vec<(Removal, RemovalTarget)>,
     /// What stays, for people.
     notes: Vec<String>,
 }
@@ -98,42 +96,25 @@ impl RemovalPlan {
         kinds: Kinds,
         with_definitions: bool,
     ) -> anyhow::Result<Result<Self, Refused>> {
-        let reading = Reading { client, served: ServedKinds::discover(client).await? };
-        let read = reading.plan(namespace, kinds, with_definitions).await;
+        let reading = Reading { installation: Installation::read(client, namespace, kinds).await? };
+        let read = reading.plan(with_definitions).await;
         Ok(read.unwrap_or_else(|error| Err(Refused::Unreadable(error))))
     }
 
     /// Whether there is nothing to remove.
     pub(super) fn is_empty(&self) -> bool {
-        self.deletions().next().is_none() && self.finalized.is_empty() && self.labelled.is_empty()
-    }
-
-    /// What is deleted, in order.
-    fn deletions(&self) -> impl Iterator<Item = &RemovalTarget> {
-        let first = self.guards.iter().chain(&self.process).chain(&self.records).chain(&self.rest);
-        first.chain(&self.own_namespace).chain(&self.definitions)
+        self.first.is_empty() && self.then.is_empty()
     }
 
     /// One line an object, for people.
     pub(super) fn describe(&self) -> String {
-        let mut out = String::new();
-        // Writing to a String cannot fail.
-        for target in self.guards.iter().chain(&self.process) {
-            let _ = writeln!(out, "delete    {target}");
-        }
-        for target in &self.finalized {
-            let _ = writeln!(out, "release   {target} from the finalizer {}", meta::FINALIZER);
-        }
-        for target in &self.labelled {
-            let _ = writeln!(out, "unlabel   {target} ({})", meta::FLAVOR_SOURCE);
-        }
-        for target in self.deletions().skip(self.guards.len() + self.process.len()) {
-            let _ = writeln!(out, "delete    {target}");
-        }
-        for note in &self.notes {
-            let _ = writeln!(out, "note      {note}");
-        }
-        out
+        let line = |(removal, target): &(Removal, RemovalTarget)| match removal {
+            Removal::Delete | Removal::DeleteFully => format!("delete    {target}\n"),
+            Removal::Release => format!("release   {target} from the finalizer {}\n", meta::FINALIZER),
+            Removal::Unlabel => format!("unlabel   {target} ({})\n", meta::FLAVOR_SOURCE),
+        };
+        let notes = self.notes.iter().map(|note| format!("note      {note}\n"));
+        self.first.iter().chain(&self.then).map(line).chain(notes).collect()
     }
 }
 
@@ -141,26 +122,21 @@ const DEFINITIONS_STAY: &str =
     "the definitions stay, and with them all Operators, OperatorVersions, Instances and Interlocks";
 
 /// Reads with the caller's rights.
-struct Reading<'a> {
-    client: &'a Client,
-    served: ServedKinds,
+struct Reading {
+    installation: Installation,
 }
 
-impl Reading<'_> {
-    async fn plan(
-        &self,
-        namespace: Option<&str>,
-        kinds: Kinds,
-        with_definitions: bool,
-    ) -> anyhow::Result<Result<RemovalPlan, Refused>> {
-        let options = self.options(namespace, kinds).await?;
-        let guards = self.ours(&removal::GUARDS, &options).await?;
-        let process = self.ours(&removal::PROCESS, &options).await?;
+impl Reading {
+    async fn plan(&self, with_definitions: bool) -> anyhow::Result<Result<RemovalPlan, Refused>> {
+        self.check()?;
+        let options = &self.installation.options;
+        let first = [&removal::GUARDS[..], &removal::PROCESS].concat();
+        let first = self.ours(&first, options).await?;
         let (finalized, mut notes) = self.instances().await?;
-        let records = self.records(&options).await?;
+        let records = self.records(options).await?;
         let lease = records.iter().find(|record| record.resource.api.kind == "Lease").cloned();
-        let rest = self.ours(&removal::REST, &options).await?;
-        let (own_namespace, kept) = self.namespace(&options).await?;
+        let rest = self.ours(&removal::REST, options).await?;
+        let (own_namespace, kept) = self.namespace(options).await?;
         notes.extend(kept);
         let definitions = if with_definitions {
             match self.definitions().await? {
@@ -171,43 +147,33 @@ impl Reading<'_> {
             notes.push(DEFINITIONS_STAY.to_owned());
             Vec::new()
         };
-        Ok(Ok(RemovalPlan {
-            labelled: self.labelled().await?,
-            namespace: options.namespace,
-            guards,
-            process,
-            lease,
-            finalized,
-            records,
-            rest,
-            own_namespace,
-            definitions,
-            notes,
-        }))
+        let each = |removal, targets: Vec<RemovalTarget>| {
+            targets.into_iter().map(move |target| (removal, target)).collect::<Vec<_>>()
+        };
+        let then = [
+            each(Removal::Release, finalized),
+            each(Removal::Unlabel, self.labelled().await?),
+            each(Removal::Delete, records),
+            each(Removal::Delete, rest),
+            each(Removal::DeleteFully, own_namespace.into_iter().collect()),
+            each(Removal::Delete, definitions),
+        ];
+        let (first, then) = (each(Removal::Delete, first), then.concat());
+        Ok(Ok(RemovalPlan { namespace: options.namespace.clone(), first, lease, then, notes }))
     }
 
-    /// The options that the installation shows.
-    async fn options(&self, namespace: Option<&str>, kinds: Kinds) -> anyhow::Result<InstallOptions> {
-        let mut configurations = Vec::new();
-        for (group, kind) in &removal::GUARDS[..2] {
-            let found = self.get((group, kind), "", install::WEBHOOK_CONFIGURATION).await?;
-            configurations.push(found.map(|target| target.object));
+    /// Whether the options of the installation are known: what is its own depends on them.
+    fn check(&self) -> anyhow::Result<()> {
+        let Installation { mutating, validating, deployments, .. } = &self.installation;
+        for (read, (_, kind)) in [mutating, validating].into_iter().zip(removal::GUARDS) {
+            if let ReadOutcome::Unknown(why) = read {
+                anyhow::bail!("{kind} {} cannot be read: {why}", install::WEBHOOK_CONFIGURATION);
+            }
         }
-        let [mutating, validating] = [configurations[0].as_ref(), configurations[1].as_ref()];
-        let mut found = InstalledObjects { mutating, validating, deployments: &[] };
-        let namespace = namespace.map(str::to_owned).or_else(|| found.namespace());
-        let namespace = namespace.unwrap_or_else(|| meta::NAMESPACE.to_owned());
-        let deployments =
-            self.list(("apps", "Deployment"), Some(&namespace), Some(removal::SELECTOR)).await?;
-        let deployments: Vec<Value> = deployments.into_iter().map(|target| target.object).collect();
-        found.deployments = &deployments;
-        let defaults = InstallOptions {
-            kinds,
-            packages: NamespacedName::new(&*namespace, meta::PACKAGES_SERVICE_ACCOUNT),
-            namespace,
-            ..InstallOptions::default()
-        };
-        Ok(found.options(defaults))
+        match deployments {
+            Ok(_) => Ok(()),
+            Err(why) => Err(anyhow::anyhow!("deployments.apps cannot be listed: {why}")),
+        }
     }
 
     async fn get(
@@ -216,8 +182,8 @@ impl Reading<'_> {
         namespace: &str,
         name: &str,
     ) -> anyhow::Result<Option<RemovalTarget>> {
-        let Some(resource) = self.served.of(group, kind) else { return Ok(None) };
-        match reader::get(self.client, resource, namespace, name).await {
+        let Some(resource) = self.installation.served.of(group, kind) else { return Ok(None) };
+        match reader::get(&self.installation.client, resource, namespace, name).await {
             ReadOutcome::There(object) => Ok(Some(RemovalTarget::of(resource, (*object).clone()))),
             ReadOutcome::Missing => Ok(None),
             ReadOutcome::Unknown(why) => Err(anyhow::anyhow!("{kind} {name} cannot be read: {why}")),
@@ -226,13 +192,20 @@ impl Reading<'_> {
 
     async fn list(
         &self,
-        (group, kind): RemovedKind,
+        kind: RemovedKind,
         namespace: Option<&str>,
         labels: Option<&str>,
     ) -> anyhow::Result<Vec<RemovalTarget>> {
-        let Some(resource) = self.served.of(group, kind) else { return Ok(Vec::new()) };
-        let selection = Selection { namespace, labels, ..Selection::default() };
-        let found = reader::list(self.client, resource, &selection).await.map_err(|error| {
+        self.selected(kind, Selection { namespace, labels, ..Selection::default() }).await
+    }
+
+    async fn selected(
+        &self,
+        (group, kind): RemovedKind,
+        selection: Selection<'_>,
+    ) -> anyhow::Result<Vec<RemovalTarget>> {
+        let Some(resource) = self.installation.served.of(group, kind) else { return Ok(Vec::new()) };
+        let found = reader::list(&self.installation.client, resource, &selection).await.map_err(|error| {
             anyhow::anyhow!("{} cannot be listed: {}", resource.name(), reader::api_message(&error))
         })?;
         Ok(found.into_iter().map(|object| RemovalTarget::of(resource, object)).collect())
@@ -282,13 +255,9 @@ impl Reading<'_> {
         let selector = format!("{}={}", meta::FLAVOR_SOURCE, meta::FLAVOR_SOURCE_OURS);
         let mut all = Vec::new();
         for kind in ["ConfigMap", "Secret"] {
-            let Some(resource) = self.served.of("", kind) else { continue };
             let selection =
                 Selection { labels: Some(&selector), metadata_only: true, ..Selection::default() };
-            let found = reader::list(self.client, resource, &selection).await.map_err(|error| {
-                anyhow::anyhow!("{} cannot be listed: {}", resource.name(), reader::api_message(&error))
-            })?;
-            all.extend(found.into_iter().map(|object| RemovalTarget::of(resource, object)));
+            all.extend(self.selected(("", kind), selection).await?);
         }
         Ok(all)
     }

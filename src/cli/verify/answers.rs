@@ -5,8 +5,8 @@ use interlock_kong::api as kong;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::installation::Installation;
 use super::report::CheckResult;
+use crate::cli::common::installation::Installation;
 
 /// Name of the objects that are never stored.
 const NAME: &str = "interlock-verify";

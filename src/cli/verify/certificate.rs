@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::installation::{Installation, there};
 use super::report::CheckResult;
+use crate::cli::common::installation::{Installation, there};
 use crate::cli::common::reader::ReadOutcome;
 use crate::cluster::certificates::{CaBundles, validate};
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::installation::Installation;
 use super::report::CheckResult;
+use crate::cli::common::installation::Installation;
 use crate::cli::common::reader::ReadOutcome;
 use crate::install::crds;
 

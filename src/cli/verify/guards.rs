@@ -3,12 +3,12 @@
 use interlock_core::admission::Freeze;
 use serde_json::Value;
 
-use super::installation::{Installation, there};
 use super::report::CheckResult;
+use crate::cli::common::installation::{Installation, there};
 use crate::cli::common::reader::ReadOutcome;
 use crate::cluster::tamper::weakened;
 use crate::install;
-use crate::install::{InstallOptions, Part};
+use crate::install::InstallOptions;
 
 const WEBHOOKS: &str = "webhooks";
 const POLICIES: &str = "policies";
@@ -22,7 +22,7 @@ fn apply(part: &str) -> String {
 
 /// The webhook configurations.
 pub(super) fn webhooks(installation: &Installation) -> CheckResult {
-    let wanted = install::objects(Part::Webhooks, &installation.options);
+    let wanted = install::webhooks::all(&installation.options);
     let reads = [&installation.mutating, &installation.validating];
     for (wanted, read) in wanted.iter().zip(reads) {
         if let Some(found) = problem(wanted, read) {
@@ -81,7 +81,7 @@ pub(super) async fn policies(installation: &Installation) -> CheckResult {
 
 /// The number of policies; an error names the first difference.
 async fn compare_policies(installation: &Installation, options: &InstallOptions) -> Result<usize, String> {
-    let wanted = install::objects(Part::Policies, options);
+    let wanted = install::policies::all(options);
     for object in &wanted {
         let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default();
         let (kind, name) = (text("/kind"), text("/metadata/name"));
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn first_policy() -> Value {
-        install::objects(Part::Policies, &InstallOptions::default()).remove(0)
+        install::policies::all(&InstallOptions::default()).remove(0)
     }
 
     #[rstest]

@@ -5,7 +5,6 @@ mod answers;
 mod certificate;
 mod definitions;
 mod guards;
-mod installation;
 mod process;
 mod report;
 mod rights;
@@ -14,13 +13,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use installation::Installation;
 use interlock_core::kinds::Kinds;
 use kube::Client;
 use report::CheckResult;
 use tokio::time::Instant;
 
 use crate::cli::common::flags::Limit;
+use crate::cli::common::installation::Installation;
 use crate::cli::common::output;
 use crate::cli::common::target::{TargetFlags, finish};
 
@@ -32,7 +31,7 @@ const NOT_REACHED: u8 = 3;
 /// How the result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One line a check.
+    /// One line for each check.
     Text,
     /// One JSON object.
     Json,
@@ -102,7 +101,8 @@ async fn round(
     kinds: Kinds,
 ) -> anyhow::Result<Vec<CheckResult>> {
     let installation = Installation::read(client, arguments.target.namespace.as_deref(), kinds).await?;
-    let mut results = vec![process::versions(&installation)];
+    let server = client.apiserver_version().await?.git_version;
+    let mut results = vec![process::versions(&server)];
     results.push(definitions::check(&installation).await);
     results.push(process::deployments(&installation));
     results.push(process::leader(&installation).await);

@@ -8,8 +8,8 @@ use interlock_core::api::meta::install;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::installation::Installation;
 use super::report::CheckResult;
+use crate::cli::common::installation::Installation;
 use crate::cli::common::reader::ReadOutcome;
 use crate::install::Endpoint;
 use crate::telemetry::build;
@@ -20,10 +20,10 @@ const OLDEST_MINOR: u64 = 30;
 const RENEWAL: Duration = Duration::from_secs(5);
 
 /// The version of the API server, and ours.
-pub(super) fn versions(installation: &Installation) -> CheckResult {
+pub(super) fn versions(server: &str) -> CheckResult {
     const CHECK: &str = "versions";
-    let message = format!("Kubernetes {}; this is interlock {}", installation.server, build::VERSION);
-    let version = semver::Version::parse(installation.server.trim_start_matches('v'));
+    let message = format!("Kubernetes {server}; this is interlock {}", build::VERSION);
+    let version = semver::Version::parse(server.trim_start_matches('v'));
     match version {
         Ok(version) if version.major == 1 && version.minor < OLDEST_MINOR => CheckResult::failed(
             CHECK,

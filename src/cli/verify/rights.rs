@@ -5,8 +5,8 @@ use futures::StreamExt as _;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::api::{Api, PostParams};
 
-use super::installation::Installation;
 use super::report::CheckResult;
+use crate::cli::common::installation::Installation;
 use crate::cli::common::reader::api_message;
 use crate::install::account_rights::{NeededRight, needed};
 
@@ -17,7 +17,10 @@ const CONCURRENT: usize = 8;
 const NAMED: usize = 5;
 
 pub(super) async fn check(installation: &Installation) -> CheckResult {
-    let needed = needed(&installation.options);
+    let needed = match needed(&installation.options) {
+        Ok(needed) => needed,
+        Err(error) => return CheckResult::failed(CHECK, error.to_string(), "report it"),
+    };
     let reviews: Api<SubjectAccessReview> = Api::all(installation.client.clone());
     let answers = futures::stream::iter(&needed)
         .map(|right| {

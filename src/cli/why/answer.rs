@@ -1,13 +1,13 @@
 //! The answer about an object: the data that text and JSON print.
 
+use std::collections::BTreeMap;
+
 use interlock_core::api::object::{Gvk, meta_str};
-use interlock_kudo::api::Instance;
 use jiff::Timestamp;
-use serde::{Deserialize as _, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::facts;
-use super::rollout::RolloutAnswer;
 
 /// The answer about an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -16,9 +16,9 @@ pub(super) struct WhyAnswer {
     pub(super) object: AnsweredObject,
     /// Its kind and its state.
     pub(super) is: Vec<String>,
-    /// Of a DataPlane, and of what belongs to one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rollout: Option<RolloutAnswer>,
+    /// What the stories add.
+    #[serde(flatten)]
+    pub(super) members: BTreeMap<&'static str, Value>,
     pub(super) depends_on: Vec<Dependency>,
     pub(super) acted_on_by: Vec<Actor>,
     /// Newest first.
@@ -99,14 +99,4 @@ pub(super) fn named(object: &Value) -> AnsweredObject {
     let of = |field| meta_str(object, field).unwrap_or_default().to_owned();
     let kind = Gvk::of(object).map(|gvk| facts::name_of(&gvk.group, &gvk.kind)).unwrap_or_default();
     AnsweredObject { kind, namespace: of("namespace"), name: of("name") }
-}
-
-/// An object as an Instance, if it is one.
-pub(super) fn read_instance(object: &Value) -> Option<Instance> {
-    facts::is_instance(object).then(|| Instance::deserialize(object).ok()).flatten()
-}
-
-/// Line breaks would break the form.
-pub(super) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

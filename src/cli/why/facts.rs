@@ -1,25 +1,26 @@
 //! Reads everything that explains an object: the object, its references, its owners, and the Events about
 //! both.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use interlock_core::api::interlock;
 use interlock_core::api::meta;
-use interlock_core::api::object::{Gvk, annotation, meta_str};
+use interlock_core::api::object::{Gvk, meta_str};
+use interlock_core::api::resource::Resource;
 use interlock_core::kinds;
+use interlock_core::kinds::INSTANCE;
+use interlock_core::kinds::story::{Asked, Reading, Story, Subject, Told, Which};
 use interlock_core::topology::KindName;
 use interlock_core::topology::schema::{DeclaredKind, Family, Holder, Link, Ref};
-use interlock_kong::api::labels;
 use kube::Client;
 use serde_json::Value;
 
-use super::data_plane::{DataPlaneObjects, is_data_plane};
 use crate::cli::common::discovery::{ServedKinds, ServedResource};
 use crate::cli::common::reader;
 use crate::cli::common::reader::{ReadOutcome, Selection};
-use crate::cli::kong::rollout::data_plane::DataPlaneRef;
 
-/// Length of the followed chain of owners: an Instance or a DataPlane, a Deployment, a ReplicaSet, a Pod and spare.
+/// Length of the followed chain of owners: an Instance, a DataPlane, a Deployment, a ReplicaSet, a Pod and spare.
 const MAX_OWNERS: usize = 8;
 
 /// The objects that were read.
@@ -27,13 +28,11 @@ pub(super) struct ClusterFacts {
     pub(super) object: Arc<Value>,
     /// Its references, in the order of their declaration.
     pub(super) references: Vec<FoundReference>,
-    /// Its owner, then the owner's owner, up to the Instance or the DataPlane if there is one.
+    /// Its owner, then the owner's owner, up to the Instance if there is one.
     pub(super) owners: Vec<Owner>,
-    /// What belongs to the DataPlane, if there is one.
-    pub(super) of_data_plane: DataPlaneObjects,
-    /// The OperatorVersion that the Instance refers to.
-    pub(super) package: Option<Arc<Value>>,
-    /// Events about the object, and about its Instance or DataPlane; the error where they may not be listed.
+    /// What the stories have asked for, by their capability.
+    pub(super) readings: BTreeMap<&'static str, Vec<Reading>>,
+    /// Events about the object, and about those of whom there are stories; the error where they may not be listed.
     pub(super) events: Result<Vec<Value>, String>,
     /// The API user of Interlock; the error where it could not be read.
     pub(super) controller_user: Result<String, String>,
@@ -61,33 +60,43 @@ pub(super) struct Owner {
 }
 
 impl ClusterFacts {
-    /// The Instance: the object itself, or its owner.
-    pub(super) fn instance(&self) -> Option<&Value> {
-        if is_instance(&self.object) {
-            return Some(&self.object);
-        }
-        let found = self.owners.iter().find_map(|owner| match &owner.found {
-            ReadOutcome::There(object) if is_instance(object) => Some(object),
+    /// The stories that there are to tell, each with the object or the owner that it is about.
+    pub(super) fn stories(&self) -> Vec<(&'static Story, &Value)> {
+        let owners = self.owners.iter().filter_map(|owner| match &owner.found {
+            ReadOutcome::There(object) => Some(&**object),
             _ => None,
         });
-        found.map(|object| &**object)
+        let objects: Vec<&Value> = [&*self.object].into_iter().chain(owners).collect();
+        let kinds = crate::kinds::all().iter().filter_map(|kind| Some((kind.resource, kind.story?)));
+        let about = |(kind, story): (Resource, &'static Story)| {
+            let is = |object: &&&Value| is_of(object, kind.group, kind.kind);
+            Some((story, *objects.iter().find(is)?))
+        };
+        kinds.filter_map(about).collect()
     }
 
-    /// The DataPlane: the object itself, or its owner.
-    pub(super) fn data_plane(&self) -> Option<&Value> {
-        if is_data_plane(&self.object) {
-            return Some(&self.object);
-        }
-        let found = self.owners.iter().find_map(|owner| match &owner.found {
-            ReadOutcome::There(object) if is_data_plane(object) => Some(object),
-            _ => None,
-        });
-        found.map(|object| &**object)
+    /// The stories of the object, each with the object that it is about.
+    pub(super) fn told(&self) -> Vec<(Subject<'_>, Told)> {
+        let tell = |(story, root): (&'static Story, _)| {
+            let readings = self.readings.get(story.capability).map_or(&[][..], Vec::as_slice);
+            let subject = Subject { root, object: &self.object, readings };
+            (subject, (story.tell)(&subject))
+        };
+        self.stories().into_iter().map(tell).collect()
+    }
+
+    /// Whether an Instance has made the object, or is it.
+    pub(super) fn is_of_an_instance(&self) -> bool {
+        self.stories().iter().any(|(_, root)| is_instance(root))
     }
 }
 
-pub(super) fn is_instance(object: &Value) -> bool {
-    Gvk::of(object).is_some_and(|gvk| gvk.group == meta::KUDO_GROUP && gvk.kind == "Instance")
+fn is_of(object: &Value, group: &str, kind: &str) -> bool {
+    Gvk::of(object).is_some_and(|gvk| gvk.group == group && gvk.kind == kind)
+}
+
+fn is_instance(object: &Value) -> bool {
+    is_of(object, INSTANCE.group, INSTANCE.kind)
 }
 
 /// Reads with the caller's rights.
@@ -104,21 +113,15 @@ impl FactReader<'_> {
             object,
             references,
             owners,
-            of_data_plane: DataPlaneObjects::default(),
-            package: None,
+            readings: BTreeMap::new(),
             events: Ok(Vec::new()),
             controller_user: Err(String::new()),
             report: ReadOutcome::Missing,
         };
-        let (of_data_plane, package, events, controller_user, report) = tokio::join!(
-            self.of_data_plane(&facts),
-            self.package(&facts),
-            self.events(&facts),
-            self.controller_user(),
-            self.report()
-        );
-        (facts.package, facts.events, facts.controller_user) = (package, events, controller_user);
-        (facts.of_data_plane, facts.report) = (of_data_plane, report);
+        let (readings, events, controller_user, report) =
+            tokio::join!(self.readings(&facts), self.events(&facts), self.controller_user(), self.report());
+        (facts.readings, facts.events) = (readings, events);
+        (facts.controller_user, facts.report) = (controller_user, report);
         facts
     }
 
@@ -206,43 +209,34 @@ impl FactReader<'_> {
         Some(Owner { kind, namespace, name: name.unwrap_or(uid).to_owned(), found })
     }
 
-    async fn package(&self, facts: &ClusterFacts) -> Option<Arc<Value>> {
-        let instance = facts.instance()?;
-        let reference = &instance["spec"]["operatorVersion"];
-        let namespace = reference["namespace"].as_str().filter(|namespace| !namespace.is_empty());
-        let namespace = namespace.or(meta_str(instance, "namespace"))?;
-        match self.get(meta::KUDO_GROUP, "OperatorVersion", namespace, reference["name"].as_str()?).await {
-            ReadOutcome::There(package) => Some(package),
-            ReadOutcome::Missing | ReadOutcome::Unknown(_) => None,
-        }
+    /// What the stories ask for.
+    async fn readings(&self, facts: &ClusterFacts) -> BTreeMap<&'static str, Vec<Reading>> {
+        let stories = facts.stories().into_iter().map(|(story, root)| async move {
+            let mut read = Vec::new();
+            while let Some(asked) = (story.next)(root, &read) {
+                read.push(self.reading(&asked).await);
+            }
+            (story.capability, read)
+        });
+        futures::future::join_all(stories).await.into_iter().collect()
     }
 
-    async fn of_data_plane(&self, facts: &ClusterFacts) -> DataPlaneObjects {
-        let Some(data_plane) = facts.data_plane() else { return DataPlaneObjects::default() };
-        let of = |field| meta_str(data_plane, field).unwrap_or_default();
-        let labels = format!(
-            "{}={},{}={}",
-            labels::APP,
-            of("name"),
-            labels::MANAGED_BY,
-            labels::MANAGED_BY_DATA_PLANE
-        );
-        let selection =
-            Selection { namespace: Some(of("namespace")), labels: Some(&labels), ..Selection::default() };
-        let deployments = async {
-            let resource =
-                self.served.of("apps", "Deployment").ok_or("the API server does not serve apps")?;
-            let found = reader::list(self.client, resource, &selection).await;
-            let found = found.map_err(|error| reader::api_message(&error))?;
-            let is_owned = |deployment: &Value| {
-                let owners = deployment["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-                owners.into_iter().any(|owner| owner["uid"] == of("uid"))
-            };
-            Ok(found.into_iter().filter(is_owned).collect())
-        };
-        let plane = DataPlaneRef::of(self.client.clone(), of("namespace"), of("name"));
-        let (deployments, kept) = tokio::join!(deployments, plane.kept(data_plane));
-        DataPlaneObjects { deployments, live_spec: kept.spec }
+    async fn reading(&self, Asked { group, kind, namespace, which }: &Asked) -> Reading {
+        match which {
+            Which::Name(name) => match self.get(group, kind, namespace, name).await {
+                ReadOutcome::There(object) => Ok(vec![Value::clone(&object)]),
+                ReadOutcome::Missing => Ok(Vec::new()),
+                ReadOutcome::Unknown(why) => Err(why),
+            },
+            Which::Labels(labels) => {
+                let resource = self.served.of(group, kind);
+                let resource = resource.ok_or_else(|| format!("the API server does not serve {group}"))?;
+                let selection =
+                    Selection { namespace: Some(namespace), labels: Some(labels), ..Selection::default() };
+                let found = reader::list(self.client, resource, &selection).await;
+                found.map_err(|error| reader::api_message(&error))
+            }
+        }
     }
 
     async fn events(&self, facts: &ClusterFacts) -> Result<Vec<Value>, String> {
@@ -250,7 +244,7 @@ impl FactReader<'_> {
             return Err("the API server does not serve events.k8s.io".to_owned());
         };
         let mut events = self.events_about(resource, &facts.object).await?;
-        for owner in [facts.instance(), facts.data_plane()].into_iter().flatten() {
+        for (_, owner) in facts.stories() {
             if !std::ptr::eq(owner, &*facts.object) {
                 events.extend(self.events_about(resource, owner).await?);
             }
@@ -317,10 +311,4 @@ fn declared_references(gvk: &Gvk, object: &Value) -> Vec<(&'static Link, KindNam
 /// Kind and group as the graph writes them.
 pub(super) fn name_of(group: &str, kind: &str) -> String {
     if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
-}
-
-/// The plan, phase and step that last wrote an object, from its annotations.
-pub(super) fn written_by(object: &Value) -> Option<[&str; 3]> {
-    let of = |key| annotation(object, key).filter(|word| !word.is_empty());
-    Some([of(meta::PLAN)?, of(meta::PHASE)?, of(meta::STEP)?])
 }

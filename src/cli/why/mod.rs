@@ -19,10 +19,8 @@ use crate::cli::common::target::{TargetFlags, block_on};
 
 mod actors;
 mod answer;
-mod data_plane;
 mod facts;
 mod recent_events;
-mod rollout;
 mod story;
 mod text;
 

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::{Client, Error};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::step::{LeaseDecision, LeaseRecord, Peer, Timing, step};
+use super::step::{LeaseDecision, Peer, Timing, step};
 use super::{Heartbeat, Leadership};
 use crate::telemetry::metrics::Metrics;
 
@@ -28,8 +27,8 @@ pub struct Election {
     name: String,
     peer: Peer,
     start: Instant,
-    current: Option<LeaseRecord>,
-    version: Option<String>,
+    /// The Lease as it was last read or written, and its version; `None`: read it again.
+    observed: Option<(LeaseSpec, String)>,
     claim: watch::Sender<Leadership>,
     epochs: LeaderEpochs,
     /// The heartbeat of the workers under the lease.
@@ -76,8 +75,7 @@ impl Election {
             name: lease.name,
             peer: Peer::new(id, timing),
             start: Instant::now(),
-            current: None,
-            version: None,
+            observed: None,
             claim: watch::channel(Leadership::Standby).0,
             epochs: LeaderEpochs::default(),
             heartbeat,
@@ -103,7 +101,7 @@ impl Election {
             self.publish();
             let limit = self.call_limit();
             if let Err(problem) = with_timeout(limit, self.acquire_or_renew()).await {
-                self.forget_observed();
+                self.observed = None;
                 tracing::debug!(lease = self.name, problem, "the election step failed");
             }
             self.publish();
@@ -140,12 +138,6 @@ impl Election {
         }
     }
 
-    /// The cached Lease may be stale: read it again.
-    fn forget_observed(&mut self) {
-        self.current = None;
-        self.version = None;
-    }
-
     /// Whether the workers under the lease have a heartbeat; logs when that changes.
     fn check_heartbeat(&mut self) -> bool {
         let age = self.heartbeat.age();
@@ -170,80 +162,48 @@ impl Election {
     async fn acquire_or_renew(&mut self) -> Result<(), Error> {
         let alive = self.check_heartbeat();
         // A leader updates its own last write; only a conflict makes it read.
-        if self.peer.leads_until(self.now()).is_none() || self.current.is_none() {
-            self.read().await?;
+        if self.peer.leads_until(self.now()).is_none() || self.observed.is_none() {
+            let lease = self.leases.get_opt(&self.name).await?;
+            self.observed = lease.map(observed);
         }
-        let observed = self.current.as_ref().zip(self.version.as_deref());
+        let known = self.observed.as_ref().map(|(spec, version)| (spec, version.as_str()));
         let sent = self.now();
-        let written = match step(sent, Timestamp::now(), observed, alive, &mut self.peer) {
+        let (spec, over, leads) = match step(sent, Timestamp::now(), known, alive, &mut self.peer) {
             LeaseDecision::Wait => return Ok(()),
-            LeaseDecision::Create(record) => {
-                let lease = self.lease(&record, None);
-                self.leases.create(&PostParams::default(), &lease).await?
-            }
-            LeaseDecision::Update(record, version) => {
-                let lease = self.lease(&record, Some(version));
-                self.leases.replace(&self.name, &PostParams::default(), &lease).await?
-            }
-            LeaseDecision::Release(record, version) => {
+            LeaseDecision::Create(spec) => (spec, None, true),
+            LeaseDecision::Update(spec, version) => (spec, Some(version), true),
+            LeaseDecision::Release(spec, version) => {
                 self.publish();
-                let lease = self.lease(&record, Some(version));
-                let written = self.leases.replace(&self.name, &PostParams::default(), &lease).await?;
-                let version = written.metadata.resource_version.clone().unwrap_or_default();
-                self.peer.released_without_heartbeat(self.now(), version);
-                self.set_observed(&written);
-                return Ok(());
+                (spec, Some(version), false)
             }
         };
-        let version = written.metadata.resource_version.clone().unwrap_or_default();
-        self.peer.written(sent, self.now(), version);
-        self.set_observed(&written);
-        Ok(())
-    }
-
-    async fn read(&mut self) -> Result<(), Error> {
-        match self.leases.get_opt(&self.name).await? {
-            Some(lease) => self.set_observed(&lease),
-            None => self.forget_observed(),
+        let written = observed(self.write(spec, over).await?);
+        match leads {
+            true => self.peer.written(sent, self.now(), written.1.clone()),
+            false => self.peer.released_without_heartbeat(self.now(), written.1.clone()),
         }
+        self.observed = Some(written);
         Ok(())
     }
 
-    fn set_observed(&mut self, lease: &Lease) {
-        let spec = lease.spec.clone().unwrap_or_default();
-        let seconds = u64::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
-        let never = Timestamp::UNIX_EPOCH;
-        self.version = lease.metadata.resource_version.clone();
-        self.current = Some(LeaseRecord {
-            holder: spec.holder_identity.unwrap_or_default(),
-            duration: Duration::from_secs(seconds),
-            transitions: spec.lease_transitions.unwrap_or(0),
-            acquired: spec.acquire_time.map_or(never, |time| time.0),
-            renewed: spec.renew_time.map_or(never, |time| time.0),
-        });
-    }
-
-    fn lease(&self, record: &LeaseRecord, version: Option<String>) -> Lease {
-        let seconds = record.duration.as_secs() + u64::from(record.duration.subsec_nanos() > 0);
-        Lease {
-            metadata: ObjectMeta {
-                name: Some(self.name.clone()),
-                resource_version: version,
-                ..ObjectMeta::default()
-            },
-            spec: Some(LeaseSpec {
-                holder_identity: Some(record.holder.clone()),
-                lease_duration_seconds: Some(i32::try_from(seconds).unwrap_or(i32::MAX)),
-                lease_transitions: Some(record.transitions),
-                acquire_time: Some(MicroTime(record.acquired)),
-                renew_time: Some(MicroTime(record.renewed)),
-                ..LeaseSpec::default()
-            }),
+    /// Writes the Lease, over this version where there is one.
+    async fn write(&self, spec: LeaseSpec, over: Option<String>) -> Result<Lease, Error> {
+        let parameters = PostParams::default();
+        let metadata = ObjectMeta {
+            name: Some(self.name.clone()),
+            resource_version: over.clone(),
+            ..ObjectMeta::default()
+        };
+        let lease = Lease { metadata, spec: Some(spec) };
+        match over {
+            Some(_) => self.leases.replace(&self.name, &parameters, &lease).await,
+            None => self.leases.create(&parameters, &lease).await,
         }
     }
 
     fn publish(&mut self) {
-        let term = self.current.as_ref().map_or(self.epochs.term, |record| record.transitions);
+        let spec = self.observed.as_ref().map(|(spec, _)| spec);
+        let term = spec.map_or(self.epochs.term, |spec| spec.lease_transitions.unwrap_or_default());
         let until = self.peer.leads_until(self.now()).map(|until| self.start + until);
         let published = *self.claim.borrow();
         let claim = self.epochs.claim(published, term, until);
@@ -259,7 +219,7 @@ impl Election {
         if changed {
             let leads = claim != Leadership::Standby;
             self.metrics.leads("interlock", leads);
-            let who = self.current.as_ref().map_or("", |record| record.holder.as_str());
+            let who = spec.and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
             tracing::info!(lease = self.name, leads, term, holder = who, "leadership changed");
         }
     }
@@ -267,19 +227,26 @@ impl Election {
     /// Releases the lease, so that others need not wait for its expiry.
     async fn release(mut self) {
         let (now, wall) = (self.now(), Timestamp::now());
-        let released = self.current.clone().and_then(|current| self.peer.release(now, wall, &current));
-        self.peer.step_down();
-        self.publish();
-        if let Some(record) = released {
-            let lease = self.lease(&record, self.version.clone());
-            let parameters = PostParams::default();
-            let write = self.leases.replace(&self.name, &parameters, &lease);
-            match with_timeout(Duration::from_secs(2), write).await {
+        let Some((spec, version)) = self.observed.clone() else { return self.step_down() };
+        let released = self.peer.release(now, wall, &spec);
+        self.step_down();
+        if let Some(spec) = released {
+            match with_timeout(Duration::from_secs(2), self.write(spec, Some(version))).await {
                 Ok(_) => tracing::info!(lease = self.name, "lease released"),
                 Err(problem) => tracing::warn!(lease = self.name, problem, "the lease could not be released"),
             }
         }
     }
+
+    fn step_down(&mut self) {
+        self.peer.step_down();
+        self.publish();
+    }
+}
+
+/// The content of a Lease, and its version.
+fn observed(lease: Lease) -> (LeaseSpec, String) {
+    (lease.spec.unwrap_or_default(), lease.metadata.resource_version.unwrap_or_default())
 }
 
 /// A call with a time limit.

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 pub use election::{Election, LeaseName};
 pub use heartbeat::Heartbeat;
 pub use holder::LeaseHolder;
-pub use step::{LeaseDecision, LeaseRecord, Peer, Timing, step};
+pub use step::{LeaseDecision, Peer, Timing, step};
 
 /// The controllers check this before each write. Correctness does not depend on it (writes are
 /// conditional): it keeps two processes from doing the same work.

@@ -5,6 +5,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::LeaseSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 /// The three durations; each less than the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,21 +17,6 @@ pub struct Timing {
     pub renew_deadline: Duration,
     /// Pause between two attempts.
     pub retry_period: Duration,
-}
-
-/// The content of the Lease. Its times are for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseRecord {
-    /// Its holder; empty after a release.
-    pub holder: String,
-    /// How long its holder asks peers to wait.
-    pub duration: Duration,
-    /// Number of changes of holder.
-    pub transitions: i32,
-    /// When the holder took it, by its own clock.
-    pub acquired: Timestamp,
-    /// When the holder renewed it, by its own clock.
-    pub renewed: Timestamp,
 }
 
 /// One candidate and its memory; times count from its own start.
@@ -51,18 +38,18 @@ struct ObservedRecord {
 }
 
 /// What to write to the lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum LeaseDecision {
     /// There is none: POST this one.
-    Create(LeaseRecord),
+    Create(LeaseSpec),
     /// PUT this record over this resource version.
-    Update(LeaseRecord, String),
+    Update(LeaseSpec, String),
     /// Another peer holds it, or this peer must not take it.
     Wait,
     /// PUT this record over this resource version: this peer holds the lease, and its workers have no
     /// heartbeat. Others may take it at once.
-    Release(LeaseRecord, String),
+    Release(LeaseSpec, String),
 }
 
 impl Peer {
@@ -88,10 +75,10 @@ impl Peer {
     }
 
     /// The record that releases the lease, if this peer holds it: others may take it at once.
-    pub fn release(&mut self, now: Duration, wall: Timestamp, current: &LeaseRecord) -> Option<LeaseRecord> {
+    pub fn release(&mut self, now: Duration, wall: Timestamp, current: &LeaseSpec) -> Option<LeaseSpec> {
         self.leads_until(now)?;
         self.step_down();
-        (current.holder == self.id).then(|| released(current, wall))
+        (current.holder_identity.as_deref() == Some(self.id.as_str())).then(|| released(current, wall))
     }
 
     /// The peer released the lease for lack of a heartbeat, and has observed its own write.
@@ -101,9 +88,14 @@ impl Peer {
     }
 }
 
-/// A record that others may take at once.
-fn released(current: &LeaseRecord, wall: Timestamp) -> LeaseRecord {
-    LeaseRecord { holder: String::new(), duration: Duration::from_secs(1), renewed: wall, ..current.clone() }
+/// A record that others may take at once. The times in it are for people.
+fn released(current: &LeaseSpec, wall: Timestamp) -> LeaseSpec {
+    LeaseSpec {
+        holder_identity: Some(String::new()),
+        lease_duration_seconds: Some(1),
+        renew_time: Some(MicroTime(wall)),
+        ..current.clone()
+    }
 }
 
 /// Decides on the lease (`observed` with its resource version) at `now`. `wall` is only recorded; `alive`
@@ -112,29 +104,32 @@ fn released(current: &LeaseRecord, wall: Timestamp) -> LeaseRecord {
 pub fn step(
     now: Duration,
     wall: Timestamp,
-    observed: Option<(&LeaseRecord, &str)>,
+    observed: Option<(&LeaseSpec, &str)>,
     alive: bool,
     peer: &mut Peer,
 ) -> LeaseDecision {
-    let fresh = |transitions, acquired| LeaseRecord {
-        holder: peer.id.clone(),
-        duration: peer.timing.duration,
-        transitions,
-        acquired,
-        renewed: wall,
+    let seconds = peer.timing.duration.as_secs_f64().ceil() as i32;
+    let fresh = |transitions, acquired| LeaseSpec {
+        holder_identity: Some(peer.id.clone()),
+        lease_duration_seconds: Some(seconds),
+        lease_transitions: Some(transitions),
+        acquire_time: acquired,
+        renew_time: Some(MicroTime(wall)),
+        ..LeaseSpec::default()
     };
+    let now_acquired = Some(MicroTime(wall));
     let Some((record, version)) = observed else {
         if !alive {
             peer.leads_until = None;
             return LeaseDecision::Wait;
         }
-        return LeaseDecision::Create(fresh(0, wall));
+        return LeaseDecision::Create(fresh(0, now_acquired));
     };
-    let mine = record.holder == peer.id;
-    let decision = LeaseDecision::Update(
-        if mine { fresh(record.transitions, record.acquired) } else { fresh(record.transitions + 1, wall) },
-        version.to_owned(),
-    );
+    let holder = record.holder_identity.as_deref().unwrap_or_default();
+    let mine = holder == peer.id;
+    let term = record.lease_transitions.unwrap_or_default();
+    let taken = if mine { fresh(term, record.acquire_time.clone()) } else { fresh(term + 1, now_acquired) };
+    let decision = LeaseDecision::Update(taken, version.to_owned());
     let seen_at = match &peer.observed_record {
         Some(observed_record) if observed_record.version == version => observed_record.at,
         _ => {
@@ -152,7 +147,8 @@ pub fn step(
     if !alive {
         return LeaseDecision::Wait;
     }
-    let left_alone = !record.holder.is_empty() && now < seen_at + record.duration;
+    let duration = u64::try_from(record.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
+    let left_alone = !holder.is_empty() && now < seen_at + Duration::from_secs(duration);
     if left_alone { LeaseDecision::Wait } else { decision }
 }
 
@@ -172,10 +168,13 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn record(holder: &str) -> LeaseRecord {
-        let duration = TIMING.duration;
-        let (acquired, renewed) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-        LeaseRecord { holder: holder.into(), duration, transitions: 4, acquired, renewed }
+    fn record(holder: &str) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some(holder.into()),
+            lease_duration_seconds: Some(15),
+            lease_transitions: Some(4),
+            ..LeaseSpec::default()
+        }
     }
 
     #[test]
@@ -190,21 +189,22 @@ mod tests {
         assert_eq!(look(&mut peer, 114, "2"), LeaseDecision::Wait, "it was renewed");
         assert_eq!(look(&mut peer, 128, "2"), LeaseDecision::Wait);
         let LeaseDecision::Update(taken, version) = look(&mut peer, 129, "2") else { panic!("taken over") };
-        assert_eq!((taken.holder.as_str(), taken.transitions, version.as_str()), ("b", 5, "2"));
+        assert_eq!((taken.holder_identity.as_deref(), taken.lease_transitions), (Some("b"), Some(5)));
+        assert_eq!(version, "2");
     }
 
     #[test]
     fn a_released_lease_is_taken_at_once_and_a_renewal_keeps_its_term() {
         let mut peer = Peer::new("b", TIMING);
         let decision = step(seconds(1), Timestamp::UNIX_EPOCH, Some((&record(""), "7")), true, &mut peer);
-        assert!(matches!(&decision, LeaseDecision::Update(r, _) if r.transitions == 5));
+        assert!(matches!(&decision, LeaseDecision::Update(r, _) if r.lease_transitions == Some(5)));
         peer.written(seconds(1), seconds(2), "8".into());
         assert_eq!(peer.leads_until(seconds(10)), Some(seconds(11)));
         assert_eq!(peer.leads_until(seconds(11)), None, "from sending, not from the answer");
         let renewal = step(seconds(3), Timestamp::UNIX_EPOCH, Some((&record("b"), "8")), true, &mut peer);
-        assert!(matches!(&renewal, LeaseDecision::Update(r, _) if r.transitions == 4));
+        assert!(matches!(&renewal, LeaseDecision::Update(r, _) if r.lease_transitions == Some(4)));
         let released = peer.release(seconds(4), Timestamp::UNIX_EPOCH, &record("b")).expect("held");
-        assert!(released.holder.is_empty());
+        assert_eq!(released.holder_identity.as_deref(), Some(""));
         assert_eq!(peer.leads_until(seconds(4)), None);
     }
 
@@ -233,10 +233,10 @@ mod tests {
         let did = match &decision {
             LeaseDecision::Create(_) => "create",
             LeaseDecision::Wait => "wait",
-            LeaseDecision::Update(record, _) if record.transitions == 4 => "renew",
+            LeaseDecision::Update(record, _) if record.lease_transitions == Some(4) => "renew",
             LeaseDecision::Update(..) => "take",
             LeaseDecision::Release(record, version) => {
-                assert_eq!((record.holder.as_str(), version.as_str()), ("", "7"));
+                assert_eq!((record.holder_identity.as_deref(), version.as_str()), (Some(""), "7"));
                 "give up"
             }
         };
@@ -247,7 +247,7 @@ mod tests {
     /// The API server: one record, compare and swap.
     #[derive(Default)]
     struct Server {
-        lease: Option<(LeaseRecord, u64)>,
+        lease: Option<(LeaseSpec, u64)>,
     }
 
     impl Server {

@@ -1,4 +1,5 @@
-//! Lists the pods of a gateway and the Services around them, with few requests.
+//! Lists the pods of a gateway and the Services around them, with few requests, and probes the configuration of the pods
+//! by their Admin API.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use interlock_core::api::object::{Gvk, ObjectKey, meta_str};
 use interlock_core::effect::ApiFailure;
-use interlock_core::reconcile::ObjectList;
+use interlock_core::reconcile::{ObjectList, PodRequest};
 use interlock_kong::api as kong;
 use interlock_kong::api::labels;
 use interlock_kong::data_plane::flavor::Flavor;
@@ -14,14 +15,16 @@ use interlock_kong::data_plane::flavor::environment::Unknown;
 use interlock_kong::data_plane::flavor::gateway::Gateway;
 use interlock_kong::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
 use interlock_kong::data_plane::flavor::reading::Effective;
+use interlock_kong::data_plane::flavor::running::pod::AdminEndpoint;
+use interlock_kong::data_plane::flavor::running::report::StatusReport;
 use interlock_kong::data_plane::flavor::running::{ByFlavor, Pod, RouterState, Selector, pod};
 use interlock_kong::data_plane::flavor::sources::Nothing;
 use interlock_kong::data_plane::rollout::gates;
 use kube::Client;
 use serde_json::Value;
 
-use super::probe;
 use crate::cluster::path;
+use crate::cluster::pods;
 use crate::cluster::read::{get, list};
 use crate::runtime::index::{Child, Store};
 
@@ -150,7 +153,7 @@ async fn pods_of(client: &Client, namespace: &str, deployment: &Value) -> Result
 /// From its Admin API where that can be probed, else from its environment.
 async fn tell(pod: &Value) -> RouterState {
     let why = match pod::endpoint(pod) {
-        Ok(endpoint) => match probe::report(&endpoint).await {
+        Ok(endpoint) => match report(&endpoint).await {
             Ok(report) => return RouterState::Reports(report.flavor),
             Err(why) => why,
         },
@@ -192,4 +195,18 @@ fn path_of(subject: &GatewayRef) -> Result<String, ApiFailure> {
         GatewayKind::Deployment => ("apps/v1", "deployments"),
     };
     path::of(api, Some(&subject.name.namespace), plural, &[&subject.name.name])
+}
+
+/// The report of a pod's Admin API, or why there is none.
+async fn report(endpoint: &AdminEndpoint) -> Result<StatusReport, String> {
+    let AdminEndpoint { address, port } = endpoint;
+    let request =
+        PodRequest { address: address.clone(), port: *port, tls: None, path: "/", all_pages: false };
+    let answer = match pods::ask(&request, None).await {
+        // A redirect counts as any other status that is not 200.
+        Ok(answer) if answer.status != 200 => Err(format!("answers {}", answer.status)),
+        answer => answer,
+    };
+    let answer = answer.map_err(|why| format!("its Admin API (port {port}) {why}"))?;
+    StatusReport::read(&answer.body)
 }

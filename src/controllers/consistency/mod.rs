@@ -1,14 +1,13 @@
 //! Whether the pods behind one Service run with one router flavor: condition
 //! `RouterFlavorConsistent` on DataPlanes, and a Warning Event where they do not.
 //!
-//! Event of a gateway -> queue -> its pods, as listed ([`list`]) and as probed ([`probe`]) ->
+//! Event of a gateway -> queue -> its pods, as listed and as probed ([`list`]) ->
 //! [`running::consistency`] -> condition, Event. Only the leader checks, while the capability `flavors`
 //! runs; nothing else depends on the result. The topology selects gateways that an event
 //! affects (a pod that starts, stops or turns ready changes its status); a gateway whose pods did not agree
 //! yet is checked a few times more.
 
 mod list;
-mod probe;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +33,7 @@ use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
 use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::Store;
-use crate::runtime::index::observer::GATEWAY_BURST;
+use crate::runtime::index::gateways::GATEWAY_BURST;
 
 /// Concurrent checks of gateways.
 const WORKERS: usize = 4;

@@ -11,13 +11,13 @@ use jiff::Timestamp;
 use tracing::info;
 
 use super::context::InstanceContext;
-use super::flow::Flow;
 use super::patches;
 use super::patches::InstanceChange;
 use super::status_patch::StatusChange;
 use super::view::InstanceView;
 use super::{plan_intent, spec_archive, status_patch};
 use crate::cluster::watch::WatchChange;
+use crate::runtime::rounds::Flow;
 
 /// Writes the Instance on the version that was read.
 pub(super) async fn patch(
@@ -102,11 +102,16 @@ pub(super) async fn schedule_as(
     .await
 }
 
+/// Takes the plan out of `planExecution`, and adds nothing.
+pub(super) async fn unschedule(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    json_patch(ctx, subject, &patches::clear(subject, None, None)).await?;
+    Ok(Flow::Again)
+}
+
 pub(super) async fn clear(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let patch =
         patches::clear(subject, plan_intent::finished_run(ctx, subject), plan_intent::answered(ctx, subject));
-    let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
-    ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
+    let object = json_patch(ctx, subject, &patch).await?;
     if let Ok(now) = InstanceView::read(&subject.key, object) {
         let kept = patches::referenced(now.stamp.as_ref());
         let before = patches::referenced(subject.stamp.as_ref());
@@ -115,6 +120,16 @@ pub(super) async fn clear(ctx: &InstanceContext, subject: &InstanceView) -> Resu
         }
     }
     Ok(Flow::Again)
+}
+
+async fn json_patch(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    patch: &json_patch::Patch,
+) -> Result<Arc<serde_json::Value>, ApiFailure> {
+    let object = ctx.bookkeeping.json_patch_instance(&subject.key, patch).await?;
+    ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
+    Ok(object)
 }
 
 pub(super) async fn note(

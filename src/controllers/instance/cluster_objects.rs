@@ -8,7 +8,7 @@ use interlock_core::api::inventory::ListedObject;
 use interlock_core::api::meta::INSTANCE_UID;
 use interlock_core::api::meta::plan::CLEANUP;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
-use interlock_core::effect::{Note, Severity};
+use interlock_core::effect::{Effect, Note, Severity};
 use interlock_core::kinds::namespace::NamespaceLister as _;
 use interlock_core::reconcile::{KindServed, Needs};
 use interlock_kudo::engine::cluster_scoped;
@@ -21,9 +21,11 @@ use tracing::warn;
 use super::context::InstanceContext;
 use super::inventory;
 use super::view::InstanceView;
+use crate::cluster::requests::Fence;
 use crate::cluster::watch::WatchChange;
 use crate::runtime::executor::{Executor, Written};
 use crate::runtime::gathered;
+use crate::runtime::rounds::{self, Decided, Decision, Flow, Rounds};
 
 /// How long requests that fail hold up a deletion, after its cleanup.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,10 +45,12 @@ type Outcome = Result<(Release, Vec<Note>), String>;
 /// Removes what the Instance has made in the cluster; returns the pause before the next attempt, or `None` when nothing
 /// holds up the deletion any more.
 pub(super) async fn remove(ctx: &InstanceContext, subject: &InstanceView) -> Option<Duration> {
-    let attempted = tokio::time::timeout(ATTEMPT, attempt(ctx, subject)).await;
+    let lead = ctx.lead();
+    let attempted = tokio::time::timeout(ATTEMPT, attempt(ctx, subject, lead.clone())).await;
     let outcome = attempted.unwrap_or_else(|_| Err(format!("it took longer than {} s", ATTEMPT.as_secs())));
     let waits = outcome.as_ref().map_or(true, |(release, _)| !release.waits.is_empty());
-    if waits && !is_last(ctx, subject, Timestamp::now()) {
+    // The next leader ends a deletion that this process began as one.
+    if !lead.holds() || waits && !is_last(ctx, subject, Timestamp::now()) {
         return Some(PAUSE);
     }
     tell(ctx, subject, outcome).await;
@@ -61,11 +65,11 @@ fn is_last(ctx: &InstanceContext, subject: &InstanceView, now: Timestamp) -> boo
     ctx.instances_leave() || since.is_none_or(|since| now.duration_since(since).unsigned_abs() >= PATIENCE)
 }
 
-async fn attempt(ctx: &InstanceContext, subject: &InstanceView) -> Outcome {
+async fn attempt(ctx: &InstanceContext, subject: &InstanceView, lead: Fence) -> Outcome {
     let kept = inventory::read(ctx, subject).await;
     let kept = kept.map_err(|failure| format!("its inventory cannot be read: {}", failure.message))?;
     let account = ctx.account(&subject.key.namespace);
-    let objects = account.map(|account| ctx.objects.under(account));
+    let objects = account.map(|account| ctx.objects.under(account).within(lead.clone()));
     let (listed, unlisted) = match kept.is_absent() {
         false => (kept.inventory.all().into_iter().cloned().collect(), Vec::new()),
         true => by_label(ctx, subject, &objects).await?,
@@ -73,24 +77,67 @@ async fn attempt(ctx: &InstanceContext, subject: &InstanceView) -> Outcome {
     if listed.is_empty() {
         return Ok((Release::default(), unlisted));
     }
-    let objects = objects?;
-    let mut observed = Observed::default();
-    for _ in 0..ROUNDS {
-        let release =
-            cluster_scoped::release(subject.uid(), &listed, &observed, crate::kinds::transient_rules());
-        if !release.needs.is_empty() {
-            look_up(ctx, &objects, &release.needs, &mut observed).await;
-            continue;
-        }
-        if release.effects.is_empty() {
-            return Ok((release, unlisted));
-        }
-        if ctx.leader_epoch().is_none() {
-            return Err("another process leads".to_owned());
-        }
-        write(ctx, subject, &objects, release, &mut observed).await;
+    let mut removal =
+        Removal { ctx, subject, lead, objects: objects?, listed, observed: Observed::default() };
+    let released = rounds::drive(&mut removal, ROUNDS).await?;
+    released.map(|release| (release, unlisted)).ok_or_else(|| "others change them all the time".to_owned())
+}
+
+/// One attempt to remove objects.
+struct Removal<'a> {
+    ctx: &'a InstanceContext,
+    subject: &'a InstanceView,
+    lead: Fence,
+    objects: Executor,
+    listed: BTreeSet<ListedObject>,
+    observed: Observed,
+}
+
+impl Rounds for Removal<'_> {
+    type Writes = Vec<Vec<Effect>>;
+    type End = Release;
+    type Stop = String;
+
+    fn leads(&self) -> Result<(), String> {
+        if self.lead.holds() { Ok(()) } else { Err("another process leads".to_owned()) }
     }
-    Err("others change them all the time".to_owned())
+
+    async fn decide(&mut self) -> Decided<Self> {
+        let (uid, rules) = (self.subject.uid(), crate::kinds::transient_rules());
+        let release = cluster_scoped::release(uid, &self.listed, &self.observed, rules);
+        Ok(match (release.needs.is_empty(), release.effects.is_empty()) {
+            (false, _) => Decision::Lacks(release.needs.into()),
+            (true, false) => Decision::Write(release.effects),
+            (true, true) => Decision::End(release),
+        })
+    }
+
+    async fn read(&mut self, needs: Needs) -> Result<(), String> {
+        let facts = &mut self.observed.facts;
+        for gvk in &needs.kinds {
+            facts.kinds.insert(gvk.clone(), self.ctx.served(gvk).await);
+        }
+        for (key, failure) in gathered::look_up(&self.objects, facts, &needs).await.failed {
+            facts.objects.remove(&key);
+            facts.failures.insert(key, failure);
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, effects: Self::Writes) -> Result<Flow<Release>, String> {
+        let facts = &mut self.observed.facts;
+        for (key, answer) in self.objects.run(effects).await {
+            match answer {
+                Ok(Written::Now(object, _)) => {
+                    self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
+                    facts.wrote(key, Some(object));
+                }
+                Ok(Written::Gone | Written::Published) => facts.wrote(key, None),
+                Err(failure) => drop(facts.failures.insert(key, failure)),
+            }
+        }
+        Ok(Flow::Again)
+    }
 }
 
 /// Where there is no inventory: it was never written, or deleted before the Instance, with the namespace or in the
@@ -128,35 +175,6 @@ async fn by_label(
         }
     }
     Ok((listed, unlisted))
-}
-
-async fn look_up(ctx: &InstanceContext, objects: &Executor, needs: &Needs, observed: &mut Observed) {
-    for gvk in &needs.kinds {
-        observed.facts.kinds.insert(gvk.clone(), ctx.served(gvk).await);
-    }
-    for (key, failure) in gathered::look_up(objects, &mut observed.facts, needs).await.failed {
-        observed.facts.objects.remove(&key);
-        observed.facts.failures.insert(key, failure);
-    }
-}
-
-async fn write(
-    ctx: &InstanceContext,
-    subject: &InstanceView,
-    objects: &Executor,
-    release: Release,
-    observed: &mut Observed,
-) {
-    for (key, answer) in objects.run(release.effects).await {
-        match answer {
-            Ok(Written::Now(object, _)) => {
-                ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
-                observed.facts.wrote(key, Some(object));
-            }
-            Ok(Written::Gone | Written::Published) => observed.facts.wrote(key, None),
-            Err(failure) => drop(observed.facts.failures.insert(key, failure)),
-        }
-    }
 }
 
 /// Names what is left.

@@ -32,6 +32,7 @@ use crate::cluster::discovery::{KindDiscovery, KindLookup};
 use crate::cluster::events::EventPublisher;
 use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::lease::{Leadership, LeaseHolder};
+use crate::cluster::requests::Fence;
 use crate::cluster::supervisor::{Assignment, Handle, WatchState, Watching};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::executor::Executor;
@@ -216,5 +217,10 @@ impl InstanceContext {
     /// between them another process may have led.
     pub fn leader_epoch(&self) -> Option<u64> {
         self.leadership.borrow().leader_epoch()
+    }
+
+    /// The same for writes.
+    pub fn lead(&self) -> Fence {
+        Fence { leadership: self.leadership.clone(), epoch: self.leader_epoch() }
     }
 }

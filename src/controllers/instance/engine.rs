@@ -29,18 +29,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The execution that `planExecution` names, on this spec and package.
-    pub fn new(
-        subject: &InstanceView,
-        spec: &Applied<'static>,
-        package: &Arc<Package>,
-        drawn: (Option<&SeedKey>, &Arc<KeyStore>),
-    ) -> Self {
-        Self::of(subject, spec, package, (subject.plan(), subject.plan_uid()), drawn)
-    }
-
     /// An execution of a plan, on this spec and package.
-    pub fn of(
+    pub fn new(
         subject: &InstanceView,
         spec: &Applied<'static>,
         package: &Arc<Package>,

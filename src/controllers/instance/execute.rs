@@ -24,26 +24,19 @@ use interlock_kudo::operator_version::PackageLister as _;
 use jiff::Timestamp;
 use tracing::{info, warn};
 
-use super::api_calls::{clear, fresh_uid, note, patch, patch_status, schedule_as};
+use super::api_calls::{clear, fresh_uid, note, patch, patch_status, schedule_as, unschedule};
 use super::context::InstanceContext;
-use super::executor::{Begin, Ended, Pass};
-use super::flow::Flow;
+use super::pass::{Begin, Pass};
 use super::patches;
 use super::patches::InstanceChange;
-use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
+use super::status_patch::{RecordChange, StatusChange};
 use super::view::InstanceView;
 use super::{cluster_objects, package_health, plan_intent, plan_request, refusal, spec_archive};
-use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
+use crate::runtime::rounds::Flow;
 
 /// First delay of a repeated cleanup; doubled with each failure.
 const CLEANUP_BACKOFF: Duration = Duration::from_secs(2);
-
-/// Pause before a pass for which no thread was free; it has waited for one already.
-const BUSY: Duration = Duration::from_secs(2);
-
-/// Pause before an interrupted task goes on: shorter than a back-off, and long enough for others to get a thread.
-const SOON: Duration = Duration::from_millis(250);
 
 /// Pause before an Instance is reconciled again whose OperatorVersion exceeds the size budget.
 const ROOM: Duration = Duration::from_secs(30);
@@ -58,7 +51,10 @@ pub(super) async fn act(
     match next {
         Next::Idle => idle(ctx, &subject).await,
         Next::End(entries) => end(ctx, &subject, entries).await,
-        Next::Restore { plan, uid } => put_back(ctx, &subject, &plan, &uid).await,
+        Next::Restore { plan, uid } => {
+            let put_back = Some((plan.as_str(), uid.as_str()));
+            patch(ctx, &subject, InstanceChange { put_back, ..InstanceChange::default() }).await
+        }
         Next::Schedule { plan, source } => schedule(ctx, &subject, stamped, &plan, source).await,
         Next::Create => create(ctx, &subject).await,
         Next::Start { source } | Next::Continue { source } => {
@@ -79,21 +75,9 @@ pub(super) async fn act(
     }
 }
 
-async fn put_back(
-    ctx: &InstanceContext,
-    subject: &InstanceView,
-    plan: &str,
-    uid: &str,
-) -> Result<Flow, ApiFailure> {
-    patch(ctx, subject, InstanceChange { put_back: Some((plan, uid)), ..InstanceChange::default() }).await
-}
-
 async fn drop_trigger(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     info!(instance = %subject.key, plan = subject.plan(), "a trigger on a spec that nobody accepted is dropped");
-    let patch = patches::clear(subject, None, None);
-    let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
-    ctx.saw(&subject.key, &WatchChange::Applied(object));
-    Ok(Flow::Again)
+    unschedule(ctx, subject).await
 }
 
 async fn restamp(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
@@ -152,8 +136,8 @@ async fn end(
     }
     change.baseline = subject.basis.as_ref().map(|baseline| baseline.with_pending(owed));
     let owed = change.baseline.as_ref().map(drift::failed).unwrap_or_default();
-    change.progress = ProgressChange::Remove;
-    change.requests = RequestsChange::Remove;
+    change.progress = RecordChange::Remove;
+    change.requests = RecordChange::Remove;
     let texts: Vec<String> =
         ended.iter().map(|(plan, message)| format!("plan {plan} ended in FATAL_ERROR: {message}")).collect();
     change.conditions = conditions::failed(&texts.join("; "), &owed);
@@ -204,17 +188,7 @@ async fn run(
     if let Err(failure) = keep_spec(ctx, &subject, &spec, progress.is_none()).await {
         return not_kept(ctx, &subject, failure).await;
     }
-    // A request that this run answers goes once it has begun: no event comes to remove it while the run waits.
-    let answers = plan_intent::asked(ctx, &subject).is_some_and(|asked| asked.new_run == subject.plan_uid());
-    Ok(match Pass::new(ctx, (objects, adoption, references), subject, &spec, &package, begin).run().await {
-        Ended::Finished | Ended::Superseded => Flow::Again,
-        Ended::Waiting if answers => Flow::Again,
-        Ended::Waiting | Ended::Gone => Flow::End(Action::AwaitChange),
-        Ended::Retry => Flow::End(Action::Retry),
-        Ended::Interrupted => Flow::End(Action::Requeue(SOON)),
-        Ended::Busy => Flow::End(Action::Requeue(BUSY)),
-        Ended::Failed(failure) => return Err(failure),
-    })
+    Pass::new(ctx, (objects, adoption, references), subject, &spec, &package, begin).run().await
 }
 
 /// Tells by which Overrides a run may start on a spec that status does not vouch for: an Event on the Instance
@@ -336,17 +310,9 @@ async fn report(
 
 /// A rule id as the reason of a condition: CamelCase.
 fn reason_of(rule: &str) -> String {
-    let words = rule.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty());
-    let camel: String = words
-        .map(|w| {
-            w.chars()
-                .next()
-                .map(|c| c.to_ascii_uppercase())
-                .into_iter()
-                .chain(w.chars().skip(1))
-                .collect::<String>()
-        })
-        .collect();
+    let words = rule.split(|c: char| !c.is_ascii_alphanumeric());
+    let words = words.filter_map(|word| word.split_at_checked(1));
+    let camel: String = words.map(|(first, rest)| first.to_ascii_uppercase() + rest).collect();
     if camel.starts_with(|c: char| c.is_ascii_alphabetic()) { camel } else { "Refused".to_owned() }
 }
 

@@ -1,7 +1,7 @@
 //! The Instance controller: runs the plans of Instances and repairs those that bypassed admission.
 //!
 //! Event -> queue -> [`view`] -> [`interlock_kudo::instance::change::next`] -> patches ([`patches`]) or a pass of the
-//! engine ([`executor`]).
+//! engine ([`pass`]).
 
 pub mod api_calls;
 mod cluster_objects;
@@ -9,16 +9,13 @@ pub mod context;
 pub mod enforcement;
 mod engine;
 pub mod execute;
-pub mod executor;
-pub mod flow;
 mod gate;
 pub mod inventory;
 pub mod inventory_cache;
-#[cfg(test)]
-mod model;
 mod no_room;
 pub mod no_room_cache;
 pub mod package_health;
+pub mod pass;
 pub mod patches;
 pub mod plan_intent;
 pub mod plan_request;
@@ -31,6 +28,8 @@ pub mod request_guard;
 mod spec_archive;
 pub mod status_cache;
 pub mod status_patch;
+#[cfg(test)]
+mod tests;
 pub mod unavailable;
 pub mod view;
 

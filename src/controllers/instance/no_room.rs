@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use interlock_core::api::condition;
-use interlock_core::api::condition::ConditionChange;
 use interlock_core::api::meta::event;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
@@ -14,12 +13,12 @@ use interlock_kudo::instance::change::conditions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::api_calls::note;
+use super::api_calls::{note, unschedule};
 use super::context::InstanceContext;
-use super::flow::Flow;
+use super::execute;
 use super::view::InstanceView;
-use super::{execute, patches};
 use crate::cluster::watch::WatchChange;
+use crate::runtime::rounds::Flow;
 
 const WHY: &str = "the Instance and the record of its plans are larger together than the API server takes (1.5 MiB): set \
                    fewer or shorter parameters, or use a package with fewer steps, then trigger the plan again";
@@ -63,14 +62,6 @@ pub(super) async fn end(
     })
 }
 
-/// Takes the plan out of `planExecution`, and adds nothing.
-async fn unschedule(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
-    let patch = patches::clear(subject, None, None);
-    let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
-    ctx.saw(&subject.key, &WatchChange::Applied(object));
-    Ok(Flow::Again)
-}
-
 /// The object with a status that says no more than which plans have run, and that the one in progress, on that spec, is
 /// over.
 fn least(subject: &InstanceView, spec: &Applied<'static>, now: Timestamp) -> Value {
@@ -102,14 +93,7 @@ fn least(subject: &InstanceView, spec: &Applied<'static>, now: Timestamp) -> Val
         None => Baseline::new(spec, pending).after(subject.basis.as_ref()),
     };
     let mut found = subject.conditions();
-    for change in conditions::failed(WHY, &owed) {
-        match change {
-            ConditionChange::Set(wanted) => {
-                condition::set(&mut found, wanted, subject.generation(), &condition::Time(now));
-            }
-            ConditionChange::Remove(type_) => found.retain(|condition| condition.type_ != type_),
-        }
-    }
+    condition::apply(&mut found, conditions::failed(WHY, &owed), subject.generation(), &condition::Time(now));
     let mut object = Value::clone(&subject.object);
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");

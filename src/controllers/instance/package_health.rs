@@ -8,6 +8,7 @@ use interlock_core::api::meta::plan;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::health;
 use interlock_core::health::Health;
+use interlock_core::kinds::row::SPEAKING;
 use interlock_kudo::api::ExecutionStatus;
 use interlock_kudo::engine::errors::TaskError;
 use interlock_kudo::engine::rendered_kinds;
@@ -17,7 +18,7 @@ use super::context::InstanceContext;
 use super::engine::Engine;
 use super::view::InstanceView;
 use crate::cluster::discovery::KindLookup;
-use crate::runtime::index::{SPEAKING, Store};
+use crate::runtime::index::Store;
 use crate::runtime::pool::{Deadline, NotDone};
 
 /// Plans whose objects last; the objects of others come and go.
@@ -78,7 +79,7 @@ async fn missing(ctx: &InstanceContext, subject: &InstanceView) -> Result<Vec<St
     let carried_out = LASTING.iter().filter_map(|plan| Some((*plan, entries.get(*plan)?)));
     let complete = carried_out.filter(|(_, entry)| entry.status == ExecutionStatus::Complete);
     let engines: Vec<Engine> = complete
-        .map(|(plan, entry)| Engine::of(subject, &subject.spec, &package, (plan, &entry.uid), ctx.draws()))
+        .map(|(plan, entry)| Engine::new(subject, &subject.spec, &package, (plan, &entry.uid), ctx.draws()))
         .collect();
     let helper = ctx.pipe_helper.clone();
     let applied = move |deadline: &Deadline| -> Result<Vec<BTreeSet<Gvk>>, TaskError> {

@@ -49,27 +49,13 @@ pub(super) fn interrupts(ctx: &InstanceContext, subject: &InstanceView, run: &st
 /// The request that the clear of `planExecution` also removes.
 pub(super) fn answered<'s>(ctx: &InstanceContext, subject: &'s InstanceView) -> Option<&'s str> {
     let asked = asked(ctx, subject)?;
-    let over = matches!(course(subject, &asked), Settled::Clear | Settled::Done);
-    annotation(&subject.object, meta::REQUEST).filter(|_| over)
-}
-
-#[derive(PartialEq, Eq)]
-enum Settled {
-    Clear,
-    Done,
-    Open,
-}
-
-fn course(subject: &InstanceView, asked: &PendingRequest) -> Settled {
     let entries = subject.entries();
     let entries: Vec<LockEntry<'_>> =
         entries.iter().map(|(plan, e)| LockEntry { plan, uid: &e.uid, status: &e.status }).collect();
     let (plan, uid, requests) = (subject.plan(), subject.plan_uid(), subject.requests.as_ref());
-    match plan_request::resolve(asked, Runs { plan, uid, entries: &entries, requests }) {
-        RequestResolution::Clear => Settled::Clear,
-        RequestResolution::Done => Settled::Done,
-        _ => Settled::Open,
-    }
+    let resolution = plan_request::resolve(&asked, Runs { plan, uid, entries: &entries, requests });
+    let over = matches!(resolution, RequestResolution::Clear | RequestResolution::Done);
+    annotation(&subject.object, meta::REQUEST).filter(|_| over)
 }
 
 /// A run as a history entry.

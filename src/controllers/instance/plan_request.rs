@@ -28,7 +28,6 @@ use jiff::Timestamp;
 use super::api_calls;
 use super::api_calls::{fresh_uid, note, patch, patch_status};
 use super::context::InstanceContext;
-use super::flow::Flow;
 use super::patches;
 use super::patches::InstanceChange;
 use super::plan_intent;
@@ -36,10 +35,11 @@ use super::plan_intent::{asked, run_of};
 use super::record::{self, RecordInput as Recorded, RecordPhase};
 use super::request_guard;
 use super::request_guard::RequestState;
-use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
+use super::status_patch::{RecordChange, StatusChange};
 use super::view::InstanceView;
 use super::{refusal, spec_archive};
 use crate::runtime::controller::Action;
+use crate::runtime::rounds::Flow;
 
 /// Sets or clears `VerbsUnavailable`; removes malformed requests, and those whose author may not have been
 /// checked.
@@ -240,7 +240,7 @@ async fn resume(ctx: &InstanceContext, subject: &InstanceView, plan: &str) -> Re
         conditions: conditions::reconciling(types::PLAN_IN_PROGRESS, format!("plan {plan} runs")),
         requests: executed(subject, request, None),
         progress: progress
-            .map_or(ProgressChange::Keep, |progress| ProgressChange::Set(progress.after_pause(since, now))),
+            .map_or(RecordChange::Keep, |progress| RecordChange::Set(progress.after_pause(since, now))),
         ..StatusChange::default()
     };
     if patch_status(ctx, subject, change).await? {
@@ -251,10 +251,14 @@ async fn resume(ctx: &InstanceContext, subject: &InstanceView, plan: &str) -> Re
 }
 
 /// The record of requests about a run, after one more.
-fn executed(subject: &InstanceView, request: &PlanRequest, paused: Option<Pause>) -> RequestsChange {
+fn executed(
+    subject: &InstanceView,
+    request: &PlanRequest,
+    paused: Option<Pause>,
+) -> RecordChange<RunRequests> {
     let found = subject.requests.clone().filter(|found| found.run == request.run).unwrap_or_default();
     let (run, answered) = (request.run.clone(), Some(request.nonce.clone()));
-    RequestsChange::Set(RunRequests { run, answered, paused, ..found })
+    RecordChange::Set(RunRequests { run, answered, paused, ..found })
 }
 
 /// Carries out nothing of a paused run, and says so.

@@ -18,13 +18,13 @@ use serde_json::Value;
 use tracing::{debug, warn};
 
 use super::context::InstanceContext;
-use super::flow::Flow;
 use super::view::InstanceView;
 use super::{api_calls, execute, no_room, patches, plan_intent, plan_request, record, refusal, spec_archive};
 use crate::cluster::failure_reports;
 use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
 use crate::runtime::index::KeptInstance;
+use crate::runtime::rounds::Flow;
 
 /// Steps of one reconcile; each ends in a write or ends the reconcile.
 const STEPS: usize = 64;

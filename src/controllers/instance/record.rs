@@ -21,7 +21,7 @@ use interlock_kudo::instance::change::validate::ChangedPackages;
 use interlock_kudo::package::Package;
 use jiff::Timestamp;
 
-use super::status_patch::{ProgressChange, RequestsChange, StatusChange};
+use super::status_patch::{RecordChange, StatusChange};
 use super::view::InstanceView;
 
 /// The phase of a run in a record.
@@ -86,24 +86,23 @@ pub fn change(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> St
     if !over && (begins || readiness::is_unserved(&view.subject.conditions())) {
         conditions.push(Readiness::InProgress(plan.to_owned()).change());
     }
-    let progress =
-        if over { ProgressChange::Remove } else { ProgressChange::Set(progress(view, phase, now)) };
+    let progress = if over { RecordChange::Remove } else { RecordChange::Set(progress(view, phase, now)) };
     let requests = requests(view, phase);
     StatusChange { entries, conditions, baseline, progress, requests, conditions_only: false }
 }
 
 /// What requests have changed about the run, or may change: one that begins may take over what held the one
 /// before, and one that ends may be held by objects itself.
-fn requests(view: &RecordInput<'_>, phase: &RecordPhase) -> RequestsChange {
+fn requests(view: &RecordInput<'_>, phase: &RecordPhase) -> RecordChange<RunRequests> {
     let of = |held_by: &BTreeSet<HeldObject>, adopts: &BTreeSet<HeldObject>| {
         let (run, held_by, adopts) = (view.state.status.uid.clone(), held_by.clone(), adopts.clone());
-        RequestsChange::Set(RunRequests { run, held_by, adopts, ..RunRequests::default() })
+        RecordChange::Set(RunRequests { run, held_by, adopts, ..RunRequests::default() })
     };
     match phase {
         RecordPhase::Over { held_by, .. } if !held_by.is_empty() => of(held_by, &BTreeSet::new()),
-        RecordPhase::Over { .. } => RequestsChange::Remove,
-        _ if view.started => RequestsChange::Keep,
-        _ if view.adopts.is_empty() => RequestsChange::Remove,
+        RecordPhase::Over { .. } => RecordChange::Remove,
+        _ if view.started => RecordChange::Keep,
+        _ if view.adopts.is_empty() => RecordChange::Remove,
         _ => of(&BTreeSet::new(), view.adopts),
     }
 }

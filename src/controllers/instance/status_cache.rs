@@ -16,6 +16,7 @@ use interlock_kudo::api::{Baseline, PlanStatus, Progress, RunRequests};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::status_patch::entry_patch;
 use super::view::InstanceView;
 
 /// The status cache of all Instances.
@@ -128,11 +129,7 @@ impl StatusCache {
             let mut entries: Map<String, Value> =
                 found.entries.keys().map(|plan| (plan.clone(), Value::Null)).collect();
             for (plan, entry) in &known.entries {
-                let mut value = json!(entry);
-                if let (Value::Object(map), None) = (&mut value, &entry.message) {
-                    map.insert("message".to_owned(), Value::Null);
-                }
-                entries.insert(plan.clone(), value);
+                entries.insert(plan.clone(), entry_patch(entry));
             }
             patch.insert("planStatus".to_owned(), Value::Object(entries));
         }

@@ -22,35 +22,32 @@ pub struct StatusChange {
     /// The wanted baseline; `None` where it stays.
     pub baseline: Option<Baseline>,
     /// The wanted progress of the run.
-    pub progress: ProgressChange,
+    pub progress: RecordChange<Progress>,
     /// The wanted record of requests about the run.
-    pub requests: RequestsChange,
+    pub requests: RecordChange<RunRequests>,
     /// Leaves the records of Interlock as they are.
     pub conditions_only: bool,
 }
 
-/// A change of `status.progress`.
+/// A change of one of the records of Interlock in a status.
 #[derive(Clone, Debug, Default)]
-pub enum ProgressChange {
+pub enum RecordChange<T> {
     /// It stays.
     #[default]
     Keep,
-    /// A run goes on.
-    Set(Progress),
-    /// No run is in progress.
+    Set(T),
+    /// What it was about is over.
     Remove,
 }
 
-/// A change of `status.requests`.
-#[derive(Clone, Debug, Default)]
-pub enum RequestsChange {
-    /// It stays.
-    #[default]
-    Keep,
-    /// A request is executed.
-    Set(RunRequests),
-    /// The run that it was about is over, or another one starts.
-    Remove,
+impl<T> RecordChange<T> {
+    fn of(self, found: Option<T>) -> Option<T> {
+        match self {
+            Self::Keep => found,
+            Self::Set(wanted) => Some(wanted),
+            Self::Remove => None,
+        }
+    }
 }
 
 /// The merge patch of a status; `None` when it would change nothing. `observedGeneration` alone is a change
@@ -60,31 +57,17 @@ pub fn status(subject: &InstanceView, change: StatusChange, now: Timestamp) -> O
     let found = subject.instance.status.clone().unwrap_or_default();
     let mut patch = Map::new();
     let mut conditions = found.conditions.clone();
-    for change in change.conditions {
-        match change {
-            ConditionChange::Set(wanted) => {
-                condition::set(&mut conditions, wanted, subject.generation(), &now);
-            }
-            ConditionChange::Remove(type_) => conditions.retain(|condition| condition.type_ != type_),
-        }
-    }
+    condition::apply(&mut conditions, change.conditions, subject.generation(), &now);
     let baseline = change.baseline.or_else(|| subject.basis.clone()).map(Baseline::within_limit);
     if baseline != found.last_applied && !change.conditions_only {
         patch.insert("lastApplied".to_owned(), json!(baseline));
     }
-    let progress = match change.progress {
-        ProgressChange::Keep => subject.progress.clone().filter(|_| !subject.plan().is_empty()),
-        ProgressChange::Set(progress) => Some(progress),
-        ProgressChange::Remove => None,
-    };
+    let recorded = subject.progress.clone().filter(|_| !subject.plan().is_empty());
+    let progress = change.progress.of(recorded);
     if progress != found.progress && !change.conditions_only {
         patch.insert("progress".to_owned(), json!(progress));
     }
-    let requests = match change.requests {
-        RequestsChange::Keep => found.requests.clone(),
-        RequestsChange::Set(requests) => Some(requests),
-        RequestsChange::Remove => None,
-    };
+    let requests = change.requests.of(found.requests.clone());
     if requests != found.requests && !change.conditions_only {
         patch.insert("requests".to_owned(), json!(requests));
     }
@@ -106,12 +89,7 @@ pub fn status(subject: &InstanceView, change: StatusChange, now: Timestamp) -> O
         if entry.status != interlock_kudo::api::ExecutionStatus::NeverRun {
             entry.last_updated_timestamp = Some(now.clone());
         }
-        let mut value = json!(entry);
-        if let (Value::Object(map), None) = (&mut value, &entry.message) {
-            // A merge patch keeps what it does not name.
-            map.insert("message".to_owned(), Value::Null);
-        }
-        entries.insert(plan, value);
+        entries.insert(plan, entry_patch(&entry));
     }
     if !entries.is_empty() {
         patch.insert("planStatus".to_owned(), Value::Object(entries));
@@ -121,6 +99,15 @@ pub fn status(subject: &InstanceView, change: StatusChange, now: Timestamp) -> O
     }
     patch.insert("observedGeneration".to_owned(), json!(subject.generation()));
     Some(Value::Object(patch))
+}
+
+/// The merge patch of an entry; it keeps what it does not name.
+pub(super) fn entry_patch(entry: &PlanStatus) -> Value {
+    let mut patch = json!(entry);
+    if entry.message.is_none() {
+        patch["message"] = Value::Null;
+    }
+    patch
 }
 
 /// Our conditions describe this generation.

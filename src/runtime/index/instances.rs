@@ -4,12 +4,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use interlock_core::api::object::NamespacedName;
+use interlock_core::api::object::{NamespacedName, weight};
+use interlock_core::kinds::row::is_well;
 use interlock_core::topology::ObjectRow;
-use interlock_kudo::engine::render_cache::weight;
 use serde_json::Value;
 
-use super::row::is_well;
 use super::size_budget::{INSTANCES, Shares};
 
 /// A cached Instance.

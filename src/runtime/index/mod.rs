@@ -1,6 +1,7 @@
 //! Watches into one store: the cluster cache of admission and controllers.
 
 mod affected;
+pub mod gateways;
 pub mod graph_page;
 mod instances;
 pub mod interlocks;
@@ -8,10 +9,10 @@ mod kept_objects;
 mod lister;
 mod object_bytes;
 pub mod observer;
+mod operator_versions;
 mod packages;
 mod queries;
 pub mod reread;
-mod row;
 mod size_budget;
 pub mod store;
 mod tables;
@@ -22,10 +23,6 @@ pub use interlocks::Interlocks;
 pub use lister::IndexLister;
 pub use observer::Observer;
 pub use store::Store;
-
-/// Kinds whose health makes an Instance ready; excludes Pods of Deployments and finished Pods of Jobs (KUDO
-/// counted the latter as unhealthy for ever).
-pub const SPEAKING: [&str; 2] = ["Deployment", "StatefulSet"];
 
 /// A settled Instance.
 #[cfg(test)]

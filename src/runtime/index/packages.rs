@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_kudo::api::OperatorVersionSpec;
 use interlock_kudo::instance::change::baseline::Baseline;
+pub use interlock_kudo::names::OPERATOR_VERSION;
 use interlock_kudo::package::time_limits::Words;
 use interlock_kudo::package::{Package, PackageHash};
 use serde_json::Value;
@@ -26,6 +27,9 @@ impl Default for Packages {
         Self { known: Shares::new(PACKAGES), by_hash: HashMap::new(), left_out: HashSet::new() }
     }
 }
+
+/// A package that is read and not kept yet.
+pub(super) type ReadPackage = Package;
 
 /// An OperatorVersion as a package; decodes without a lock. `None` where it is invalid.
 pub(super) fn read(object: &Value) -> Option<Package> {

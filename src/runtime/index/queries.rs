@@ -5,67 +5,24 @@ use std::sync::Arc;
 
 use interlock_core::api::interlock::{Account, Adoption, CountedReferences, Labels};
 use interlock_core::api::object::{NamespacedName, ObjectKey};
-use interlock_core::api::stamp::SpecHash;
+use interlock_core::kinds::gauge::Gauge;
+use interlock_core::kinds::row::{is, name};
 use interlock_core::kinds::{INSTANCE, fact, link};
 use interlock_core::reconcile::ObjectList;
+use interlock_core::topology::KindName;
 use interlock_core::topology::schema::Side;
-use interlock_kong::data_plane::flavor::gateway_ref::GatewayRef;
-use interlock_kong::data_plane::flavor::sources::FlavorSource;
-use interlock_kong::data_plane::names::DATA_PLANE;
-use interlock_kong::data_plane::names::GUARDED_DEPLOYMENT;
-use interlock_kong::data_plane::rollout::totals::RolloutTotals;
-use interlock_kudo::instance::change::baseline::Baseline;
-use interlock_kudo::instance::summary::Totals;
-use interlock_kudo::package::Package;
 use serde_json::Value;
 
-use super::affected::gateways;
 use super::instances::KeptInstance;
 use super::kept_objects;
 use super::object_bytes::{Child, ObjectBody};
-use super::row::{is, name};
 use super::store::Store;
-use crate::cluster::tamper::GuardState;
 
 impl Store {
     pub fn objects_of(&self, group: &str, kind: &str) -> Vec<NamespacedName> {
         let tables = self.read();
         let Some(kind) = tables.graph.find_kind(group, kind) else { return Vec::new() };
         tables.graph.rows(kind).map(|row| name(&row.id())).collect()
-    }
-
-    /// The sources of the gateways' flavors; of these, the unlabelled ones (Secrets, which have no watch,
-    /// unless `known`); and labelled objects that no gateway references, or lists.
-    pub fn sources_due(
-        &self,
-        known: &BTreeSet<FlavorSource>,
-    ) -> (BTreeSet<FlavorSource>, Vec<FlavorSource>, Vec<FlavorSource>) {
-        let tables = self.read();
-        let wanted = tables.flavors.referenced_sources();
-        let labelled =
-            |source: &FlavorSource| tables.flavors.sources().holds(source) || known.contains(source);
-        let due = wanted.iter().filter(|source| !labelled(source)).cloned().collect();
-        // Without the policy anybody may list a source, or take it out.
-        let kept = match tables.guarded_sources {
-            GuardState::Intact => tables.flavors.guarded_sources(),
-            GuardState::Broken(_) | GuardState::Unknown => wanted.clone(),
-        };
-        let unused = tables.flavors.our_sources().difference(&kept).cloned().collect();
-        (wanted, due, unused)
-    }
-
-    /// The DataPlanes whose stamp only refers to the live spec: name, uid and hash.
-    pub fn referenced_specs(&self) -> Vec<(NamespacedName, String, SpecHash)> {
-        self.read().flavors.referenced_specs()
-    }
-
-    /// Every gateway.
-    pub fn gateways(&self) -> Vec<GatewayRef> {
-        let tables = self.read();
-        let kinds =
-            [DATA_PLANE, GUARDED_DEPLOYMENT].map(|kind| tables.graph.find_kind(kind.group, kind.kind));
-        let rows = kinds.into_iter().flatten().flat_map(|kind| tables.graph.rows(kind));
-        gateways(&rows.map(|row| row.id()).collect::<Vec<_>>())
     }
 
     /// Names and labels of all Namespaces.
@@ -119,17 +76,16 @@ impl Store {
         tables.graph.rows(tables.kinds.instance).count()
     }
 
-    /// What metrics say of all Instances.
-    pub fn totals(&self) -> Totals {
-        let inner = self.read();
-        Totals::of(inner.graph.rows(inner.kinds.instance))
-    }
-
-    /// What metrics say of all DataPlanes.
-    pub fn rollouts(&self) -> RolloutTotals {
+    /// What metrics say of all objects of the kinds, at this time in Unix seconds.
+    pub fn gauges(&self, now: u64) -> Vec<Gauge> {
         let tables = self.read();
-        let kind = tables.graph.find_kind(DATA_PLANE.group, DATA_PLANE.kind);
-        RolloutTotals::of(kind.into_iter().flat_map(|kind| tables.graph.rows(kind)))
+        let graph = &tables.graph;
+        let rows = |name: KindName| {
+            let kind = graph.find_kind(name.group, name.kind);
+            kind.into_iter().flat_map(move |kind| graph.rows(kind))
+        };
+        let kinds = self.kinds().iter().filter_map(|kind| Some((kind.schema?.name, kind.gauges?)));
+        kinds.flat_map(|(name, gauges)| gauges(&mut rows(name), now)).collect()
     }
 
     /// Every Instance that needs reconciling.
@@ -152,11 +108,6 @@ impl Store {
         let tables = self.read();
         let row = tables.instance(instance)?;
         row.along(Side::Parent, link::OPERATOR_VERSION).next().map(|row| name(&row.id()))
-    }
-
-    /// The package of the baseline, as last seen.
-    pub fn package_of_basis(&self, basis: &Baseline) -> Option<Arc<Package>> {
-        self.read().packages.of_basis(basis).cloned()
     }
 
     /// Whether any Instance refers to an OperatorVersion.
@@ -245,10 +196,5 @@ impl Store {
         let made = row.along(Side::Child, link::MADE_BY).map(|row| row.id());
         let cluster_scoped = made.filter(|id| id.namespace.is_empty());
         cluster_scoped.map(|id| [&*id.kind.group, &*id.kind.kind, &*id.name].map(str::to_owned)).collect()
-    }
-
-    /// Existing OperatorVersions beyond the size budget.
-    pub fn all_left_out(&self) -> Vec<NamespacedName> {
-        self.read().packages.all_left_out()
     }
 }

@@ -1,7 +1,6 @@
 //! The store: the topology, and tables of what cannot be a row. It takes in events; [`super::lister`] and
 //! [`super::queries`] answer queries.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -9,19 +8,14 @@ use interlock_core::api::interlock::{Accounts, Adoptions, DependenciesHashes, Ru
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::kinds::descriptor::Kept;
+use interlock_core::kinds::row::name;
 use interlock_core::kinds::{INSTANCE, Kinds};
-use interlock_core::topology::{Epoch, KindId};
-use interlock_kong::data_plane::flavor::deferred::DeferredChecks;
-use interlock_kong::data_plane::flavor::pattern::Pattern;
-use interlock_kong::data_plane::flavor::sources::{FlavorSource, GivenSources};
-use jiff::Timestamp;
+use interlock_core::topology::{Epoch, GroupKind, KindId};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::affected::{Affected, Concerned, gateways};
+use super::affected::{Affected, Concerned};
 use super::instances::KeptInstance;
-use super::packages;
-use super::row::name;
 use super::tables::{ChangeSource, Decoded, Tables};
 use crate::cluster::arrivals::Arrivals;
 use crate::cluster::tamper::GuardState;
@@ -87,7 +81,7 @@ impl Store {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Tables> {
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, Tables> {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,7 +93,7 @@ impl Store {
         of?.watch?.kept
     }
 
-    fn tick(&self) {
+    pub(super) fn tick(&self) {
         self.changes.send_modify(|n| *n = n.wrapping_add(1));
     }
 
@@ -117,9 +111,8 @@ impl Store {
     pub fn forget_kind(&self, kind: &Gvk) {
         let mut tables = self.write();
         let forgotten = tables.graph.kind(&kind.group, &kind.kind);
-        if tables.kinds.flavored.contains(&forgotten) {
-            tables.flavors.forget(&kind.kind);
-        }
+        let name_of = GroupKind::new(&kind.group, &kind.kind);
+        tables.inventories.of(&name_of).for_each(|inventory| inventory.forget(&kind.kind));
         for id in tables.graph.forget(forgotten) {
             if forgotten == tables.kinds.operator_version {
                 tables.packages.drop(&name(&id));
@@ -139,10 +132,10 @@ impl Store {
         tables.drop_objects(id, &dirty.gone);
         let concerned = tables.concerned(&dirty.roots).collect();
         let of_namespaces = id == tables.kinds.namespace;
-        let of_flavors = tables.kinds.flavored.contains(&id);
+        let of_flavors = tables.is_in_inventories(id);
         drop(tables);
         self.notify(of_namespaces, of_flavors);
-        Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone }
+        Affected { concerned, roots: dirty.roots, gone: dirty.gone }
     }
 
     /// Takes in an event of a watch. The first event of an epoch makes the kind available, as an ended
@@ -161,7 +154,7 @@ impl Store {
         let again = begins.then(|| tables.concerned_by(id)).into_iter().flatten();
         let concerned = again.chain(tables.concerned(&dirty.roots)).collect();
         let of_namespaces = id == tables.kinds.namespace;
-        let of_flavors = tables.kinds.flavored.contains(&id);
+        let of_flavors = tables.is_in_inventories(id);
         let arrived = tables.operator_version(id, change);
         drop(tables);
         if let Some(key) = arrived {
@@ -170,7 +163,7 @@ impl Store {
         if dirty.news {
             self.notify(of_namespaces, of_flavors);
         }
-        Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone }
+        Affected { concerned, roots: dirty.roots, gone: dirty.gone }
     }
 
     fn notify(&self, of_namespaces: bool, of_flavors: bool) {
@@ -183,8 +176,8 @@ impl Store {
         }
     }
 
-    /// Takes in an object from an answer to this process; returns the affected Instances and gateways,
-    /// `None` without a change. Objects without a watch are not cached, as no event would report their
+    /// Takes in an object from an answer to this process; returns what it affects, `None`
+    /// without a change. Objects without a watch are not cached, as no event would report their
     /// deletion.
     pub fn answered(&self, change: &WatchChange) -> Option<Affected> {
         let (WatchChange::Applied(object) | WatchChange::Deleted(object)) = change else { return None };
@@ -210,14 +203,14 @@ impl Store {
         }
         let concerned = tables.concerned(&dirty.roots).collect();
         let of_namespaces = kind == tables.kinds.namespace;
-        let of_flavors = tables.kinds.flavored.contains(&kind);
+        let of_flavors = tables.is_in_inventories(kind);
         let arrived = tables.operator_version(kind, change);
         drop(tables);
         if let Some(key) = arrived {
             self.arrivals.arrived(&key);
         }
         self.notify(of_namespaces, of_flavors);
-        Some(Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone })
+        Some(Affected { concerned, roots: dirty.roots, gone: dirty.gone })
     }
 
     /// Takes in an object that the API server answered to a reconciler's write, or to a read of it; returns what that
@@ -292,50 +285,9 @@ impl Store {
         self.answered(&WatchChange::Deleted(Arc::new(object)))
     }
 
-    /// Takes in an OperatorVersion, as it was read, that exceeded the size budget.
-    pub fn keep_package(&self, object: &Value) {
-        let Some(package) = packages::read(object) else { return };
-        self.write().packages.keep(package);
-        self.tick();
-    }
-
     /// Ticks after each change of a Namespace.
     pub fn namespace_changes(&self) -> watch::Receiver<u64> {
         self.namespace_changes.subscribe()
-    }
-
-    /// Deployments with a rollout in progress whose previous template is unknown.
-    pub fn unresolved_rollouts(&self) -> Vec<NamespacedName> {
-        self.read().flavors.unresolved()
-    }
-
-    /// Sets the result for one: its previous pod template, `None` without pods, or why it is unknown.
-    pub fn resolve_rollout(&self, deployment: &NamespacedName, found: Result<Option<Value>, String>) {
-        let found = found.as_ref().map(Option::as_ref).map_err(String::clone);
-        self.write().flavors.tell(deployment, found);
-    }
-
-    /// The patterns of the namespaces whose routes changed since the last call.
-    pub fn take_route_patterns(&self) -> Vec<Vec<Arc<Pattern>>> {
-        self.write().flavors.take_patterns()
-    }
-
-    /// Changes of flavor that admission allowed unread, and would have denied; each once. `read` are sources that were read
-    /// by request.
-    pub fn take_deferred_checks(&self, read: &GivenSources) -> Vec<DeferredChecks> {
-        self.write().flavors.take_deferred(read)
-    }
-
-    /// Sources to be read by request, as nothing says what changes of flavor came from there; and when to ask again.
-    pub fn unread_sources(&self, now: Timestamp) -> (BTreeSet<FlavorSource>, Option<Timestamp>) {
-        let tables = &mut *self.write();
-        tables.flavors.unread_sources(now, tables.guarded_sources == GuardState::Intact)
-    }
-
-    /// Forgets changes that the leader reads, some time after they were seen.
-    pub fn leave_unread(&self, now: Timestamp) {
-        let tables = &mut *self.write();
-        tables.flavors.leave_unread(now, tables.guarded_sources == GuardState::Intact);
     }
 
     /// Sets the state of the policy on overrides of the rules about flavors.

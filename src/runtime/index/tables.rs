@@ -7,15 +7,13 @@ use interlock_core::api::interlock::{Accounts, Adoptions, DependenciesHashes, La
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::kinds;
-use interlock_core::kinds::descriptor::{Kept, Watch};
-use interlock_core::kinds::{INSTANCE, NAMESPACE, fact, link};
-use interlock_core::kinds::{Kinds, capabilities};
+use interlock_core::kinds::descriptor::Kept;
+use interlock_core::kinds::inventory::Inventories;
+use interlock_core::kinds::row::{is, name};
+use interlock_core::kinds::{INSTANCE, Kinds, NAMESPACE, fact, link};
 use interlock_core::topology;
 use interlock_core::topology::schema::Side;
 use interlock_core::topology::{AffectedNodes, Epoch, Graph, KindId, NodeId, ObjectRow};
-use interlock_kong::data_plane::flavor::inventory::GatewayInventory;
-use interlock_kudo::names::OPERATOR_VERSION;
-use interlock_kudo::package::Package;
 use serde_json::Value;
 
 use super::affected::Concerned;
@@ -23,14 +21,13 @@ use super::instances::{Instances, KeptInstance};
 use super::kept_objects::KeptObjects;
 use super::object_bytes;
 use super::object_bytes::{Bodies, ObjectBody};
-use super::packages::{self, Packages};
-use super::row::{is, name};
+use super::packages::{self, OPERATOR_VERSION, Packages, ReadPackage};
 use crate::cluster::tamper::GuardState;
 use crate::cluster::watch::WatchChange;
 /// Computed from an object before the store is locked, as the cost depends on the object.
 #[derive(Default)]
 pub(super) struct Decoded {
-    package: Option<Package>,
+    package: Option<ReadPackage>,
     body: Option<ObjectBody>,
     kept: Option<ObjectBody>,
 }
@@ -74,8 +71,8 @@ pub(super) struct Tables {
     pub accounts: Accounts,
     pub adoptions: Adoptions,
     pub dependencies_hashes: DependenciesHashes,
-    /// The data of the rules about flavors.
-    pub flavors: GatewayInventory,
+    /// What the domains keep.
+    pub inventories: Inventories,
     /// Whether the policy checks who may override them.
     pub overrides: GuardState,
     /// The state of the policy on guarded flavor sources.
@@ -87,8 +84,6 @@ pub(super) struct Ids {
     pub instance: KindId,
     pub operator_version: KindId,
     pub namespace: KindId,
-    /// Kinds that affect the flavors of gateways.
-    pub flavored: Vec<KindId>,
     /// Labelled parts of other kinds, which packages may make too.
     labelled: Vec<KindId>,
 }
@@ -100,20 +95,10 @@ impl Ids {
     }
 }
 
-/// Names of the kinds that affect the flavors of gateways, in the topology.
-fn flavored(kinds: Kinds) -> impl Iterator<Item = topology::KindName> {
-    let inventory = [capabilities::FLAVORS.name, capabilities::ROUTES.name];
-    watched(kinds, move |watch| inventory.contains(&watch.capability.name))
-}
-
 /// Names of the kinds of which only labelled objects are watched, in the topology.
 fn labelled(kinds: Kinds) -> impl Iterator<Item = topology::KindName> {
-    watched(kinds, |watch| watch.labelled.is_some())
-}
-
-fn watched(kinds: Kinds, which: impl Fn(&Watch) -> bool) -> impl Iterator<Item = topology::KindName> {
-    let watched = kinds.iter().filter_map(|kind| Some((kind.watch.as_ref()?, kind.schema?)));
-    watched.filter(move |(watch, _)| which(watch)).map(|(_, schema)| schema.name)
+    let watched = kinds.iter().filter(|kind| kind.watch.is_some_and(|watch| watch.labelled.is_some()));
+    watched.filter_map(|kind| Some(kind.schema?.name))
 }
 
 impl Tables {
@@ -125,7 +110,6 @@ impl Tables {
             instance: id(INSTANCE),
             operator_version: id(OPERATOR_VERSION),
             namespace: id(NAMESPACE),
-            flavored: flavored(all).map(&mut id).collect(),
             labelled: labelled(all).map(&mut id).collect(),
         };
         let kept_objects = KeptObjects::new(all, &mut graph);
@@ -141,7 +125,7 @@ impl Tables {
             accounts: Accounts::default(),
             adoptions: Adoptions::default(),
             dependencies_hashes: DependenciesHashes::default(),
-            flavors: GatewayInventory::default(),
+            inventories: kinds::inventories(all),
             overrides: GuardState::default(),
             guarded_sources: GuardState::default(),
         }
@@ -170,16 +154,20 @@ impl Tables {
         };
         let known = there.is_some_and(|object| self.is_known(kind, object));
         let dirty = self.graph.apply(kind, epoch, graph_change);
-        if let Some(object) = there.filter(|_| dirty.news && self.kinds.flavored.contains(&kind)) {
-            self.flavors.take(object, "");
-        }
         if let Some(object) = there.filter(|_| dirty.news) {
+            let named = self.graph.name_of(kind);
+            self.inventories.of(named).for_each(|inventory| inventory.take(object));
             // A write to a settled Instance causes one reconcile: it may have to be undone.
             let look = known && keep == Some(ChangeSource::Watch) && !dirty.roots.is_empty();
             self.keep(kind, object, decoded, keep.is_some(), look);
         }
         self.drop_objects(kind, &dirty.gone);
         dirty
+    }
+
+    /// Whether a kind affects what domains keep.
+    pub(super) fn is_in_inventories(&self, kind: KindId) -> bool {
+        self.inventories.has(self.graph.name_of(kind))
     }
 
     /// The OperatorVersion that a change adds or updates.
@@ -236,9 +224,7 @@ impl Tables {
     pub(super) fn drop_objects(&mut self, kind: KindId, gone: &[NodeId]) {
         for id in gone {
             self.kept_objects.drop(kind, &id.namespace, &id.name);
-            if self.kinds.flavored.contains(&kind) {
-                self.flavors.drop(&id.kind.kind, &name(id));
-            }
+            self.inventories.of(&id.kind).for_each(|inventory| inventory.drop(&id.kind.kind, &name(id)));
             if kind == self.kinds.operator_version {
                 self.packages.drop(&name(id));
             } else if kind == self.kinds.namespace {
@@ -248,6 +234,14 @@ impl Tables {
             } else {
                 self.bodies.remove(id);
             }
+        }
+    }
+
+    /// The object of a name, where more than its row is cached.
+    pub(super) fn whole(&self, id: &NodeId) -> Option<Arc<Value>> {
+        match self.kept(&name(id)) {
+            KeptInstance::Whole(object) if id.kind == INSTANCE => Some(object),
+            _ => None,
         }
     }
 

@@ -3,20 +3,15 @@
 //! Labels come from closed sets only: never the name of a user's object, a namespace or a uid, and no value
 //! that an unauthenticated caller could choose.
 
+mod kinds;
 mod labels;
-mod rollouts;
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use interlock_core::effect::HealCause;
-use interlock_kong::data_plane::rollout::totals::RolloutTotals;
-use interlock_kudo::instance::summary;
-use interlock_kudo::instance::summary::Totals;
-use labels::{
-    Admitted, CapLabel, CapabilityState, ControllerLabels, ControllerResult, Installed, KindLabel, NameLabel,
-    PlanResult, ReasonLabel, RestCall, StateLabel, WaitLabel, WebhookCode, WebhookLabels,
-};
+use interlock_core::kinds::gauge::Gauge as KindGauge;
+use labels::{HealedChild, Installed, KindLabel, Labels, PlanResult, RestCall, WebhookCode};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -26,48 +21,57 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::build;
+use kinds::KindGauges;
 pub use labels::{Cap, DecisionLabels, Hindrance};
-use rollouts::RolloutMetrics;
 
 /// Content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics of the process.
+#[derive(Default)]
 pub struct Metrics {
-    registry: Registry,
     decisions: Family<DecisionLabels, Counter>,
-    admitted: Family<Admitted, Counter>,
-    answer_seconds: Family<WebhookLabels, Histogram, fn() -> Histogram>,
+    admitted: Family<Labels<2>, Counter>,
+    answers: Family<WebhookCode, Counter>,
     in_flight: Gauge,
     in_flight_bytes: Gauge,
     connections: Gauge,
-    refused: Family<CapLabel, Counter>,
+    refused: Family<Labels<1>, Counter>,
     panics: Counter,
     controller_panics: Counter,
     reconciler_stuck: Gauge,
     render_waits: Counter,
-    request_waits: Family<WaitLabel, Counter>,
-    certificate_expiry: Gauge<f64, AtomicU64>,
+    request_waits: Family<Labels<1>, Counter>,
     certificate_not_after: AtomicU64,
-    webhook_requests: Family<WebhookCode, Counter>,
-    webhook_latency: Family<WebhookLabels, Histogram, fn() -> Histogram>,
-    reconciles: Family<ControllerResult, Counter>,
+    seconds: Seconds,
+    reconciles: Family<Labels<2>, Counter>,
     plans: Family<PlanResult, Counter>,
-    reconcile_seconds: Family<ControllerLabels, Histogram, fn() -> Histogram>,
-    queue_depth: Family<NameLabel, Gauge>,
-    leader: Family<NameLabel, Gauge>,
+    queue_depth: Family<Labels<1>, Gauge>,
+    leader: Family<Labels<1>, Gauge>,
     rest_calls: Family<RestCall, Counter>,
-    capability_state: Family<CapabilityState, Gauge>,
-    capability_epoch: Family<NameLabel, Gauge>,
+    capability_state: Family<Labels<2>, Gauge>,
+    capability_epoch: Family<Labels<1>, Gauge>,
     watch_starts: Counter,
     lists: Family<KindLabel, Counter>,
     last_event: Gauge,
     guard_intact: Family<Installed, Gauge>,
-    instances: Family<StateLabel, Gauge>,
-    drifted: Gauge,
-    waiting: Family<ReasonLabel, Gauge>,
-    oldest_run: Gauge,
-    rollouts: RolloutMetrics,
+    kinds: KindGauges,
+    healed: Family<HealedChild, Counter>,
+    kept_left_out: Gauge,
+    kept_bytes: Gauge,
+}
+
+/// Times from beginning to end.
+struct Seconds {
+    answers: Histograms,
+    reconciles: Histograms,
+}
+
+impl Default for Seconds {
+    fn default() -> Self {
+        let answers = Histograms::new_with_constructor(from_50_microseconds);
+        Self { answers, reconciles: Histograms::new_with_constructor(from_1_millisecond) }
+    }
 }
 
 /// Decisions take tens of microseconds; the webhook's own timeout is seconds.
@@ -82,64 +86,21 @@ fn from_1_millisecond() -> Histogram {
     Histogram::new([0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0])
 }
 
-type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
-
-impl Default for Metrics {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+type Histograms = Family<Labels<1>, Histogram, fn() -> Histogram>;
 
 impl Metrics {
     /// Everything at zero.
     pub fn new() -> Self {
-        let metrics = Self {
-            registry: Registry::default(),
-            decisions: Family::default(),
-            admitted: Family::default(),
-            answer_seconds: Histograms::new_with_constructor(from_50_microseconds),
-            in_flight: Gauge::default(),
-            in_flight_bytes: Gauge::default(),
-            connections: Gauge::default(),
-            refused: Family::default(),
-            panics: Counter::default(),
-            controller_panics: Counter::default(),
-            reconciler_stuck: Gauge::default(),
-            render_waits: Counter::default(),
-            request_waits: Family::default(),
-            certificate_expiry: Gauge::default(),
-            certificate_not_after: AtomicU64::new(0),
-            webhook_requests: Family::default(),
-            webhook_latency: Histograms::new_with_constructor(from_50_microseconds),
-            reconciles: Family::default(),
-            plans: Family::default(),
-            reconcile_seconds: Histograms::new_with_constructor(from_1_millisecond),
-            queue_depth: Family::default(),
-            leader: Family::default(),
-            rest_calls: Family::default(),
-            capability_state: Family::default(),
-            capability_epoch: Family::default(),
-            watch_starts: Counter::default(),
-            lists: Family::default(),
-            last_event: Gauge::default(),
-            guard_intact: Family::default(),
-            instances: Family::default(),
-            drifted: Gauge::default(),
-            waiting: Family::default(),
-            oldest_run: Gauge::default(),
-            rollouts: RolloutMetrics::default(),
-        };
-        metrics.with_own_names().with_instances().with_rollouts().with_familiar_names()
+        Self::default()
     }
 
-    fn with_own_names(mut self) -> Self {
+    fn add_own_names(&self, r: &mut Registry, now: u64) {
         let build = Info::new(vec![
             ("version", build::VERSION),
             ("commit", build::COMMIT),
             ("rustc", build::RUSTC),
             ("kubernetes_types", build::KUBERNETES_TYPES),
         ]);
-        let r = self.registry.sub_registry_with_prefix("interlock");
         r.register("build", "Version, commit and compiler of this process", build);
         r.register("admission_decisions", "Decisions by rule and verdict", self.decisions.clone());
         r.register(
@@ -147,7 +108,7 @@ impl Metrics {
             "Requests that a rule would have refused, let through by the settings; dry runs excluded",
             self.admitted.clone(),
         );
-        r.register("admission_duration_seconds", "Time from body to answer", self.answer_seconds.clone());
+        r.register("admission_duration_seconds", "Time from body to answer", self.seconds.answers.clone());
         r.register("admission_in_flight", "Reviews being answered", self.in_flight.clone());
         r.register("admission_in_flight_bytes", "Bytes of bodies in memory", self.in_flight_bytes.clone());
         r.register("connections", "Open connections", self.connections.clone());
@@ -155,26 +116,29 @@ impl Metrics {
         r.register("panics", "Requests that panicked", self.panics.clone());
         let help = "Controllers that panicked as a whole and were restarted";
         r.register("controller_panics", help, self.controller_panics.clone());
-        let help = "1 while the controllers are stuck and this process does not lead because of it";
+        let help = "1 while the controllers are stuck; this process then does not lead";
         r.register("reconciler_stuck", help, self.reconciler_stuck.clone());
         let help =
             "Renderings delayed because the rendering threads or the share of their namespace were in use";
         r.register("render_put_off", help, self.render_waits.clone());
-        let help = "Requests to the API server that waited, by what for";
+        let help = "Requests to the API server that waited, by reason";
         r.register("requests_put_off", help, self.request_waits.clone());
+        let not_after = self.certificate_not_after.load(std::sync::atomic::Ordering::Relaxed);
+        let certificate_expiry = Gauge::<f64, AtomicU64>::default();
+        // Seconds of a lifetime are far below 2^52.
+        certificate_expiry.set(not_after as f64 - now as f64);
         let help = "Seconds until the serving certificate expires";
-        r.register("certificate_expiry_seconds", help, self.certificate_expiry.clone());
+        r.register("certificate_expiry_seconds", help, certificate_expiry);
         r.register("reconcile", "Reconciliations by result", self.reconciles.clone());
         r.register("plans_ended", "Runs of plans by result", self.plans.clone());
         r.register(
             "reconcile_duration_seconds",
             "Time of one reconciliation",
-            self.reconcile_seconds.clone(),
+            self.seconds.reconciles.clone(),
         );
         let help = "1 for the current state of a capability";
         r.register("capability_state", help, self.capability_state.clone());
-        let help =
-            "Epoch of a capability: number of its current run without a break; 0 while it does not run";
+        let help = "Number of the current uninterrupted run of a capability; 0 while it does not run";
         r.register("capability_epoch", help, self.capability_epoch.clone());
         r.register(
             "watch_restarts",
@@ -183,53 +147,45 @@ impl Metrics {
         );
         r.register("lists", "Lists read to their end, by kind", self.lists.clone());
         r.register("watch_last_event_seconds", "Unix time of the last event", self.last_event.clone());
-        let help = "1 while a webhook configuration, a policy or a binding of ours is as installed";
+        let help = "1 while a webhook configuration, a policy or a binding of Interlock is as installed";
         r.register("guard_intact", help, self.guard_intact.clone());
-        self
+        r.register_collector(Box::new(self.kinds.clone()));
     }
 
-    /// Adds what the index says of Instances.
-    fn with_instances(mut self) -> Self {
-        let r = self.registry.sub_registry_with_prefix("interlock");
-        r.register("instances", "Instances by state, as this replica has them", self.instances.clone());
-        let help = "Instances whose spec differs from what was carried out";
-        r.register("instances_drifted", help, self.drifted.clone());
-        let help = "Instances that wait, by the reason of their condition Reconciling or Stalled";
-        r.register("instances_waiting", help, self.waiting.clone());
-        let help = "Seconds since the start of the oldest run of a plan that is not over; 0 without one";
-        r.register("oldest_running_plan_age_seconds", help, self.oldest_run.clone());
-        self
-    }
-
-    /// Adds what is known of the rollouts of DataPlanes.
-    fn with_rollouts(mut self) -> Self {
-        self.rollouts.register(self.registry.sub_registry_with_prefix("interlock"));
-        self
+    /// Adds what reconcilers of DataPlanes count.
+    fn add_reconcilers(&self, r: &mut Registry) {
+        let help = "Children of live sides that this process restored, by kind and cause";
+        r.register("dataplane_healed", help, self.healed.clone());
+        let help =
+            "Objects of DataPlanes over the memory budget of their namespace: they are read by request";
+        r.register("kept_objects_left_out", help, self.kept_left_out.clone());
+        let help = "Bytes of the objects of DataPlanes that are kept for reconcilers, as text";
+        r.register("kept_objects_bytes", help, self.kept_bytes.clone());
     }
 
     /// Adds the names that dashboards for controller-runtime and client-go use.
-    fn with_familiar_names(mut self) -> Self {
-        let r = &mut self.registry;
+    fn add_familiar_names(&self, r: &mut Registry) {
         let help = "Reviews by webhook and HTTP status";
-        r.register("controller_runtime_webhook_requests", help, self.webhook_requests.clone());
+        r.register("controller_runtime_webhook_requests", help, self.answers.clone());
         let help = "Time from body to answer";
-        r.register("controller_runtime_webhook_latency_seconds", help, self.webhook_latency.clone());
+        r.register("controller_runtime_webhook_latency_seconds", help, self.seconds.answers.clone());
         r.register("controller_runtime_reconcile", "Reconciliations by result", self.reconciles.clone());
         let help = "Time of one reconciliation";
-        r.register("controller_runtime_reconcile_time_seconds", help, self.reconcile_seconds.clone());
+        r.register("controller_runtime_reconcile_time_seconds", help, self.seconds.reconciles.clone());
         r.register("workqueue_depth", "Objects waiting to be reconciled", self.queue_depth.clone());
         r.register("leader_election_master_status", "1 while this process leads", self.leader.clone());
         r.register("rest_client_requests", "Calls to the API server by result", self.rest_calls.clone());
-        self
     }
 
     /// The exposition, as of `now` (Unix seconds).
     pub fn encode(&self, now: u64) -> String {
-        let not_after = self.certificate_not_after.load(std::sync::atomic::Ordering::Relaxed);
-        // Seconds of a lifetime are far below 2^52.
-        self.certificate_expiry.set(not_after as f64 - now as f64);
+        let mut registry = Registry::default();
+        self.add_familiar_names(&mut registry);
+        let own = registry.sub_registry_with_prefix("interlock");
+        self.add_own_names(own, now);
+        self.add_reconcilers(own);
         let mut text = String::new();
-        match text::encode(&mut text, &self.registry) {
+        match text::encode(&mut text, &registry) {
             Ok(()) => text,
             Err(error) => format!("# {error}\n# EOF\n"),
         }
@@ -242,15 +198,13 @@ impl Metrics {
 
     /// The settings downgraded a violation to a warning.
     pub fn admitted(&self, door: &'static str, rule: &'static str) {
-        self.admitted.get_or_create(&Admitted { door, rule }).inc();
+        self.admitted.get_or_create(&[("door", door), ("rule", rule)]).inc();
     }
 
     /// A review was answered, with any code.
     pub fn answered(&self, door: &'static str, code: u16, took: Duration) {
-        let webhook = WebhookLabels { webhook: door };
-        self.answer_seconds.get_or_create(&webhook).observe(took.as_secs_f64());
-        self.webhook_latency.get_or_create(&webhook).observe(took.as_secs_f64());
-        self.webhook_requests.get_or_create(&WebhookCode { webhook: door, code }).inc();
+        self.seconds.answers.get_or_create(&[("webhook", door)]).observe(took.as_secs_f64());
+        self.answers.get_or_create(&WebhookCode { webhook: door, code }).inc();
     }
 
     /// Changes the number of reviews in flight.
@@ -270,12 +224,12 @@ impl Metrics {
 
     /// A limit was hit.
     pub fn refused(&self, cap: Cap) {
-        self.refused.get_or_create(&CapLabel { cap: cap.as_str() }).inc();
+        self.refused.get_or_create(&[("cap", cap.as_str())]).inc();
     }
 
     /// How often a limit was hit.
     pub fn refusals(&self, cap: Cap) -> u64 {
-        self.refused.get_or_create(&CapLabel { cap: cap.as_str() }).get()
+        self.refused.get_or_create(&[("cap", cap.as_str())]).get()
     }
 
     /// A request panicked.
@@ -300,7 +254,7 @@ impl Metrics {
 
     /// A request to the API server has to wait.
     pub fn request_hindered(&self, why: Hindrance) {
-        self.request_waits.get_or_create(&WaitLabel { why: why.as_str() }).inc();
+        self.request_waits.get_or_create(&[("why", why.as_str())]).inc();
     }
 
     /// Whether the controllers are stuck.
@@ -316,8 +270,8 @@ impl Metrics {
 
     /// An object was reconciled; `result` is `success`, `error`, `requeue_after` or `panic`.
     pub fn reconciled(&self, controller: &'static str, result: &'static str, took: Duration) {
-        self.reconciles.get_or_create(&ControllerResult { controller, result }).inc();
-        self.reconcile_seconds.get_or_create(&ControllerLabels { controller }).observe(took.as_secs_f64());
+        self.reconciles.get_or_create(&[("controller", controller), ("result", result)]).inc();
+        self.seconds.reconciles.get_or_create(&[("controller", controller)]).observe(took.as_secs_f64());
     }
 
     /// A run of a plan has ended; `result` is `COMPLETE` or `FATAL_ERROR`.
@@ -328,12 +282,12 @@ impl Metrics {
     /// Objects waiting to be reconciled.
     pub fn queue_depth(&self, controller: &'static str, depth: usize) {
         let depth = i64::try_from(depth).unwrap_or(i64::MAX);
-        self.queue_depth.get_or_create(&NameLabel { name: controller }).set(depth);
+        self.queue_depth.get_or_create(&[("name", controller)]).set(depth);
     }
 
     /// Whether this process leads.
     pub fn leads(&self, lease: &'static str, leads: bool) {
-        self.leader.get_or_create(&NameLabel { name: lease }).set(i64::from(leads));
+        self.leader.get_or_create(&[("name", lease)]).set(i64::from(leads));
     }
 
     /// The state of a capability, one of `states`, and the epoch, while there is one.
@@ -345,11 +299,11 @@ impl Metrics {
         epoch: Option<u64>,
     ) {
         for state in states {
-            let label = CapabilityState { name, state };
+            let label = [("name", name), ("state", *state)];
             self.capability_state.get_or_create(&label).set(i64::from(*state == now));
         }
         let epoch = epoch.and_then(|epoch| i64::try_from(epoch).ok()).unwrap_or(0);
-        self.capability_epoch.get_or_create(&NameLabel { name }).set(epoch);
+        self.capability_epoch.get_or_create(&[("name", name)]).set(epoch);
     }
 
     /// A watch of a kind is opened.
@@ -373,34 +327,21 @@ impl Metrics {
         self.guard_intact.get_or_create(&label).set(i64::from(intact));
     }
 
-    /// What the index says of Instances, as of `now` (Unix seconds).
-    pub fn instances(&self, totals: &Totals, now: u64) {
-        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        for state in summary::STATES {
-            let count = totals.states.get(state).copied().unwrap_or(0);
-            self.instances.get_or_create(&StateLabel { state }).set(number(count));
-        }
-        for reason in summary::WAITING {
-            let count = totals.waiting.get(reason).copied().unwrap_or(0);
-            self.waiting.get_or_create(&ReasonLabel { reason }).set(number(count));
-        }
-        self.drifted.set(number(totals.drifted));
-        self.oldest_run.set(totals.oldest_start.map_or(0, |start| number(now.saturating_sub(start))));
-    }
-
-    /// What the index says of DataPlanes, as of `now` (Unix seconds).
-    pub fn rollouts(&self, totals: &RolloutTotals, now: u64) {
-        self.rollouts.set(totals, now);
+    /// What the kinds say of all their objects.
+    pub fn kinds(&self, gauges: Vec<KindGauge>) {
+        self.kinds.set(gauges);
     }
 
     /// How many objects that reconcilers read exceed the budgets of their namespaces, and the bytes of all others.
     pub fn kept_objects(&self, (left_out, bytes): (usize, usize)) {
-        self.rollouts.kept(left_out, bytes);
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.kept_left_out.set(number(left_out));
+        self.kept_bytes.set(number(bytes));
     }
 
     /// An object of this kind was put right; the kind is one that a reconciler makes.
     pub fn healed(&self, kind: &str, cause: HealCause) {
-        self.rollouts.healed(kind, cause);
+        self.healed.get_or_create(&HealedChild { kind: kind.to_owned(), cause: cause.as_str() }).inc();
     }
 
     /// The API server answered a call, or did not (code 0).
@@ -421,13 +362,11 @@ mod tests {
         metrics.reconciled("instance", "success", Duration::from_millis(3));
         metrics.refused(Cap::BodyBytes);
         metrics.guard("ValidatingAdmissionPolicy", "interlock-lock", false);
-        let totals = Totals {
-            states: [("ready", 3)].into(),
-            waiting: [("Waiting", 2)].into(),
-            drifted: 1,
-            oldest_start: Some(100),
-        };
-        metrics.instances(&totals, 400);
+        metrics.healed("Deployment", HealCause::Deleted);
+        metrics.kinds(vec![
+            KindGauge::by(("instances", "state"), "Instances by state", [("ready", 3), ("failed", 0)]),
+            KindGauge::of("instances_drifted", "Instances whose spec differs", 1),
+        ]);
         let text = metrics.encode(400);
         for line in [
             "interlock_certificate_expiry_seconds 600.0",
@@ -439,12 +378,17 @@ mod tests {
             "interlock_build_info{",
             "interlock_instances{state=\"ready\"} 3",
             "interlock_instances{state=\"failed\"} 0",
-            "interlock_instances_waiting{reason=\"Waiting\"} 2",
+            "# HELP interlock_instances Instances by state.",
+            "# TYPE interlock_instances gauge",
             "interlock_instances_drifted 1",
-            "interlock_oldest_running_plan_age_seconds 300",
+            "interlock_dataplane_healed_total{kind=\"Deployment\",cause=\"deleted\"} 1",
             "interlock_guard_intact{kind=\"ValidatingAdmissionPolicy\",name=\"interlock-lock\"} 0",
         ] {
             assert!(text.contains(line), "{line}\nis not in\n{text}");
         }
+        // What left a state is not there any more.
+        metrics.kinds(vec![KindGauge::by(("instances", "state"), "Instances by state", [("ready", 0)])]);
+        let text = metrics.encode(400);
+        assert!(text.contains("interlock_instances{state=\"ready\"} 0"), "{text}");
     }
 }

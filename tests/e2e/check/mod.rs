@@ -73,7 +73,7 @@ fn check_says_what_the_api_server_says() {
     let cluster = Cluster::own(&[]);
     let _process = Interlock::install(&cluster, &[]);
     let admin = cluster.admin();
-    for definition in objects(Part::KongCrds, &InstallOptions::default()) {
+    for definition in objects(Part::KongCrds, &InstallOptions::default()).unwrap() {
         define(&admin, &definition);
     }
     let space = cluster.namespace("check");

@@ -31,6 +31,8 @@ const KINDS: [(&str, &str, &str); 17] = [
 ];
 /// Fields that the API server counts.
 const COUNTED: [&str; 4] = ["creationTimestamp", "generation", "managedFields", "resourceVersion"];
+/// Field managers of Kubernetes itself.
+const CONTROLLERS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kwok"];
 /// What KUDO and Interlock remember of what they applied: JSON as text, which is compared as JSON.
 const APPLIED: &str = "kudo.dev/last-applied-configuration";
 
@@ -55,6 +57,7 @@ impl Snapshot {
         let mut snapshot = Self::default();
         for (kind, object) in &objects {
             let mut object = named(object, &words);
+            clear_what_controllers_wrote(&mut object);
             clear(kind, &mut object);
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let mut fields = BTreeMap::new();
@@ -116,6 +119,27 @@ fn clear(kind: &str, object: &mut Value) {
         map.remove("status");
     }
     map["metadata"].as_object_mut().expect("metadata").retain(|name, _| !COUNTED.contains(&name.as_str()));
+}
+
+/// Takes out the fields that Kubernetes' controllers own, as when they write them is by chance: the annotations of a
+/// claim that is being bound.
+fn clear_what_controllers_wrote(object: &mut Value) {
+    let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    for entry in entries.iter().filter(|entry| CONTROLLERS.iter().any(|name| entry["manager"] == *name)) {
+        clear_owned(object, &entry["fieldsV1"]);
+    }
+}
+
+/// Items of lists are left as they are.
+fn clear_owned(value: &mut Value, owned: &Value) {
+    let (Some(fields), Some(owned)) = (value.as_object_mut(), owned.as_object()) else { return };
+    for (name, below) in owned.iter().filter_map(|(key, below)| Some((key.strip_prefix("f:")?, below))) {
+        if below.as_object().is_some_and(serde_json::Map::is_empty) {
+            fields.remove(name);
+        } else if let Some(field) = fields.get_mut(name) {
+            clear_owned(field, below);
+        }
+    }
 }
 
 /// The path and the text of each value below one.

@@ -37,7 +37,7 @@ fn what_belongs_to_data_planes_is_watched_only_where_that_is_switched_on() {
 
     world.install("dataplanes");
     let options = InstallOptions { data_planes: true, ..world.interlock.options(&[]) };
-    process::apply(&world.cluster.admin(), install::objects(Part::Rbac, &options));
+    process::apply(&world.cluster.admin(), install::objects(Part::Rbac, &options).unwrap());
     world.set("{capabilities: {dataplanes: {mode: auto}}}");
     world.await_state("dataplanes", "Running");
     ready_is("True", "Running");

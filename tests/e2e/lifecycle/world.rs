@@ -38,7 +38,7 @@ pub fn definition(plural: &str) -> Value {
 }
 
 fn own(plural: &str) -> Option<Value> {
-    let own = install::objects(Part::Crds, &install::InstallOptions::default());
+    let own = install::objects(Part::Crds, &install::InstallOptions::default()).unwrap();
     own.into_iter().find(|o| o["spec"]["names"]["plural"] == plural)
 }
 

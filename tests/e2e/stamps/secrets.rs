@@ -1,13 +1,13 @@
 //! As installed, the process reads no Secrets of others: large specs need none, and those that router flavors come
 //! from are labelled only by a process that was asked to.
 
-use interlock::install::{InstallOptions, opt_in_rights};
+use interlock::install::InstallOptions;
 use interlock_core::api::meta;
 use serde_json::{Value, json};
 
 use super::{CAP, Ground, KB, noise};
 use crate::flavor_sources::{await_label, gateway, source};
-use crate::support::interlock::apply;
+use crate::support::interlock::{apply, opt_in_rights};
 use crate::support::{Cluster, Interlock, wait_until};
 
 #[test]
@@ -35,7 +35,8 @@ fn no_secret_is_read_unless_that_is_asked_for() {
     assert_eq!(secret["metadata"]["labels"], Value::Null);
     process.kill();
     let asked = Interlock::prepare(&cluster, &["--flavor-secrets"]);
-    apply(&cluster.admin(), opt_in_rights::flavor_secrets(&InstallOptions::default()));
+    let rights = opt_in_rights(&InstallOptions { flavor_secrets: true, ..InstallOptions::default() });
+    apply(&cluster.admin(), rights);
     asked.start();
     await_label(&ground.user, "secret", "router", Some("in-use"));
 }

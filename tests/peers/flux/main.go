@@ -4,12 +4,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/engine"
+	"github.com/fluxcd/pkg/apis/kustomize"
+	"github.com/fluxcd/pkg/runtime/cel"
 	"github.com/fluxcd/pkg/ssa"
 	"github.com/fluxcd/pkg/ssa/utils"
 	"k8s.io/client-go/tools/clientcmd"
@@ -20,15 +24,16 @@ func main() {
 	kubeconfig := flag.String("kubeconfig", "", "")
 	rounds := flag.Int("rounds", 1, "how often to apply")
 	wait := flag.Duration("wait", 0, "how long to wait for what was applied; 0 = not at all")
+	health := flag.String("health", "[]", "healthCheckExprs of a Kustomization, as JSON")
 	delete := flag.Bool("delete", false, "delete what was applied, as pruning does")
 	flag.Parse()
-	if err := run(*kubeconfig, *rounds, *wait, *delete); err != nil {
+	if err := run(*kubeconfig, *health, *rounds, *wait, *delete); err != nil {
 		fmt.Fprintln(os.Stderr, "flux:", err)
 		os.Exit(1)
 	}
 }
 
-func run(kubeconfig string, rounds int, wait time.Duration, delete bool) error {
+func run(kubeconfig, health string, rounds int, wait time.Duration, delete bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -37,7 +42,17 @@ func run(kubeconfig string, rounds int, wait time.Duration, delete bool) error {
 	if err != nil {
 		return err
 	}
-	poller := polling.NewStatusPoller(kube, kube.RESTMapper(), polling.Options{})
+	var checks []kustomize.CustomHealthCheck
+	if err := json.Unmarshal([]byte(health), &checks); err != nil {
+		return err
+	}
+	reader, err := cel.NewStatusReader(checks)
+	if err != nil {
+		return err
+	}
+	poller := polling.NewStatusPoller(kube, kube.RESTMapper(), polling.Options{
+		CustomStatusReaders: []engine.StatusReader{reader(kube.RESTMapper())},
+	})
 	manager := ssa.NewResourceManager(kube, poller, ssa.Owner{Field: "kustomize-controller", Group: "kustomize.toolkit.fluxcd.io"})
 	objects, err := utils.ReadObjects(os.Stdin)
 	if err != nil {

@@ -47,7 +47,7 @@ pub(super) fn eq(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     Ok(Val::Bool(false))
 }
 
-fn equal(meter: &Meter, a: &Val, b: &Val) -> Result<bool, Failure> {
+pub(super) fn equal(meter: &Meter, a: &Val, b: &Val) -> Result<bool, Failure> {
     match (a, b) {
         (Val::Bool(a), Val::Bool(b)) => Ok(a == b),
         (Val::Float(a), Val::Float(b)) => Ok(a == b),
@@ -81,11 +81,7 @@ fn not_comparable(meter: &Meter, a: &Val, b: &Val) -> Result<Failure, Failure> {
     )))
 }
 
-pub(super) fn ne(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    Ok(Val::Bool(!equal(meter, &args[0], &args[1])?))
-}
-
-fn less(a: &Val, b: &Val) -> Result<bool, Failure> {
+pub(super) fn less(a: &Val, b: &Val) -> Result<bool, Failure> {
     if kind(a) == Kind::Other || kind(b) == Kind::Other {
         return Err(bad_type());
     }
@@ -100,22 +96,6 @@ fn less(a: &Val, b: &Val) -> Result<bool, Failure> {
     }
 }
 
-pub(super) fn lt(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    Ok(Val::Bool(less(&args[0], &args[1])?))
-}
-
-fn less_or_equal(meter: &Meter, args: &[Val]) -> Result<bool, Failure> {
-    Ok(less(&args[0], &args[1])? || equal(meter, &args[0], &args[1])?)
-}
-
-pub(super) fn le(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    Ok(Val::Bool(less_or_equal(meter, args)?))
-}
-
-pub(super) fn gt(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    Ok(Val::Bool(!less_or_equal(meter, args)?))
-}
-
-pub(super) fn ge(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    Ok(Val::Bool(!less(&args[0], &args[1])?))
+pub(super) fn less_or_equal(meter: &Meter, a: &Val, b: &Val) -> Result<bool, Failure> {
+    Ok(less(a, b)? || equal(meter, a, b)?)
 }

@@ -49,11 +49,9 @@ pub(super) fn js(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
             Some('\\') => out.extend_from_slice(br"\\"),
             Some('\'') => out.extend_from_slice(br"\'"),
             Some('"') => out.extend_from_slice(br#"\""#),
-            Some(c @ ('<' | '>' | '&' | '=')) => {
-                out.extend_from_slice(format!("\\u{:04X}", u32::from(c)).as_bytes())
+            Some(c) if !matches!(c, '<' | '>' | '&' | '=') && c >= ' ' && (c.is_ascii() || is_print(c)) => {
+                out.extend_from_slice(&rest[..width]);
             }
-            Some(c) if c < ' ' => out.extend_from_slice(format!("\\u{:04X}", u32::from(c)).as_bytes()),
-            Some(c) if c.is_ascii() || is_print(c) => out.extend_from_slice(&rest[..width]),
             Some(c) => out.extend_from_slice(format!("\\u{:04X}", u32::from(c)).as_bytes()),
             // Go decodes U+FFFD, considers it printable, and writes the original byte.
             None => out.extend_from_slice(&rest[..width]),

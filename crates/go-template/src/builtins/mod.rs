@@ -11,7 +11,7 @@ use super::print;
 mod compare;
 mod escape;
 
-use compare::{eq, ge, gt, le, lt, ne};
+use compare::{eq, equal, less, less_or_equal};
 use escape::{html, js, urlquery};
 
 /// All of them; `slice` is absent, as sprig's replaces it.
@@ -29,11 +29,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     variadic("js", &[], Any, js),
     variadic("urlquery", &[], Any, urlquery),
     variadic("eq", &[Any], Any, eq),
-    fixed("ne", &[Any, Any], ne),
-    fixed("lt", &[Any, Any], lt),
-    fixed("le", &[Any, Any], le),
-    fixed("gt", &[Any, Any], gt),
-    fixed("ge", &[Any, Any], ge),
+    fixed("ne", &[Any, Any], |meter, args| Ok(Val::Bool(!equal(meter, &args[0], &args[1])?))),
+    fixed("lt", &[Any, Any], |_, args| Ok(Val::Bool(less(&args[0], &args[1])?))),
+    fixed("le", &[Any, Any], |meter, args| Ok(Val::Bool(less_or_equal(meter, &args[0], &args[1])?))),
+    fixed("gt", &[Any, Any], |meter, args| Ok(Val::Bool(!less_or_equal(meter, &args[0], &args[1])?))),
+    fixed("ge", &[Any, Any], |_, args| Ok(Val::Bool(!less(&args[0], &args[1])?))),
 ];
 
 /// The error of `call`: no value is a function here.

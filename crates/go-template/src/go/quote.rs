@@ -30,6 +30,11 @@ pub fn quote(bytes: &[u8], keep: Keep) -> String {
     out
 }
 
+/// A name in double quotes, for error texts.
+pub fn quoted(name: &str) -> String {
+    quote(name.as_bytes(), Keep::Printable)
+}
+
 /// A character in single quotes.
 pub fn quote_char(c: char, keep: Keep) -> String {
     let mut out = String::from("'");
@@ -136,12 +141,8 @@ fn unquote_unit(text: &str, mark: char) -> Option<(Unit, &str)> {
             let (value, rest) = digits(rest, 2, 16)?;
             Some((Unit::Byte(u8::try_from(value).ok()?), rest))
         }
-        'u' => {
-            let (value, rest) = digits(rest, 4, 16)?;
-            Some((Unit::Char(char::from_u32(value)?), rest))
-        }
-        'U' => {
-            let (value, rest) = digits(rest, 8, 16)?;
+        'u' | 'U' => {
+            let (value, rest) = digits(rest, if code == 'u' { 4 } else { 8 }, 16)?;
             Some((Unit::Char(char::from_u32(value)?), rest))
         }
         '0'..='7' => {

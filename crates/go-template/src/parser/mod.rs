@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::ast::{Node, NodeList};
 use super::error::{ParseError, ParseErrorKind, Place};
 use super::functions::Functions;
-use super::go::quote::{Keep, quote};
+use super::go::quote::quoted;
 use super::lexer::Lexer;
 use super::limits::{MAX_NESTING, MAX_NODES};
 use super::token::{Token, TokenKind};
@@ -138,8 +138,7 @@ impl Parser<'_> {
                 if list.is_empty() {
                     return Ok(());
                 }
-                let name = quote(name.as_bytes(), Keep::Printable);
-                syntax(format!("template: multiple definition of template {name}"))
+                syntax(format!("template: multiple definition of template {}", quoted(&name)))
             }
             _ => {
                 self.trees.insert(name, list);

@@ -5,7 +5,7 @@ use crate::ast::{Command, Number, Operand, Pipe, Term};
 use crate::error::ParseErrorKind;
 use crate::function::Function;
 use crate::functions::Lookup;
-use crate::go::quote::{Keep, quote, unquote};
+use crate::go::quote::{quoted, unquote};
 use crate::literal;
 use crate::token::{Token, TokenKind};
 
@@ -129,7 +129,7 @@ impl Parser<'_> {
                 Term::Variable(name, names)
             }
             Term::Bool(_) | Term::String { .. } | Term::Number(_) | Term::Nil | Term::Dot => {
-                let shown = quote(operand.to_string().as_bytes(), Keep::Printable);
+                let shown = quoted(&operand.to_string());
                 return syntax(format!("unexpected . after term {shown}"));
             }
             _ => Term::Chain(Box::new(operand), fields),

@@ -85,22 +85,17 @@ impl<'m> Printer<'m> {
             Val::Str(text) => self.text(value, text, verb),
             Val::List(list) => self.list(list, verb, depth),
             Val::Map(map) => self.map(map, verb, depth),
-            Val::Version(version) => match verb {
-                'v' | 's' | 'x' | 'X' | 'q' => {
-                    let text = version.to_string();
-                    let shown = Val::str(&text);
-                    self.text(&shown, text.as_bytes(), verb)
-                }
-                _ => self.bad_verb(value, verb),
-            },
-            Val::Time(time) => match verb {
-                'v' | 's' | 'x' | 'X' | 'q' => {
-                    let text = time.text();
-                    self.text(&Val::str(&text), text.as_bytes(), verb)
-                }
-                _ => self.bad_verb(value, verb),
-            },
+            Val::Version(version) => self.textual(value, verb, || version.to_string()),
+            Val::Time(time) => self.textual(value, verb, || time.text()),
             Val::Certificate(pair) => self.certificate(pair, verb),
+        }
+    }
+
+    /// A value that Go prints as its text.
+    fn textual(&mut self, value: &Val, verb: char, text: impl Fn() -> String) -> Printed {
+        match verb {
+            'v' | 's' | 'x' | 'X' | 'q' => self.text(value, text().as_bytes(), verb),
+            _ => self.bad_verb(value, verb),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+use super::text::{lower, upper};
 use crate::dynamic::Val;
 use crate::error::Failure;
 use crate::function::Type::Str;
@@ -22,18 +23,6 @@ fn is_connector(c: char) -> bool {
     c == '-' || c == '_' || c.is_whitespace()
 }
 
-fn simple_lower(c: char) -> char {
-    c.to_lowercase().next().unwrap_or(c)
-}
-
-fn simple_upper(c: char) -> char {
-    let mut upper = c.to_uppercase();
-    match (upper.next(), upper.next()) {
-        (Some(upper), None) => upper,
-        _ => c,
-    }
-}
-
 /// Words without a separator between them keep their case, except for a run of capitals at the start of a
 /// word.
 fn camel(text: &str) -> String {
@@ -47,7 +36,7 @@ fn camel(text: &str) -> String {
         }
     };
     let mut run_of_capitals = first.is_uppercase();
-    let mut previous = simple_lower(first);
+    let mut previous = lower(first);
     for c in chars {
         let mut current = c;
         if is_connector(c) && is_connector(previous) {
@@ -57,11 +46,11 @@ fn camel(text: &str) -> String {
         }
         if is_connector(previous) {
             run_of_capitals = c.is_uppercase();
-            current = simple_upper(c);
+            current = upper(c);
         } else {
             if run_of_capitals {
                 if c.is_uppercase() {
-                    current = simple_lower(c);
+                    current = lower(c);
                 } else {
                     run_of_capitals = false;
                 }
@@ -174,7 +163,7 @@ impl Joined {
             self.out.push_str(word);
             return;
         }
-        self.out.extend(word.chars().map(|c| if is_connector(c) { self.connector } else { simple_lower(c) }));
+        self.out.extend(word.chars().map(|c| if is_connector(c) { self.connector } else { lower(c) }));
     }
 
     /// Writes the rest of a number's word: the letters and digits after it.

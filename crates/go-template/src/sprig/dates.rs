@@ -7,8 +7,9 @@ use crate::dynamic::Val;
 use crate::error::Failure;
 use crate::function::Type::{self, Any, Str};
 use crate::function::{Function, arg, fixed};
+use crate::go::duration;
 use crate::limits::Meter;
-use crate::time::{DATE, Time, duration, parse, zone};
+use crate::time::{DATE, Time, parse, zone};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     fixed("now", &[], |meter, _| Ok(Val::Time(Rc::new(now(meter)?)))),

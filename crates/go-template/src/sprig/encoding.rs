@@ -1,6 +1,7 @@
 //! Base 64, base 32 and checksums. A text that cannot be decoded becomes Go's error text, as in
 //! sprig.
 
+use data_encoding::{Encoding, HEXLOWER};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
@@ -11,28 +12,16 @@ use crate::function::{Function, arg, fixed};
 use crate::limits::Meter;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    fixed("b64enc", &[Str], |meter, args| encode(meter, &BASE64, arg::text(args, 0))),
-    fixed("b64dec", &[Str], |meter, args| decode(meter, &BASE64, arg::text(args, 0))),
-    fixed("b32enc", &[Str], |meter, args| encode(meter, &BASE32, arg::text(args, 0))),
-    fixed("b32dec", &[Str], |meter, args| decode(meter, &BASE32, arg::text(args, 0))),
-    fixed("sha1sum", &[Str], |_, args| Ok(Val::str(hex(&Sha1::digest(arg::text(args, 0)))))),
-    fixed("sha256sum", &[Str], |_, args| Ok(Val::str(hex(&Sha256::digest(arg::text(args, 0)))))),
-    fixed("adler32sum", &[Str], |_, args| Ok(Val::str(adler32(arg::text(args, 0)).to_string()))),
+    fixed("b64enc", &[Str], |meter, args| encode(meter, &data_encoding::BASE64, arg::text(args, 0))),
+    fixed("b64dec", &[Str], |meter, args| decode(meter, &BASE64, decode_base64, arg::text(args, 0))),
+    fixed("b32enc", &[Str], |meter, args| encode(meter, &data_encoding::BASE32, arg::text(args, 0))),
+    fixed("b32dec", &[Str], |meter, args| decode(meter, &BASE32, decode_base32, arg::text(args, 0))),
+    fixed("sha1sum", &[Str], |_, args| Ok(Val::str(HEXLOWER.encode(&Sha1::digest(arg::text(args, 0)))))),
+    fixed("sha256sum", &[Str], |_, args| Ok(Val::str(HEXLOWER.encode(&Sha256::digest(arg::text(args, 0)))))),
+    fixed("adler32sum", &[Str], |_, args| {
+        Ok(Val::str(adler2::adler32_slice(arg::text(args, 0)).to_string()))
+    }),
 ];
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn adler32(bytes: &[u8]) -> u32 {
-    const MODULUS: u32 = 65521;
-    let (mut low, mut high) = (1u32, 0u32);
-    for &byte in bytes {
-        low = (low + u32::from(byte)) % MODULUS;
-        high = (high + low) % MODULUS;
-    }
-    high << 16 | low
-}
 
 /// An alphabet, the bits of a character, and the characters of a group of whole bytes.
 struct Base {
@@ -52,44 +41,22 @@ const BASE64: Base = Base {
 const BASE32: Base =
     Base { name: "base32", alphabet: b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", bits: 5, group: 8 };
 
-fn encode(meter: &Meter, base: &Base, bytes: &[u8]) -> Result<Val, Failure> {
+fn encode(meter: &Meter, base: &Encoding, bytes: &[u8]) -> Result<Val, Failure> {
     meter.bytes(bytes.len() * 2)?;
-    let mask = (1u32 << base.bits) - 1;
-    let (mut out, mut buffer, mut held) = (Vec::new(), 0u32, 0u32);
-    for &byte in bytes {
-        buffer = buffer << 8 | u32::from(byte);
-        held += 8;
-        while held >= base.bits {
-            held -= base.bits;
-            out.push(base.alphabet[(buffer >> held & mask) as usize]);
-        }
-        buffer &= (1 << held) - 1;
-    }
-    if held > 0 {
-        out.push(base.alphabet[(buffer << (base.bits - held) & mask) as usize]);
-    }
-    while out.len() % base.group != 0 {
-        out.push(b'=');
-    }
-    Ok(Val::str(out))
-}
-
-fn decode(meter: &Meter, base: &Base, text: &[u8]) -> Result<Val, Failure> {
-    meter.bytes(text.len())?;
-    // Each digit is searched in the alphabet.
-    meter.read(text.len().saturating_mul(8))?;
-    Ok(match decoded(base, text) {
-        Ok(bytes) => Val::str(bytes),
-        Err(at) => Val::str(format!("illegal {} data at input byte {at}", base.name)),
-    })
+    Ok(Val::str(base.encode(bytes)))
 }
 
 /// The bytes, or the error position of Go's decoder.
-fn decoded(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
-    match base.bits {
-        6 => decode_base64(base, text),
-        _ => decode_base32(base, text),
-    }
+type Decode = fn(&Base, &[u8]) -> Result<Vec<u8>, usize>;
+
+fn decode(meter: &Meter, base: &Base, decode: Decode, text: &[u8]) -> Result<Val, Failure> {
+    meter.bytes(text.len())?;
+    // Each digit is searched in the alphabet.
+    meter.read(text.len().saturating_mul(8))?;
+    Ok(match decode(base, text) {
+        Ok(bytes) => Val::str(bytes),
+        Err(at) => Val::str(format!("illegal {} data at input byte {at}", base.name)),
+    })
 }
 
 fn digit(base: &Base, byte: u8) -> Option<u64> {

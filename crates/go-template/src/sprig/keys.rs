@@ -21,6 +21,7 @@ use crate::error::Failure;
 use crate::function::Type::{self, Int, List, Str, Uint32};
 use crate::function::{Function, arg, fixed};
 use crate::generator::Stream;
+use crate::go::base64_bytes;
 use crate::limits::{MAX_KEYS, Meter};
 use crate::time::Time;
 
@@ -97,38 +98,22 @@ fn private_key(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
 const PASSWORD_SEED: &[u8] = b"com.lyndir.masterpassword";
 
 /// Templates of the Master Password algorithm; each letter is a class of characters.
-fn password_templates(kind: &[u8]) -> &'static [&'static str] {
-    match kind {
-        b"maximum" => &["anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"],
-        b"long" => &[
-            "CvcvnoCvcvCvcv",
-            "CvcvCvcvnoCvcv",
-            "CvcvCvcvCvcvno",
-            "CvccnoCvcvCvcv",
-            "CvccCvcvnoCvcv",
-            "CvccCvcvCvcvno",
-            "CvcvnoCvccCvcv",
-            "CvcvCvccnoCvcv",
-            "CvcvCvccCvcvno",
-            "CvcvnoCvcvCvcc",
-            "CvcvCvcvnoCvcc",
-            "CvcvCvcvCvccno",
-            "CvccnoCvccCvcv",
-            "CvccCvccnoCvcv",
-            "CvccCvccCvcvno",
-            "CvcvnoCvccCvcc",
-            "CvcvCvccnoCvcc",
-            "CvcvCvccCvccno",
-            "CvccnoCvcvCvcc",
-            "CvccCvcvnoCvcc",
-            "CvccCvcvCvccno",
-        ],
-        b"medium" => &["CvcnoCvc", "CvcCvcno"],
-        b"short" => &["Cvcn"],
-        b"basic" => &["aaanaaan", "aannaaan", "aaannaaa"],
-        b"pin" => &["nnnn"],
-        _ => &[],
-    }
+fn password_templates(kind: &[u8]) -> Vec<&'static str> {
+    let templates = match kind {
+        b"maximum" => "anoxxxxxxxxxxxxxxxxx axxxxxxxxxxxxxxxxxno",
+        b"long" => {
+            "CvcvnoCvcvCvcv CvcvCvcvnoCvcv CvcvCvcvCvcvno CvccnoCvcvCvcv CvccCvcvnoCvcv CvccCvcvCvcvno \
+             CvcvnoCvccCvcv CvcvCvccnoCvcv CvcvCvccCvcvno CvcvnoCvcvCvcc CvcvCvcvnoCvcc CvcvCvcvCvccno \
+             CvccnoCvccCvcv CvccCvccnoCvcv CvccCvccCvcvno CvcvnoCvccCvcc CvcvCvccnoCvcc CvcvCvccCvccno \
+             CvccnoCvcvCvcc CvccCvcvnoCvcc CvccCvcvCvccno"
+        }
+        b"medium" => "CvcnoCvc CvcCvcno",
+        b"short" => "Cvcn",
+        b"basic" => "aaanaaan aannaaan aaannaaa",
+        b"pin" => "nnnn",
+        _ => "",
+    };
+    templates.split_whitespace().collect()
 }
 
 fn password_characters(class: u8) -> &'static [u8] {
@@ -185,10 +170,8 @@ fn derived_password(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
 fn custom_certificate(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     meter.bytes(arg::text(args, 0).len().saturating_add(arg::text(args, 1).len()).saturating_mul(2))?;
     let decoded = |at: usize, what: &str| {
-        // Go's decoder skips line breaks.
-        let text: Vec<u8> =
-            arg::text(args, at).iter().copied().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
-        STANDARD.decode(text).map_err(|_| Failure::new(format!("unable to decode base64 {what}")))
+        let bytes = base64_bytes(arg::text(args, at));
+        bytes.map_err(|_| Failure::new(format!("unable to decode base64 {what}")))
     };
     meter.read(CALL)?;
     let (cert, key) = (decoded(0, "certificate")?, decoded(1, "private key")?);
@@ -367,9 +350,7 @@ fn decrypted(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
         return Ok(Val::str(""));
     }
     charge(meter, text.len())?;
-    let text: Vec<u8> = text.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-    let bytes =
-        STANDARD.decode(text).map_err(|error| Failure::new(format!("illegal base64 data: {error}")))?;
+    let bytes = base64_bytes(text).map_err(|error| Failure::new(format!("illegal base64 data: {error}")))?;
     let cipher = cipher(password);
     if bytes.len() < BLOCK || bytes.len() % BLOCK != 0 {
         return Err(Failure::new("crypto/cipher: input not full blocks"));

@@ -44,10 +44,14 @@ fn kept(meter: &Meter, items: Option<&[Val]>) -> Result<Val, Failure> {
 
 /// The elements of a list; the error of Go's panic for any other value.
 fn items<'v>(value: &'v Val, verb: &str) -> Result<&'v [Val], Failure> {
+    list_or(value, |kind| format!("Cannot {verb} type {kind}")).map(List::items)
+}
+
+fn list_or(value: &Val, refused: impl FnOnce(&str) -> String) -> Result<&List, Failure> {
     match value {
-        Val::List(list) => Ok(list.items()),
+        Val::List(list) => Ok(list),
         Val::Nil => Err(nil_dereference()),
-        other => Err(Failure::new(format!("Cannot {verb} type {}", other.kind_name()))),
+        other => Err(Failure::new(refused(other.kind_name()))),
     }
 }
 
@@ -115,16 +119,7 @@ fn has(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
 
 /// `slice LIST [FROM [TO]]`: sprig's, which replaces Go's own `slice`.
 fn slice(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let list = match &args[0] {
-        Val::List(list) => list,
-        Val::Nil => return Err(nil_dereference()),
-        other => {
-            return Err(Failure::new(format!(
-                "list should be type of slice or array but {}",
-                other.kind_name()
-            )));
-        }
-    };
+    let list = list_or(&args[0], |kind| format!("list should be type of slice or array but {kind}"))?;
     if list.items().is_empty() {
         return Ok(Val::Nil);
     }
@@ -145,11 +140,7 @@ fn slice(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
 fn concat(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let mut all = Vec::new();
     for list in args {
-        let items = match list {
-            Val::List(list) => list.items(),
-            Val::Nil => return Err(nil_dereference()),
-            other => return Err(Failure::new(format!("Cannot concat type {} as list", other.kind_name()))),
-        };
+        let items = list_or(list, |kind| format!("Cannot concat type {kind} as list"))?.items();
         meter.items(items.len())?;
         all.extend_from_slice(items);
     }

@@ -16,11 +16,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
     fixed("hello", &[], |_, _| Ok(Val::str("Hello!"))),
     fixed("trunc", &[Int, Str], trunc),
     fixed("substr", &[Int, Int, Str], substr),
-    fixed("trim", &[Str], trim),
+    fixed("trim", &[Str], |meter, args| {
+        kept(meter, args, 0, |text| trim_matching(text, char::is_whitespace))
+    }),
     fixed("trimall", &[Str, Str], trim_all),
     fixed("trimAll", &[Str, Str], trim_all),
-    fixed("trimSuffix", &[Str, Str], trim_suffix),
-    fixed("trimPrefix", &[Str, Str], trim_prefix),
+    fixed("trimSuffix", &[Str, Str], |meter, args| {
+        kept(meter, args, 1, |text| text.strip_suffix(arg::text(args, 0)).unwrap_or(text))
+    }),
+    fixed("trimPrefix", &[Str, Str], |meter, args| {
+        kept(meter, args, 1, |text| text.strip_prefix(arg::text(args, 0)).unwrap_or(text))
+    }),
     fixed("repeat", &[Int, Str], repeat),
     fixed("contains", &[Str, Str], |_, args| {
         Ok(Val::Bool(find(arg::text(args, 1), arg::text(args, 0)).is_some()))
@@ -31,9 +37,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
     fixed("hasSuffix", &[Str, Str], |_, args| {
         Ok(Val::Bool(arg::text(args, 1).ends_with(arg::text(args, 0))))
     }),
-    variadic("quote", &[], Any, quote_all),
-    variadic("squote", &[], Any, squote_all),
-    variadic("cat", &[], Any, cat),
+    variadic("quote", &[], Any, |meter, args| {
+        spaced(meter, args, |text| {
+            meter.bytes(text.len().saturating_mul(ESCAPED))?;
+            Ok(quote(&text, Keep::Printable).into_bytes())
+        })
+    }),
+    variadic("squote", &[], Any, |meter, args| {
+        spaced(meter, args, |text| Ok([b"'", text.as_slice(), b"'"].concat()))
+    }),
+    variadic("cat", &[], Any, |meter, args| spaced(meter, args, Ok)),
     fixed("indent", &[Int, Str], indent),
     fixed("nindent", &[Int, Str], nindent),
     fixed("replace", &[Str, Str, Str], replace),
@@ -87,21 +100,16 @@ fn substr(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     }
 }
 
-fn trim(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    meter.bytes(arg::text(args, 0).len())?;
-    Ok(Val::str(trim_matching(arg::text(args, 0), is_space)))
-}
-
-/// Go's `unicode.IsSpace`.
-pub(super) fn is_space(c: char) -> bool {
-    c.is_whitespace()
+/// A part of the text at this place.
+fn kept(meter: &Meter, args: &[Val], at: usize, part: impl Fn(&[u8]) -> &[u8]) -> Result<Val, Failure> {
+    meter.bytes(arg::text(args, at).len())?;
+    Ok(Val::str(part(arg::text(args, at))))
 }
 
 fn trim_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     meter.items(arg::text(args, 0).len())?;
-    meter.bytes(arg::text(args, 1).len())?;
     let set: BTreeSet<char> = utf8::chars(arg::text(args, 0)).collect();
-    Ok(Val::str(trim_matching(arg::text(args, 1), |c| set.contains(&c))))
+    kept(meter, args, 1, |text| trim_matching(text, |c| set.contains(&c)))
 }
 
 /// `strings.TrimFunc` on bytes.
@@ -133,18 +141,6 @@ fn last_width(text: &[u8]) -> usize {
         .unwrap_or(1)
 }
 
-fn trim_suffix(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let text = arg::text(args, 1);
-    meter.bytes(text.len())?;
-    Ok(Val::str(text.strip_suffix(arg::text(args, 0)).unwrap_or(text)))
-}
-
-fn trim_prefix(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let text = arg::text(args, 1);
-    meter.bytes(text.len())?;
-    Ok(Val::str(text.strip_prefix(arg::text(args, 0)).unwrap_or(text)))
-}
-
 /// `strings.Repeat`, within the bounds of a rendering.
 fn repeated(meter: &Meter, count: i64, text: &[u8]) -> Result<Vec<u8>, Failure> {
     let Ok(count) = usize::try_from(count) else {
@@ -167,30 +163,14 @@ fn joined(meter: &Meter, parts: &[Vec<u8>], separator: &[u8]) -> Result<Val, Fai
     Ok(Val::str(parts.join(separator)))
 }
 
-fn quote_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let mut parts = Vec::new();
-    for value in args.iter().filter(|value| !matches!(value, Val::Nil)) {
-        let text = coerce::text(meter, value)?;
-        meter.bytes(text.len().saturating_mul(ESCAPED))?;
-        parts.push(quote(&text, Keep::Printable).into_bytes());
-    }
-    joined(meter, &parts, b" ")
-}
-
-fn squote_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let mut parts = Vec::new();
-    for value in args.iter().filter(|value| !matches!(value, Val::Nil)) {
-        let text = coerce::text(meter, value)?;
-        parts.push([b"'", text.as_slice(), b"'"].concat());
-    }
-    joined(meter, &parts, b" ")
-}
-
-fn cat(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let mut parts = Vec::new();
-    for value in args.iter().filter(|value| !matches!(value, Val::Nil)) {
-        parts.push(coerce::text(meter, value)?);
-    }
+/// The values except nils as texts, each changed, with spaces between them.
+fn spaced(
+    meter: &Meter,
+    args: &[Val],
+    change: impl Fn(Vec<u8>) -> Result<Vec<u8>, Failure>,
+) -> Result<Val, Failure> {
+    let values = args.iter().filter(|value| !matches!(value, Val::Nil));
+    let parts = values.map(|value| change(coerce::text(meter, value)?)).collect::<Result<Vec<_>, _>>()?;
     joined(meter, &parts, b" ")
 }
 

@@ -1,6 +1,5 @@
 //! Texts: letter case, words and wrapping, with the oddities of Go's `goutils`.
 
-use super::strings::is_space;
 use crate::dynamic::Val;
 use crate::error::Failure;
 use crate::function::Type::{Int, Str};
@@ -34,7 +33,7 @@ fn mapped(meter: &Meter, args: &[Val], map: fn(&str) -> String) -> Result<Val, F
 }
 
 /// Go maps one character to one character.
-fn upper(c: char) -> char {
+pub(super) fn upper(c: char) -> char {
     let mut mapped = c.to_uppercase();
     match (mapped.next(), mapped.next()) {
         (Some(upper), None) => upper,
@@ -42,12 +41,9 @@ fn upper(c: char) -> char {
     }
 }
 
-fn lower(c: char) -> char {
-    let mut mapped = c.to_lowercase();
-    match (mapped.next(), mapped.next()) {
-        (Some(lower), None) => lower,
-        _ => c,
-    }
+/// Of the one character that becomes two, `İ`, Go has the first.
+pub(super) fn lower(c: char) -> char {
+    c.to_lowercase().next().unwrap_or(c)
 }
 
 /// `strings.Title`: the first letter of each word.
@@ -57,7 +53,7 @@ fn title(text: &str) -> String {
         '_' => false,
         c if c.is_ascii() => !c.is_ascii_alphanumeric(),
         c if c.is_alphanumeric() => false,
-        c => is_space(c),
+        c => c.is_whitespace(),
     };
     text.chars()
         .map(|c| if is_separator(std::mem::replace(&mut previous, c)) { upper(c) } else { c })
@@ -68,7 +64,7 @@ fn untitle(text: &str) -> String {
     let mut at_start = true;
     text.chars()
         .map(|c| {
-            if is_space(c) {
+            if c.is_whitespace() {
                 at_start = true;
                 c
             } else if std::mem::take(&mut at_start) {
@@ -91,7 +87,7 @@ fn swapcase(text: &str) -> String {
                 after_space = false;
                 upper(c)
             } else {
-                after_space = is_space(c);
+                after_space = c.is_whitespace();
                 c
             }
         })
@@ -103,7 +99,7 @@ fn swapcase(text: &str) -> String {
 fn nospace(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let text = arg::text(args, 0);
     meter.bytes(text.len().saturating_mul(2))?;
-    let kept: String = text.iter().map(|&byte| char::from(byte)).filter(|&c| !is_space(c)).collect();
+    let kept: String = text.iter().map(|&byte| char::from(byte)).filter(|&c| !c.is_whitespace()).collect();
     if kept.chars().count() == text.len() { Ok(args[0].clone()) } else { Ok(Val::str(kept)) }
 }
 
@@ -113,7 +109,7 @@ fn initials(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let mut after_gap = true;
     let mut out = String::new();
     for c in arg::text(args, 0).iter().map(|&byte| char::from(byte)) {
-        if is_space(c) {
+        if c.is_whitespace() {
             after_gap = true;
         } else if std::mem::take(&mut after_gap) {
             out.push(c);

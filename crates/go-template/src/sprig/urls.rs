@@ -2,11 +2,11 @@
 
 use std::net::Ipv6Addr;
 
-use crate::dynamic::{Tree, Val, quoted};
+use crate::dynamic::{Tree, Val};
 use crate::error::Failure;
 use crate::function::Type::{Dict, Str};
 use crate::function::{Function, arg, fixed};
-use crate::go::number::{NumberError, parse_uint};
+use crate::go::quote::quoted;
 use crate::limits::Meter;
 
 pub(super) const FUNCTIONS: &[Function] =
@@ -63,8 +63,9 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
             rest = after;
             continue;
         }
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let Some(value) = digits.and_then(|digits| hex_byte(digits).ok()) else {
+        let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
+        let value = digit(0).zip(digit(1)).and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
+        let Some(value) = value else {
             return bad(&rest[..rest.len().min(3)]);
         };
         let escaped = &rest[..3];
@@ -78,11 +79,6 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
         rest = &rest[3..];
     }
     Ok(out)
-}
-
-fn hex_byte(digits: &str) -> Result<u8, NumberError> {
-    let value = parse_uint(digits, 16)?;
-    u8::try_from(value).map_err(|_| NumberError::Range)
 }
 
 #[derive(Default)]

@@ -1,6 +1,5 @@
 //! Go's `time.Time`: a moment in a time zone, its layouts and durations. No clock.
 
-pub(super) mod duration;
 mod format;
 mod layout;
 mod parse;
@@ -116,9 +115,14 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year - 719_468
 }
 
-/// Whether a year has 366 days.
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+/// Days of a month.
+pub(crate) fn days_in(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::format::{DAYS, MONTHS};
 use super::layout::{Element, Offset, next};
-use super::{Time, Zone, days_from_civil, is_leap};
+use super::{Time, Zone, days_from_civil, days_in};
 
 /// The fields of a date as far as they are read.
 #[derive(Default)]
@@ -45,8 +45,8 @@ fn skip<'t>(mut text: &'t [u8], mut literal: &[u8]) -> Option<&'t [u8]> {
             if text.first().is_some_and(|&byte| byte != b' ') {
                 return None;
             }
-            literal = literal.trim_start_with_spaces();
-            text = text.trim_start_with_spaces();
+            literal = without_spaces(literal);
+            text = without_spaces(text);
             continue;
         }
         text = text.strip_prefix(&[first])?;
@@ -55,15 +55,8 @@ fn skip<'t>(mut text: &'t [u8], mut literal: &[u8]) -> Option<&'t [u8]> {
     Some(text)
 }
 
-trait Spaces {
-    fn trim_start_with_spaces(&self) -> &Self;
-}
-
-impl Spaces for [u8] {
-    fn trim_start_with_spaces(&self) -> &Self {
-        let spaces = self.iter().take_while(|&&byte| byte == b' ').count();
-        &self[spaces..]
-    }
+fn without_spaces(text: &[u8]) -> &[u8] {
+    &text[text.iter().take_while(|&&byte| byte == b' ').count()..]
 }
 
 fn is_digit(text: &[u8], at: usize) -> bool {
@@ -302,15 +295,6 @@ impl Fields {
                 (0, Arc::new(Zone::Fixed(self.zone.clone(), hours.unwrap_or(0) * 3600)))
             }
         }
-    }
-}
-
-fn days_in(year: i64, month: i64) -> i64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
     }
 }
 

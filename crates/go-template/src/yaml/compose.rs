@@ -9,6 +9,7 @@ use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, S
 use super::error::{Aliases, MAX_DEPTH, YamlError, YamlProblem};
 use super::made::{self, Made};
 use super::scalar::{Scalar, resolve};
+use crate::go::base64_bytes;
 use crate::go::float::{rounded_to_f32, shortest};
 
 /// Limit of a scalar's characters in an error.
@@ -332,8 +333,5 @@ fn float(value: f64) -> Option<Number> {
 }
 
 fn base64_text(text: &str) -> Option<String> {
-    use base64::Engine as _;
-    let plain: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-    let bytes = base64::engine::general_purpose::STANDARD.decode(plain).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(String::from_utf8_lossy(&base64_bytes(text.as_bytes()).ok()?).into_owned())
 }

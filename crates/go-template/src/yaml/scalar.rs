@@ -1,6 +1,7 @@
 //! The type of a plain scalar: `resolve.go` of yaml.v2.
 
 use crate::go::number::{parse_float, parse_int, parse_uint};
+use crate::time::days_in;
 
 /// A resolved scalar.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,28 +78,19 @@ pub(super) fn is_timestamp(text: &str) -> bool {
     }
     let date_end = text.find(['T', 't', ' ']).unwrap_or(text.len());
     let (date, time) = text.split_at(date_end);
-    let parts: Vec<Option<u32>> = date.split('-').map(small).collect();
+    let parts: Vec<Option<i64>> = date.split('-').map(small).collect();
     let date_fits = match parts.as_slice() {
         [Some(year), Some(month), Some(day)] => {
-            (1..=12).contains(month) && (1..=days_in_month(*year, *month)).contains(day)
+            (1..=12).contains(month) && (1..=days_in(*year, *month)).contains(day)
         }
         _ => false,
     };
     date_fits && (time.is_empty() || is_time(time))
 }
 
-fn small(text: &str) -> Option<u32> {
+fn small(text: &str) -> Option<i64> {
     (!text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit()))
         .then(|| text.parse().ok())?
-}
-
-fn days_in_month(year: u32, month: u32) -> u32 {
-    match month {
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
 }
 
 /// `T15:4:5.9Z07:00`, or after a space without a zone.

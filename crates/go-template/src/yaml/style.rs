@@ -1,6 +1,6 @@
 //! Which style yaml.v2's emitter picks for a scalar.
 
-use super::scalar::{Scalar, resolve};
+use super::scalar::{Scalar, is_timestamp, resolve};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
@@ -15,7 +15,8 @@ pub(super) fn style(text: &str, simple_key: bool) -> Style {
     let analysis = Analysis::of(text);
     let wanted = if text.contains('\n') {
         Style::Literal
-    } else if resolve(text) == Scalar::Text && !looks_like_time(text) && !is_base60(text) {
+    // A timestamp resolves to a tag of its own, so it is quoted.
+    } else if resolve(text) == Scalar::Text && !is_timestamp(text) && !is_base60(text) {
         Style::Plain
     } else {
         Style::Double
@@ -31,11 +32,6 @@ pub(super) fn style(text: &str, simple_key: bool) -> Style {
 
 pub(super) fn style_of_base64(text: &str) -> Style {
     if Analysis::of(text).plain { Style::Plain } else { Style::Single }
-}
-
-/// A timestamp resolves to a tag of its own, so it is quoted.
-fn looks_like_time(text: &str) -> bool {
-    super::scalar::is_timestamp(text)
 }
 
 /// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: YAML 1.1 numbers that yaml.v2 does not read, but

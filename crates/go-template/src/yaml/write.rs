@@ -60,7 +60,7 @@ impl Doc {
             Self::Map(entries) if !entries.is_empty() => emitter.map(entries, 0, true)?,
             Self::Seq(items) if !items.is_empty() => emitter.sequence(items, 0, true)?,
             other => {
-                emitter.leaf(other, 0, false);
+                emitter.leaf(other, 0);
                 emitter.end_line();
             }
         }
@@ -138,7 +138,7 @@ impl<E, C: Fn(usize) -> Result<(), E>> Emitter<C> {
             }
             leaf => {
                 self.out.push(' ');
-                self.leaf(leaf, indent, false);
+                self.leaf(leaf, indent);
                 self.end_line();
                 Ok(())
             }
@@ -159,7 +159,7 @@ impl<C> Emitter<C> {
         }
     }
 
-    fn leaf(&mut self, value: &Doc, indent: usize, simple_key: bool) {
+    fn leaf(&mut self, value: &Doc, indent: usize) {
         match value {
             Doc::Null => self.out.push_str("null"),
             Doc::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
@@ -172,7 +172,7 @@ impl<C> Emitter<C> {
                 value => shortest(value),
             }),
             Doc::Plain(text) => self.out.push_str(text),
-            Doc::Text(bytes) => self.text(bytes, indent, simple_key),
+            Doc::Text(bytes) => self.text(bytes, indent, false),
             Doc::Seq(_) => self.out.push_str("[]"),
             Doc::Map(_) => self.out.push_str("{}"),
         }
@@ -197,13 +197,13 @@ impl<C> Emitter<C> {
     fn styled(&mut self, text: &str, style: Style, indent: usize) {
         match style {
             Style::Plain => self.out.push_str(text),
-            Style::Single => self.single_quoted(text, indent),
+            Style::Single => self.single_quoted(text),
             Style::Double => self.double_quoted(text),
             Style::Literal => self.literal(text, indent + 2),
         }
     }
 
-    fn single_quoted(&mut self, text: &str, _indent: usize) {
+    fn single_quoted(&mut self, text: &str) {
         self.out.push('\'');
         self.out.push_str(&text.replace('\'', "''"));
         self.out.push('\'');

@@ -4,12 +4,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::IpNet;
+
 /// Addresses that share a prefix: `10.0.0.0/8`, `fd00::/8`; an address alone is a range of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cidr {
-    network: IpAddr,
-    prefix: u32,
-}
+pub struct Cidr(IpNet);
 
 /// The text is no range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,27 +17,11 @@ pub struct BadCidr {
     text: String,
 }
 
-/// The upper `prefix` of `width` bits.
-fn mask(prefix: u32, width: u32) -> u128 {
-    let host_bits = width.saturating_sub(prefix);
-    u128::MAX.checked_shl(host_bits).unwrap_or(0)
-}
-
-/// The address as a number, and how many bits it has.
-fn bits(address: IpAddr) -> (u128, u32) {
-    match address {
-        IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
-        IpAddr::V6(address) => (address.to_bits(), 128),
-    }
-}
-
 impl Cidr {
     /// Whether an address is in the range. An IPv4 address that came in by an IPv6 socket
     /// (`::ffff:10.0.0.7`) counts as the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let ((network, width), (address, other)) = (bits(self.network), bits(address.to_canonical()));
-        let mask = mask(self.prefix, width);
-        width == other && network & mask == address & mask
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -46,32 +29,14 @@ impl FromStr for Cidr {
     type Err = BadCidr;
 
     fn from_str(text: &str) -> Result<Self, BadCidr> {
-        let bad = || BadCidr { text: text.to_owned() };
-        let (address, prefix) = match text.split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| bad())?;
-        let (number, width) = bits(address);
-        let prefix = match prefix {
-            None => width,
-            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                digits.parse().ok().filter(|prefix| *prefix <= width).ok_or_else(bad)?
-            }
-            Some(_) => return Err(bad()),
-        };
-        let network = number & mask(prefix, width);
-        let network = match address {
-            IpAddr::V4(_) => IpAddr::V4(u32::try_from(network).map_err(|_| bad())?.into()),
-            IpAddr::V6(_) => IpAddr::V6(network.into()),
-        };
-        Ok(Self { network, prefix })
+        let range = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        range.map(|range| Self(range.trunc())).map_err(|_| BadCidr { text: text.to_owned() })
     }
 }
 
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.network, self.prefix)
+        self.0.fmt(f)
     }
 }
 

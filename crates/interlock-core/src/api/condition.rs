@@ -60,6 +60,21 @@ impl ConditionChange {
     }
 }
 
+/// Makes changes.
+pub fn apply(
+    conditions: &mut Vec<Condition>,
+    changes: Vec<ConditionChange>,
+    generation: Option<i64>,
+    now: &Time,
+) {
+    for change in changes {
+        match change {
+            ConditionChange::Set(wanted) => set(conditions, wanted, generation, now),
+            ConditionChange::Remove(type_) => conditions.retain(|condition| condition.type_ != type_),
+        }
+    }
+}
+
 /// Finds a condition by type.
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)

@@ -159,6 +159,39 @@ pub fn unpack(parts: &[Vec<u8>]) -> Option<String> {
     (text.len() <= UNPACKED).then_some(text)
 }
 
+/// A spec that is read back part by part: the first states how many there are.
+#[derive(Debug, Default)]
+pub struct PartsReader {
+    read: Vec<Vec<u8>>,
+    count: usize,
+}
+
+impl PartsReader {
+    /// The number of the next part; `None` once all are read.
+    pub fn next(&self) -> Option<usize> {
+        (self.read.len() < self.count.max(1)).then_some(self.read.len())
+    }
+
+    /// Takes in that part; `None` where it holds none.
+    pub fn take(&mut self, part: &Value) -> Option<()> {
+        if self.read.is_empty() {
+            self.count = count(part);
+        }
+        self.read.push(data(part)?);
+        Some(())
+    }
+
+    /// The JSON that the parts keep, which the caller checks.
+    pub fn text(&self) -> Option<String> {
+        unpack(&self.read)
+    }
+
+    /// The JSON with that hash that the parts keep.
+    pub fn spec(&self, hash: &SpecHash) -> Option<String> {
+        self.text().filter(|text| SpecHash::of(text) == *hash)
+    }
+}
+
 /// ControllerRevisions among some objects.
 #[derive(Clone, Debug, Default)]
 pub struct Revisions(BTreeMap<NamespacedName, Value>);
@@ -178,13 +211,12 @@ impl Revisions {
 
     /// The canonical JSON with that hash that is kept of an object.
     pub fn spec(&self, owner: &NamespacedName, uid: &str, hash: &SpecHash) -> Option<String> {
-        let part = |number| {
+        let mut parts = PartsReader::default();
+        while let Some(number) = parts.next() {
             let name = name(&owner.name, uid, hash, number);
-            self.0.get(&NamespacedName::new(owner.namespace.as_str(), name))
-        };
-        let count = count(part(0)?);
-        let parts = (0..count).map(|number| data(part(number)?)).collect::<Option<Vec<_>>>()?;
-        unpack(&parts).filter(|spec| SpecHash::of(spec) == *hash)
+            parts.take(self.0.get(&NamespacedName::new(owner.namespace.as_str(), name))?)?;
+        }
+        parts.spec(hash)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::descriptor::Kind;
+use super::inventory::{DomainInventory, Inventories};
 use super::names::watched_as;
 use super::{interlock, namespace, override_object};
 use crate::admission::kind::GuardedKind;
@@ -42,6 +43,16 @@ pub fn labelled(kinds: Kinds) -> impl Iterator<Item = &'static Labelled> {
 pub fn served_as(kinds: Kinds, kind: KindName) -> KindName {
     let labelled = labelled(kinds).find(|objects| watched_as(objects) == kind);
     labelled.map_or(kind, |objects| KindName::new(objects.group, objects.kind))
+}
+
+/// The empty inventories of the domains.
+pub fn inventories(kinds: Kinds) -> Inventories {
+    let read_by = |domain: DomainInventory| {
+        let read = kinds.iter().filter_map(|kind| Some((kind.watch.as_ref()?, kind.schema?)));
+        let read = read.filter(|(watch, _)| domain.capabilities.contains(&watch.capability.name));
+        (domain, read.map(|(_, schema)| schema.name).collect())
+    };
+    Inventories::new(kinds.iter().filter_map(|kind| kind.inventory).map(read_by))
 }
 
 /// The name of a guarded kind, as a constant.

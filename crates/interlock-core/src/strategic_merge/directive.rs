@@ -29,9 +29,4 @@ impl Directive {
             },
         }
     }
-
-    /// The directive of a value; what is no object has none.
-    pub fn of_value(value: &Value) -> Option<Self> {
-        value.as_object().map_or(Some(Self::Merge), Self::of)
-    }
 }

@@ -111,6 +111,11 @@ impl Graph {
         self.schema.find(group, kind)
     }
 
+    /// Group and kind of a known kind.
+    pub fn name_of(&self, kind: KindId) -> &GroupKind {
+        &self.schema.get(kind).name
+    }
+
     /// All kinds, declared or not, in the order in which they were added.
     pub fn kinds(&self) -> impl Iterator<Item = (KindId, &GroupKind)> {
         self.schema.kinds().map(|(id, entry)| (id, &entry.name))

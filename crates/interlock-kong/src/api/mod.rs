@@ -29,6 +29,16 @@ pub const PROXY: &str = "proxy";
 pub const PROXY_PORTS: [(&str, u16); 4] =
     [("proxy", 8000), ("proxy-ssl", 8443), ("metrics", 8100), ("admin-ssl", 8444)];
 
+/// The condition of a type in a status.
+pub fn condition<'a>(status: &'a Value, type_: &str) -> Option<&'a Value> {
+    status["conditions"].as_array()?.iter().find(|condition| condition["type"] == type_)
+}
+
+/// The container [`PROXY`] of a pod template.
+pub fn proxy(template: &Value) -> Option<&Value> {
+    template["spec"]["containers"].as_array()?.iter().find(|container| container["name"] == PROXY)
+}
+
 /// Spec of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct DataPlaneSpec {

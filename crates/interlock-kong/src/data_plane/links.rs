@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use super::flavor::gateway::{Gateway, sources_of};
 use super::flavor::group::{admin_service, controlled};
-use super::flavor::rolled_out::is_rolled_out;
+use super::flavor::running::rolled_out::is_rolled_out;
 use super::flavor::sources::{Nothing, SourceKind};
-use super::rollout::totals;
+use super::rollout::report::totals;
 use crate::api;
 use crate::api::stamp::StatusSelectors;
 use crate::data_plane::names::CONTROL_PLANE;

@@ -7,6 +7,7 @@ use interlock_core::api::meta::condition::LIVE_SPEC_RECORDED;
 use interlock_core::api::stamp::SpecHash;
 use serde_json::{Map, Value};
 
+use crate::api::condition;
 use crate::api::stamp::LiveStamp;
 
 /// Fields that take effect at once even if changes are staged: they set the number of pods and the
@@ -56,9 +57,8 @@ pub fn staged_part(spec: &Value) -> Value {
 /// Whether the status of a DataPlane vouches for a live spec: Interlock has carried it out, or is about to. `flavor` is
 /// that of the stamp.
 pub fn is_recorded(status: &Value, spec: &Value, flavor: Option<&str>) -> bool {
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    let mut recorded = conditions.filter(|found| found["type"] == LIVE_SPEC_RECORDED);
-    let Some(message) = recorded.next().and_then(|found| found["message"].as_str()) else { return false };
+    let recorded = condition(status, LIVE_SPEC_RECORDED);
+    let Some(message) = recorded.and_then(|found| found["message"].as_str()) else { return false };
     let part = staged_part(spec).to_string();
     let with_flavor = |flavor: &str| message == SpecHash::of(&format!("{part}\n{flavor}")).as_str();
     message == SpecHash::of(&part).as_str() || flavor.is_some_and(with_flavor)

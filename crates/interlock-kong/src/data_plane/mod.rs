@@ -8,10 +8,12 @@ mod listed;
 mod lister;
 pub mod live_spec;
 pub mod names;
+mod page;
 pub mod policies;
 pub mod remedy;
 pub mod rollout;
 pub mod rules;
+mod story;
 pub mod validation;
 
 pub use lister::{GatewayLister, gateways};
@@ -24,6 +26,7 @@ use interlock_core::kinds::descriptor::{
     Calls, Kept, Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
 };
 
+use self::flavor::inventory::GatewayInventory;
 use self::policies::{OF_DATA_PLANES, OF_DEPLOYMENTS};
 use crate::api::{GROUP, VERSION};
 use crate::data_plane::labelled::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
@@ -37,6 +40,11 @@ const SERVICES: Resource = Resource::built_in("", &["v1"], "Service", "services"
 /// Everything that is known of DataPlanes.
 pub static DATA_PLANE: Kind = Kind {
     listed: Some(listed::ListedGateways::empty),
+    inventory: Some(GatewayInventory::OF_DOMAIN),
+    page: Some(page::part),
+    gauges: Some(rollout::report::totals::gauges),
+    story: Some(&story::STORY),
+    node_facts: Some(rollout::report::summary::node_facts),
     watch: Some(Watch::optional(&FLAVORS).kept(&Kept::WHOLE)),
     schema: Some(&links::DATA_PLANE_KIND),
     admission: Some(&GuardedKind {

@@ -3,15 +3,12 @@
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::remedy::Remedy;
 
-use super::flavor::gateway_ref::{GatewayKind, GatewayRef};
-use super::rollout::report::ReportedPhase;
+use super::flavor::gateway_ref::GatewayRef;
+use super::rollout::report::RolloutPhase;
 
 /// The remedy for any condition on a gateway that reports a problem.
 pub fn of_gateway(gateway: &GatewayRef) -> Remedy {
-    let kind = match gateway.kind {
-        GatewayKind::DataPlane => "dataplane",
-        GatewayKind::Deployment => "deployment",
-    };
+    let kind = gateway.kind.as_str().to_ascii_lowercase();
     let NamespacedName { namespace, name } = &gateway.name;
     Remedy {
         next: "Find what holds its pods up.".to_owned(),
@@ -29,22 +26,23 @@ pub fn of_stalled(data_plane: &NamespacedName) -> Remedy {
 }
 
 /// The remedy for a rollout that is on its way, or cannot go on; `None` where nothing is staged.
-pub fn of_rollout(phase: ReportedPhase, data_plane: &NamespacedName) -> Option<Remedy> {
+pub fn of_rollout(phase: RolloutPhase, data_plane: &NamespacedName) -> Option<Remedy> {
     let NamespacedName { namespace, name } = data_plane;
     let rollout = |verb: &str, rest: &str| format!("interlock rollout {verb} {name} -n {namespace}{rest}");
     let why = || format!("interlock why dataplane/{namespace}/{name}");
     let (next, command) = match phase {
-        ReportedPhase::InPlace | ReportedPhase::Idle => return None,
-        ReportedPhase::Unreported => (
+        RolloutPhase::InPlace | RolloutPhase::Idle | RolloutPhase::Grace => return None,
+        RolloutPhase::Unreported => (
             "Switch the capability dataplanes on in the Interlock object, unless Kong's operator carries DataPlanes out here.",
             rollout("status", ""),
         ),
-        ReportedPhase::Starting => ("Find out why its pods do not become ready.", why()),
-        ReportedPhase::Staging | ReportedPhase::Promoting => {
-            ("Wait; Interlock goes on by itself.", rollout("status", " --watch"))
-        }
-        ReportedPhase::AwaitingPromotion => ("Try the preview, then promote it.", rollout("promote", "")),
-        ReportedPhase::PromotionFailed | ReportedPhase::Failed | ReportedPhase::Unknown => {
+        RolloutPhase::Starting => ("Find out why its pods do not become ready.", why()),
+        RolloutPhase::Staging
+        | RolloutPhase::Promoting
+        | RolloutPhase::Committing
+        | RolloutPhase::Following => ("Wait; Interlock goes on by itself.", rollout("status", " --watch")),
+        RolloutPhase::AwaitingPromotion => ("Try the preview, then promote it.", rollout("promote", "")),
+        RolloutPhase::PromotionFailed | RolloutPhase::Failed | RolloutPhase::Unknown => {
             ("Correct the cause, or take the change back with `interlock rollout abort`.", why())
         }
     };
@@ -56,18 +54,19 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::data_plane::flavor::gateway_ref::GatewayKind;
 
     fn demo() -> NamespacedName {
         NamespacedName::new("team", "demo")
     }
 
     #[rstest]
-    #[case::awaiting(ReportedPhase::AwaitingPromotion, "interlock rollout promote demo -n team")]
-    #[case::staging(ReportedPhase::Staging, "interlock rollout status demo -n team --watch")]
-    #[case::failed(ReportedPhase::Failed, "interlock why dataplane/team/demo")]
-    #[case::starting(ReportedPhase::Starting, "interlock why dataplane/team/demo")]
-    #[case::unreported(ReportedPhase::Unreported, "interlock rollout status demo -n team")]
-    fn a_rollout_has_a_command(#[case] phase: ReportedPhase, #[case] command: &str) {
+    #[case::awaiting(RolloutPhase::AwaitingPromotion, "interlock rollout promote demo -n team")]
+    #[case::staging(RolloutPhase::Staging, "interlock rollout status demo -n team --watch")]
+    #[case::failed(RolloutPhase::Failed, "interlock why dataplane/team/demo")]
+    #[case::starting(RolloutPhase::Starting, "interlock why dataplane/team/demo")]
+    #[case::unreported(RolloutPhase::Unreported, "interlock rollout status demo -n team")]
+    fn a_rollout_has_a_command(#[case] phase: RolloutPhase, #[case] command: &str) {
         let remedy = of_rollout(phase, &demo()).expect("a remedy");
         assert_eq!(remedy.command, command);
         assert!(remedy.next.ends_with('.'), "{}", remedy.next);
@@ -75,7 +74,7 @@ mod tests {
 
     #[test]
     fn each_phase_but_those_at_rest_has_a_remedy() {
-        for phase in ReportedPhase::ALL {
+        for phase in RolloutPhase::ALL {
             assert_eq!(of_rollout(phase, &demo()).is_none(), phase.is_at_rest(), "{phase}");
         }
     }

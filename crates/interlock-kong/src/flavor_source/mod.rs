@@ -1,6 +1,5 @@
-//! ConfigMaps and Secrets that the router flavors of gateways come from.
+//! ConfigMaps and Secrets that the router flavors of gateways come from, and the label that selects changes of them.
 
-pub mod policies;
 pub mod rules;
 
 use interlock_core::admission::kind::{GuardedKind, allow};
@@ -8,11 +7,15 @@ use interlock_core::api::meta;
 use interlock_core::api::resource::Resource;
 use interlock_core::kinds::capabilities::FLAVORS;
 use interlock_core::kinds::descriptor::{
-    Calls, Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
+    Calls, Kind, MatchCondition, MatchedObjects, OnFailure, PolicyOptions, PolicyScope, Right, Role, Watch,
+    WebhookEntry, cel, only_where, policy_over,
 };
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use super::data_plane::links;
 use crate::data_plane::labelled::FLAVOR_SOURCES;
+use crate::data_plane::policies::may_override;
+use crate::data_plane::rules::ids::FLAVOR_SOURCE;
 
 const CONFIG_MAPS: Resource = Resource::built_in("", &["v1"], "ConfigMap", "configmaps");
 const SECRETS: Resource = Resource::built_in("", &["v1"], "Secret", "secrets");
@@ -42,7 +45,7 @@ pub static CONFIG_MAP: Kind = Kind {
         ],
         objects: MatchedObjects::HavingLabel(meta::FLAVOR_SOURCE),
     }],
-    policies: &[policies::sources],
+    policies: &[sources],
     rights: &[
         Right::new(Role::FlavorSources, "", "configmaps", &["get", "patch"]),
         Right::new(Role::Admin, "", "configmaps", &[meta::ALLOW_FLAVOR_VERB]),
@@ -80,4 +83,45 @@ fn data_changed_or_label_removed() -> String {
         labelled("oldObject"),
         labelled("object")
     )
+}
+
+/// ConfigMaps and Secrets that are sources of flavors keep the label that selects their changes, also while
+/// the webhook is down.
+pub const SOURCES: &str = "interlock-flavor-sources";
+
+/// Resources that may be sources of flavors.
+const HELD_IN: [(&str, &str, &str); 2] = [("", "v1", "configmaps"), ("", "v1", "secrets")];
+
+/// Only the controller removes or replaces a label that it wrote: without it no later change reaches the
+/// webhook. Removing a user's label takes the right to override the rules: the webhook decides
+/// whether a gateway needs it.
+pub fn sources(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
+    let key = cel::string(meta::FLAVOR_SOURCE);
+    let ours = cel::string(meta::FLAVOR_SOURCE_OURS);
+    let label = |object: &str| format!("{object}.?metadata.?labels[?{key}].orValue('')");
+    let labelled = |object: &str| format!("({key} in {object}.?metadata.?labels.orValue({{}}))");
+    let (new, old) = (label("object"), label("oldObject"));
+    let named = options.named_rule(FLAVOR_SOURCE);
+    let remedy = format!(
+        "leave it; Interlock takes it away when no gateway refers to the object any more, and verb {} takes one away \
+         that people wrote",
+        meta::ALLOW_FLAVOR_VERB
+    );
+    let what = format!("label {} shows Interlock what a router flavor comes from", meta::FLAVOR_SOURCE);
+    let validation = Validation {
+        expression: format!("{old} != {ours} && {}", may_override()),
+        message: Some(format!("{what}; {remedy}{named}")),
+        message_expression: Some(format!(
+            "request.kind.kind + ' ' + request.namespace + '/' + request.name + ': {what}; {remedy}{named}'"
+        )),
+        reason: Some("Invalid".to_owned()),
+    };
+    let scope = PolicyScope { resources: &HELD_IN, operations: &["UPDATE"] };
+    let policy = policy_over(SOURCES, &scope, &[], vec![validation], options);
+    let lost = format!(
+        "{} && (!{} || ({old} == {ours} && {new} != {ours}))",
+        labelled("oldObject"),
+        labelled("object")
+    );
+    only_where(policy, "loses-the-label", &lost)
 }

@@ -21,9 +21,8 @@ use interlock_core::api::rule::RuleGroup;
 use interlock_core::kinds::namespace::is_terminating;
 use serde_json::{Value, json};
 
-use crate::data_plane::flavor::change::FlavorChange;
+use crate::data_plane::flavor::change::{Finding, Findings, FlavorChange};
 use crate::data_plane::flavor::compatibility::ProducerConfiguration;
-use crate::data_plane::flavor::finding::{Finding, Findings};
 use crate::data_plane::flavor::flavor_override::{ChangeId, FlavorOverride};
 use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::gateway_ref::{FlavorSpec, GatewayRef};

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use go_template::SharedMap;
 use interlock_core::api::inventory::ListedObject;
+use interlock_core::api::object::weight;
 use serde_json::Value;
 
 use crate::package::values::ValueError;
@@ -95,19 +96,6 @@ impl Rendered {
     fn map(&self) -> std::sync::MutexGuard<'_, BTreeMap<[String; 3], Arc<[Value]>>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Approximate bytes of a value in memory; the decoder bounds its depth.
-pub fn weight(value: &Value) -> usize {
-    let inside = match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(fields) => {
-            fields.iter().map(|(key, value)| size_of::<String>() + key.len() + weight(value)).sum()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    };
-    size_of::<Value>() + inside
 }
 
 #[cfg(test)]

@@ -64,35 +64,35 @@ pub static TABLE: [Transition; 6] = [
         event: StateEvent::Scheduled,
         from: &[NeverRun, Pending, InProgress, Error, FatalError, Complete],
         to: Pending,
-        why: "the plan is scheduled under a new uid: it, its phases and its steps begin anew",
+        why: "the plan is scheduled under a new uid: the plan, its phases and its steps start again",
     },
     Transition {
         levels: ALL,
         event: StateEvent::Retried,
         from: &[NeverRun, Pending, InProgress, Error, FatalError],
         to: Pending,
-        why: "the run is retried under a new uid: what is COMPLETE stays, what failed begins anew",
+        why: "the run is retried under a new uid: what is COMPLETE stays, everything else starts again",
     },
     Transition {
         levels: ALL,
         event: StateEvent::Reached,
         from: OPEN,
         to: InProgress,
-        why: "the engine comes to it; a step that failed is tried again",
+        why: "the engine reaches it; a failed step is retried",
     },
     Transition {
         levels: &[Level::Step],
         event: StateEvent::Failed,
         from: &[InProgress],
         to: Error,
-        why: "a task of the step failed in a way that can pass; plan and phase go on",
+        why: "a task of the step failed with an error that may pass; plan and phase continue",
     },
     Transition {
         levels: ALL,
         event: StateEvent::Ended,
         from: OPEN,
         to: FatalError,
-        why: "a task failed for good, or the run was ended; the step's error ends its phase and plan",
+        why: "a task failed for good, or the run was ended; a step that fails for good ends its phase and plan",
     },
     Transition {
         levels: ALL,
@@ -221,8 +221,8 @@ fn arrange(entry: &mut PlanStatus, plan: &api::Plan) {
 pub fn page() -> String {
     let mut page = String::from(
         "# States of plans, phases and steps\n\n\
-         Made from the table in `crates/interlock-kudo/src/engine/state.rs`; a test keeps the two alike \
-         (`UPDATE_DOCS=1 cargo test -p interlock-kudo plan_states` writes this page).\n\n\
+         Generated from the table in `crates/interlock-kudo/src/engine/state.rs` by \
+         `UPDATE_DOCS=1 cargo test -p interlock-kudo plan_states`; a test compares the two.\n\n\
          ```mermaid\nstateDiagram-v2\n    [*] --> NEVER_RUN\n",
     );
     for row in &TABLE {
@@ -230,7 +230,7 @@ pub fn page() -> String {
             page += &format!("    {from} --> {}: {}\n", row.to, label(row));
         }
     }
-    page += "```\n\n| what | of | from | to | why |\n|---|---|---|---|---|\n";
+    page += "```\n\n| event | of | from | to | why |\n|---|---|---|---|---|\n";
     for row in &TABLE {
         let from: Vec<&str> = row.from.iter().map(ExecutionStatus::as_str).collect();
         page += &format!(
@@ -242,9 +242,9 @@ pub fn page() -> String {
             row.why
         );
     }
-    page += "\nA status that no row names for what happens stays as it is: within a run `COMPLETE` and \
-             `FATAL_ERROR` are never left, and only a new uid begins anew. A plan runs while its status is \
-             `PENDING`, `IN_PROGRESS` or `ERROR`.\n";
+    page += "\nA status that is not in the column `from` of an event stays as it is. So a run never leaves `COMPLETE` or \
+             `FATAL_ERROR`: only a new uid starts the plan again. A plan runs while its status is `PENDING`, \
+             `IN_PROGRESS` or `ERROR`.\n";
     page
 }
 

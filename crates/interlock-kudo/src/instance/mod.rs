@@ -3,6 +3,7 @@
 pub mod change;
 pub mod links;
 mod listed;
+mod page;
 pub mod policies;
 pub mod previous_spec;
 pub mod remedy;
@@ -11,6 +12,7 @@ pub mod run_summary;
 pub mod spec;
 pub mod status;
 pub mod status_wire;
+mod story;
 pub mod summary;
 pub mod trouble;
 
@@ -90,6 +92,9 @@ pub static KIND: Kind = Kind {
         Right::new(Role::Editor, KUDO_GROUP, "instances", PLAN_VERBS),
     ],
     rules: rules::ids::RULES,
+    page: Some(page::part),
+    gauges: Some(summary::gauges),
+    story: Some(&story::STORY),
     ..Kind::new(RESOURCE)
 };
 

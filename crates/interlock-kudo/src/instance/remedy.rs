@@ -6,6 +6,9 @@ use interlock_core::api::remedy::Remedy;
 use interlock_core::api::rule::Rule;
 use interlock_core::kinds::rules;
 
+use super::rules::ids;
+use crate::operator_version::rule_ids;
+
 /// The reasons of conditions on Instances that have a remedy of their own; a rule is a further one.
 pub const REASONS: [&str; 23] = [
     types::PLAN_IN_FATAL_ERROR,
@@ -46,26 +49,24 @@ pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remed
             plan_command("retry", " --reason 'the cause is corrected'"),
         ),
         types::PLAN_OWED if is_word(plan) => (
-            "Correct the cause, then run the plan that is owed.",
+            "Correct the cause, then run the pending plan.",
             plan_command("trigger", &format!(" --plan {plan}")),
         ),
-        types::PLAN_OWED => {
-            ("Correct the cause, then run the plan that is owed.", plan_command("status", ""))
-        }
+        types::PLAN_OWED => ("Correct the cause, then run the pending plan.", plan_command("status", "")),
         types::NEVER_DONE => (
             "End the plan, and correct the package.",
             plan_command("abort", " --reason 'a step is never done'"),
         ),
         types::PAUSED => {
-            ("Let the plan go on, or abort it.", plan_command("resume", " --reason 'it can go on'"))
+            ("Resume the plan, or abort it.", plan_command("resume", " --reason 'it can go on'"))
         }
-        types::WAITING => ("Look at the objects that it waits for.", plan_command("status", " --watch")),
+        types::WAITING => ("See the objects that the plan waits for.", plan_command("status", " --watch")),
         types::RETRYING
         | types::TRANSIENT_ERROR
         | types::CONFLICT
         | types::TOO_MANY_REQUESTS
         | types::API_SERVER_UNAVAILABLE => (
-            "Correct what the API server answers; Interlock sends the request again by itself.",
+            "Correct the cause that the API server names; Interlock sends the request again by itself.",
             plan_command("status", " --watch"),
         ),
         types::REQUEST_REFUSED => (
@@ -81,7 +82,7 @@ pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remed
             ("Grant Interlock the right that the message names.", "interlock verify".to_owned())
         }
         types::MISSING_DEPENDENCY => (
-            "Install the definition that the message names; the plan then goes on by itself.",
+            "Install the definition that the message names; the plan then continues by itself.",
             "kubectl get customresourcedefinitions".to_owned(),
         ),
         types::NO_SERVICE_ACCOUNT => {
@@ -100,7 +101,7 @@ pub fn of_instance(reason: &str, plan: &str, instance: &NamespacedName) -> Remed
                 "Undo the edit, or change the spec so that the rule allows it.",
                 format!("interlock explain {}", rule.id()),
             ),
-            None => ("Look at what Interlock knows of it.", why()),
+            None => ("See what Interlock knows about the Instance.", why()),
         },
     };
     Remedy { next: next.to_owned(), command }
@@ -120,7 +121,7 @@ fn of_denial(reason: &str, instance: &NamespacedName) -> (&'static str, String) 
             why,
         ),
         types::PODS_REFUSED => (
-            "Raise the quota or change the policy that the message names; the plan then goes on by itself.",
+            "Raise the quota or change the policy that the message names; the plan then continues by itself.",
             why,
         ),
         types::ALREADY_ALLOCATED => (
@@ -131,13 +132,14 @@ fn of_denial(reason: &str, instance: &NamespacedName) -> (&'static str, String) 
             "Start the webhook that the message names, or delete its configuration; Interlock sends the request again by itself.",
             "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations".to_owned(),
         ),
-        _ => ("Look at what Interlock knows of it.", why),
+        _ => ("See what Interlock knows about the Instance.", why),
     }
 }
 
 /// The rule that a reason is made of: `parameter-immutable` is `ParameterImmutable`.
 fn rule_of(reason: &str) -> Option<Rule> {
-    rules(crate::KINDS).find(|rule| rule.id().replace('-', "").eq_ignore_ascii_case(reason))
+    let mut all = rules(&[]).chain(ids::RULES.iter().chain(rule_ids::RULES).copied());
+    all.find(|rule| rule.id().replace('-', "").eq_ignore_ascii_case(reason))
 }
 
 /// Whether a shell takes a text for one word, and a command line not for a flag. Names of plans are free texts.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use interlock_core::api::meta::{condition as types, event};
 use interlock_core::kinds::fact;
+use interlock_core::kinds::gauge::Gauge;
 use interlock_core::topology::ObjectRow;
 use interlock_core::topology::schema::{Fact, ReadDepth};
 use jiff::Timestamp;
@@ -17,7 +18,7 @@ use super::change::lock::LockEntry;
 use crate::api::ExecutionStatus;
 
 /// The states of an Instance; each is in exactly one.
-pub const STATES: [&str; 6] = [DELETING, SCHEDULED, RUNNING, FAILED, READY, NOT_READY];
+const STATES: [&str; 6] = [DELETING, SCHEDULED, RUNNING, FAILED, READY, NOT_READY];
 const DELETING: &str = "deleting";
 const SCHEDULED: &str = "scheduled";
 const RUNNING: &str = "running";
@@ -26,7 +27,7 @@ const READY: &str = "ready";
 pub(super) const NOT_READY: &str = "not_ready";
 
 /// What an Instance waits for: reasons of `Reconciling`, then those of `Stalled`; any other is [`OTHER`].
-pub const WAITING: [&str; 12] = [
+const WAITING: [&str; 12] = [
     types::WAITING,
     types::RETRYING,
     types::PAUSED,
@@ -50,25 +51,55 @@ pub(super) const FACTS: [Fact; 4] = [
     Fact { name: fact::STARTED, read: ReadDepth::Mark(started) },
 ];
 
-/// What metrics say of all Instances.
+/// What metrics say of all Instances: by their rows, whatever the size of the objects.
+pub(super) fn gauges(rows: &mut dyn Iterator<Item = ObjectRow<'_>>, now: u64) -> Vec<Gauge> {
+    Totals::of(rows).gauges(now)
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+struct Totals {
     /// Instances by state.
-    pub states: BTreeMap<&'static str, u64>,
+    states: BTreeMap<&'static str, u64>,
     /// Those whose spec has drifted.
-    pub drifted: u64,
+    drifted: u64,
     /// Those that wait, by reason.
-    pub waiting: BTreeMap<&'static str, u64>,
+    waiting: BTreeMap<&'static str, u64>,
     /// When the oldest run that is not over was started, in Unix seconds.
-    pub oldest_start: Option<u64>,
+    oldest_start: Option<u64>,
 }
 
 impl Totals {
-    /// Of these Instances: by their rows, whatever the size of the objects.
-    pub fn of<'g>(rows: impl Iterator<Item = ObjectRow<'g>>) -> Self {
+    fn of<'g>(rows: impl Iterator<Item = ObjectRow<'g>>) -> Self {
         let mut totals = Self::default();
         rows.for_each(|row| totals.add(&row));
         totals
+    }
+
+    fn gauges(&self, now: u64) -> Vec<Gauge> {
+        let count =
+            |counts: &BTreeMap<&str, u64>, word: &'static str| (word, counts.get(word).copied().unwrap_or(0));
+        let help = "Instances by state, as this replica has them";
+        let states = STATES.map(|state| count(&self.states, state));
+        let waiting = WAITING.map(|reason| count(&self.waiting, reason));
+        let age = self.oldest_start.map_or(0, |start| now.saturating_sub(start));
+        vec![
+            Gauge::by(("instances", "state"), help, states),
+            Gauge::of(
+                "instances_drifted",
+                "Instances whose spec differs from what was carried out",
+                self.drifted,
+            ),
+            Gauge::by(
+                ("instances_waiting", "reason"),
+                "Instances that wait, by the reason of their condition Reconciling or Stalled",
+                waiting,
+            ),
+            Gauge::of(
+                "oldest_running_plan_age_seconds",
+                "Seconds since the start of the oldest run that has not ended; 0 without one",
+                age,
+            ),
+        ]
     }
 
     fn add(&mut self, row: &ObjectRow<'_>) {
@@ -258,5 +289,30 @@ mod tests {
         assert_eq!(totals.states, BTreeMap::from([(READY, 1), (RUNNING, 2)]));
         assert_eq!(totals.waiting, BTreeMap::from([("Waiting", 2)]));
         assert_eq!((totals.drifted, totals.oldest_start), (2, Some(1_767_225_610)));
+    }
+
+    #[test]
+    fn every_state_and_reason_has_a_value_and_the_oldest_run_its_age() {
+        let totals = Totals {
+            states: [("ready", 3)].into(),
+            waiting: [("Waiting", 2)].into(),
+            drifted: 1,
+            oldest_start: Some(100),
+        };
+        let gauges = totals.gauges(400);
+        let names: Vec<_> =
+            gauges.iter().map(|gauge| (gauge.name, gauge.label, gauge.values.len())).collect();
+        assert_eq!(
+            names,
+            [
+                ("instances", Some("state"), STATES.len()),
+                ("instances_drifted", None, 1),
+                ("instances_waiting", Some("reason"), WAITING.len()),
+                ("oldest_running_plan_age_seconds", None, 1),
+            ]
+        );
+        assert!(gauges[0].values.contains(&("ready", 3)) && gauges[0].values.contains(&("failed", 0)));
+        assert!(gauges[2].values.contains(&("Waiting", 2)));
+        assert_eq!((&gauges[1].values[..], &gauges[3].values[..]), (&[("", 1)][..], &[("", 300)][..]));
     }
 }

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use interlock_core::api::meta::condition as types;
 use interlock_core::kinds::age::seconds;
 use interlock_core::kinds::fact;
+use interlock_core::kinds::page::TroubleState;
 use interlock_core::topology::ObjectRow;
 use interlock_core::topology::schema::{Fact, ReadDepth};
 use jiff::{SignedDuration, Timestamp};
@@ -19,34 +20,6 @@ pub(super) const SINCE: Fact = Fact { name: fact::TROUBLED, read: ReadDepth::Mar
 
 /// How long a plan may wait before that is a trouble: every rollout waits for its pods.
 pub const WAIT_GRACE: SignedDuration = SignedDuration::from_secs(30);
-
-/// What is wrong, the most pressing first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TroubleState {
-    /// The last plan failed or was aborted.
-    Failed,
-    /// Only a person can help.
-    Stalled,
-    /// The spec differs from what was carried out.
-    Drifted,
-    /// An object is not healthy, or its health is unknown.
-    NotReady,
-    /// A plan waits, or sends a request again.
-    Waiting,
-}
-
-impl TroubleState {
-    /// The word for people.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Failed => "failed",
-            Self::Stalled => "stalled",
-            Self::Drifted => "drifted",
-            Self::NotReady => "not ready",
-            Self::Waiting => "waiting",
-        }
-    }
-}
 
 /// A condition that reports a trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +87,7 @@ pub fn at_a_glance(row: &ObjectRow<'_>, now: Timestamp) -> Option<TroubleState> 
 }
 
 /// The order in which troubles are shown: the most pressing first, of equal ones the most recent.
-pub fn order(state: TroubleState, since: u64) -> (TroubleState, Reverse<u64>) {
+pub(super) fn order(state: TroubleState, since: u64) -> (TroubleState, Reverse<u64>) {
     (state, Reverse(since))
 }
 

@@ -2,6 +2,7 @@
 
 pub mod links;
 mod lister;
+mod page;
 pub mod rule_ids;
 pub mod rules;
 
@@ -58,5 +59,6 @@ pub static KIND: Kind = Kind {
         Right::new(Role::PackageInstaller, KUDO_GROUP, "operatorversions", WRITE),
     ],
     rules: rule_ids::RULES,
+    page: Some(page::part),
     ..Kind::new(RESOURCE)
 };

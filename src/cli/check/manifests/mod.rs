@@ -34,7 +34,7 @@ const MAX_DEPTH: usize = 32;
 pub(super) const STDIN: &str = "-";
 
 /// Where an object is in the input.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ManifestPlace {
     pub(super) file: String,
     /// From 1.

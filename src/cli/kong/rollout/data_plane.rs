@@ -1,34 +1,60 @@
 //! The DataPlane of a command.
 
-use std::time::Duration;
-
+use clap::Args;
 use interlock_core::api::meta;
-use interlock_core::api::object::meta_str;
+use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::revision;
 use interlock_core::api::stamp::SpecHash;
 use interlock_kong::api as kong;
 use interlock_kong::data_plane::flavor::gateway::referenced_spec;
 use interlock_kong::data_plane::live_spec;
-use interlock_kong::data_plane::rollout::verbs::VerbRefusal;
+use interlock_kong::data_plane::rollout::report::verbs::VerbRefusal;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::Value;
 
 use crate::cli::common::error::{CliError, api, reason};
-use crate::cli::common::object_kind::ObjectKind;
-use crate::cli::common::object_ref::ObjectRef;
+use crate::cli::common::flags::Limit;
+use crate::cli::common::object_ref::{ObjectKind, ObjectRef, bare};
 use crate::cli::common::target::TargetFlags;
 
 /// Most ControllerRevisions of a history that are read.
 const LISTED: u32 = 500;
 
 const DATA_PLANE: ObjectKind = ObjectKind {
+    api_version: kong::API_VERSION,
     kind: "DataPlane",
     resource: "dataplanes.gateway-operator.konghq.com",
     definitions: "kong-crds",
 };
+
+/// Which DataPlane, as kubectl prints it or by its name.
+#[derive(Args, Debug)]
+pub(super) struct DataPlaneName {
+    /// The DataPlane: NAME or dataplane/NAME.
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+impl DataPlaneName {
+    pub(super) fn get(&self) -> &str {
+        bare(&self.name)
+    }
+}
+
+/// Flags of a verb.
+#[derive(Args, Debug)]
+#[group(skip)]
+pub(super) struct VerbFlags {
+    #[command(flatten)]
+    pub(super) name: DataPlaneName,
+    /// Wait until it is done: 1 if it fails, 3 if it is not done in time.
+    #[arg(long)]
+    pub(super) wait: bool,
+    #[command(flatten)]
+    pub(super) limit: Limit,
+}
 
 /// A DataPlane of a cluster.
 pub(in crate::cli) type DataPlaneRef = ObjectRef<DynamicObject>;
@@ -43,38 +69,13 @@ pub(in crate::cli) struct KeptLiveSpec {
 }
 
 impl ObjectRef<DynamicObject> {
-    pub(in crate::cli) async fn connect(flags: &TargetFlags, name: String) -> Result<Self, CliError> {
+    pub(in crate::cli) async fn connect(flags: &TargetFlags, name: &str) -> Result<Self, CliError> {
         let (client, namespace) = flags.connect().await?;
-        Ok(Self::of(client, &namespace, &name))
+        Ok(Self::of(client, &namespace, name))
     }
 
     pub(in crate::cli) fn of(client: Client, namespace: &str, name: &str) -> Self {
-        let kind = GroupVersionKind::gvk(kong::GROUP, kong::VERSION, "DataPlane");
-        let resource = ApiResource::from_gvk_with_plural(&kind, "dataplanes");
-        let objects = Api::namespaced_with(client.clone(), namespace, &resource);
-        Self { client, objects, kind: &DATA_PLANE, namespace: namespace.to_owned(), name: name.to_owned() }
-    }
-
-    pub(in crate::cli) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    pub(in crate::cli) async fn get(&self) -> Result<Value, CliError> {
-        value(self.read().await?)
-    }
-
-    /// Patches the object; `None` where it was changed since it was read.
-    pub(in crate::cli) async fn patch(&self, patch: Patch<Value>) -> Result<Option<Value>, CliError> {
-        self.patch_or_try(patch, false).await
-    }
-
-    /// The same; a dry run stores nothing.
-    pub(super) async fn patch_or_try(
-        &self,
-        patch: Patch<Value>,
-        dry_run: bool,
-    ) -> Result<Option<Value>, CliError> {
-        self.patched(&patch, dry_run).await?.map(value).transpose()
+        Self::untyped(client, &DATA_PLANE, NamespacedName::new(namespace, name))
     }
 
     /// The live spec, where the stamp only refers to it and something else is stored.
@@ -93,7 +94,7 @@ impl ObjectRef<DynamicObject> {
         let uid = meta_str(object, "uid").unwrap_or_default();
         let wanted = ListParams::default().labels(&format!("{}={uid}", meta::HISTORY_OF)).limit(LISTED);
         let found = revisions.list(&wanted).await;
-        let what = || format!("the ControllerRevisions of DataPlane {} cannot be read", self.key());
+        let what = || format!("the ControllerRevisions of {self} cannot be read");
         let values = found.map_err(api(what()))?.items.into_iter().map(|revision| {
             let mut value = serde_json::to_value(revision)?;
             // Items of lists carry no kind.
@@ -126,25 +127,10 @@ impl ObjectRef<DynamicObject> {
         spec.ok_or_else(|| format!("the ControllerRevisions of spec {} keep another one", hash.short()))
     }
 
-    /// Watches until a condition is met; `None` after a timeout.
-    pub(in crate::cli) async fn until<T>(
-        &self,
-        limit: Duration,
-        mut look: impl FnMut(Value) -> Option<Result<T, CliError>>,
-    ) -> Result<Option<T>, CliError> {
-        let gone = || CliError::unreached(format!("DataPlane {} was deleted meanwhile", self.key()));
-        let seen = |seen: Option<DynamicObject>| match seen.map(value) {
-            None => Some(Err(gone())),
-            Some(Ok(object)) => look(object),
-            Some(Err(error)) => Some(Err(error)),
-        };
-        self.watched(limit, seen).await?.transpose()
-    }
-
     /// The error of a verb that cannot be carried out.
     pub(in crate::cli) fn refusal(&self, what: &str, why: &VerbRefusal) -> CliError {
         let arguments = self.arguments();
-        let error = CliError::refused(format!("DataPlane {} is not {what}", self.key())).why(why.to_string());
+        let error = CliError::refused(format!("{self} is not {what}")).why(why.to_string());
         match why {
             VerbRefusal::InPlace => error.next("set spec.deployment.rollout.strategy.blueGreen in a change of its own"),
             VerbRefusal::NothingStaged => {
@@ -166,14 +152,4 @@ impl ObjectRef<DynamicObject> {
             }
         }
     }
-}
-
-fn value(object: DynamicObject) -> Result<Value, CliError> {
-    let read = serde_json::to_value(object);
-    let mut object =
-        read.map_err(|error| CliError::refused("the answer cannot be read").why(error.to_string()))?;
-    // Items of lists carry no kind.
-    object["apiVersion"] = kong::API_VERSION.into();
-    object["kind"] = "DataPlane".into();
-    Ok(object)
 }

@@ -12,8 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::data_plane::DataPlaneRef;
-use super::flags::DataPlaneName;
+use super::data_plane::{DataPlaneName, DataPlaneRef};
 use crate::cli::common::error::{CliError, plain};
 use crate::cli::common::invoked::as_called;
 use crate::cli::common::output::{OutputFlag, table};
@@ -53,7 +52,7 @@ pub(super) async fn run(plane: &DataPlaneRef, flags: &HistoryFlags) -> Result<()
         return flags.form.output.print(&all, text);
     };
     let Some(summary) = all.iter().find(|revision| revision.revision == number) else {
-        return Err(CliError::unreached(format!("DataPlane {} has no revision {number}", plane.key()))
+        return Err(CliError::unreached(format!("{plane} has no revision {number}"))
             .next(format!("choose one: `interlock rollout history {}`", plane.arguments())));
     };
     let spec = history.numbered(number).and_then(|revision| revision.spec());
@@ -67,13 +66,11 @@ pub(super) fn uid(object: &Value) -> &str {
 fn list(plane: &DataPlaneRef, all: &[RevisionSummary], now: Timestamp) -> String {
     if all.is_empty() {
         return format!(
-            "no revision of DataPlane {} is recorded: Interlock records one once the live pods were ready, where it \
-             carries DataPlanes out\n",
-            plane.key()
+            "no revision of {plane} is recorded: Interlock records one once the live pods were ready, where it carries \
+             DataPlanes out\n"
         );
     }
-    let mut rows = vec![["REVISION", "AGE", "STATE", "FLAVOR", "SPEC", "CHANGE"].map(str::to_owned).to_vec()];
-    rows.extend(all.iter().map(|revision| {
+    let row = |revision: &RevisionSummary| {
         let since = revision.live_since.as_deref().and_then(|since| since.parse::<Timestamp>().ok());
         vec![
             revision.revision.to_string(),
@@ -83,8 +80,8 @@ fn list(plane: &DataPlaneRef, all: &[RevisionSummary], now: Timestamp) -> String
             revision.hash.clone(),
             cell(&revision.change()),
         ]
-    }));
-    table(&rows)
+    };
+    table(&["REVISION", "AGE", "STATE", "FLAVOR", "SPEC", "CHANGE"], all.iter().map(row))
 }
 
 fn detail(plane: &DataPlaneRef, revision: &RevisionSummary) -> String {

@@ -4,19 +4,13 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use self::data_plane::DataPlaneRef;
-use self::flags::{DataPlaneName, VerbFlags};
+use self::data_plane::{DataPlaneName, DataPlaneRef, VerbFlags};
 use crate::cli::common::target::{TargetFlags, block_on};
 
-mod abort;
 pub(in crate::cli) mod data_plane;
-mod flags;
 mod history;
-pub(in crate::cli) mod promote;
-mod spec_write;
 pub(in crate::cli) mod status;
-mod undo;
-pub(in crate::cli) mod wait;
+pub(in crate::cli) mod verbs;
 
 /// Flags of `interlock rollout`.
 #[derive(Args, Debug)]
@@ -31,14 +25,15 @@ pub struct RolloutCommand {
 enum Verb {
     /// Shows the phase of a rollout, what is live, what is staged, and what it waits for.
     Status(status::RolloutStatusFlags),
-    /// Promotes what is staged, when its pods are ready: 0 requested or live, 1 nothing is staged.
+    /// Promotes the staged change when its pods are ready: 0 requested or live, 1 nothing is staged.
     Promote(VerbFlags),
-    /// Sets the spec back to what is live: 0 set back, 1 nothing is staged.
+    /// Sets the spec back to the live one: 0 set back, 1 nothing is staged.
     Abort(VerbFlags),
     /// Lists the revisions that were live, and what each changed.
     History(history::HistoryFlags),
-    /// Writes the spec of a former revision, which is staged as any change: 0 written, 1 there is none.
-    Undo(undo::UndoFlags),
+    /// Writes the spec of an earlier revision, which is staged as any change: 0 written, 1 there is no such
+    /// revision.
+    Undo(verbs::UndoFlags),
 }
 
 /// Runs the command.
@@ -48,13 +43,13 @@ pub fn main(arguments: RolloutCommand) -> ExitCode {
 
 async fn run(arguments: RolloutCommand) -> anyhow::Result<()> {
     let RolloutCommand { verb, target } = arguments;
-    let plane = |name: &DataPlaneName| DataPlaneRef::connect(&target, name.get().to_owned());
+    let plane = async |name: &DataPlaneName| DataPlaneRef::connect(&target, name.get()).await;
     match verb {
         Verb::Status(flags) => status::run(&plane(&flags.name).await?, &flags).await?,
-        Verb::Promote(flags) => promote::run(&plane(&flags.name).await?, &flags).await?,
-        Verb::Abort(flags) => abort::run(&plane(&flags.name).await?, &flags).await?,
+        Verb::Promote(flags) => verbs::promote(&plane(&flags.name).await?, &flags).await?,
+        Verb::Abort(flags) => verbs::abort(&plane(&flags.name).await?, &flags).await?,
         Verb::History(flags) => history::run(&plane(&flags.name).await?, &flags).await?,
-        Verb::Undo(flags) => undo::run(&plane(&flags.verb.name).await?, &flags).await?,
+        Verb::Undo(flags) => verbs::undo_to(&plane(&flags.verb.name).await?, &flags).await?,
     }
     Ok(())
 }

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::dependencies::PackageTree;
 use super::rights;
 use crate::cli::common::error::{CliError, api, of_api};
+use crate::cli::common::output;
 use crate::cli::common::target::TargetFlags;
-use crate::cli::common::{output, watch};
-use crate::cli::kudo::follow::{Follower, PlanEnd};
-use crate::cli::kudo::instances;
+use crate::cli::kudo::instance::InstanceRef;
+use crate::cli::kudo::wait::{Follower, PlanEnd};
 
 pub(super) struct WantedInstance<'a> {
     pub(super) tree: &'a PackageTree,
@@ -115,7 +115,8 @@ impl PackageNamespace {
 
     pub(super) async fn install(&self, wanted: WantedInstance<'_>) -> Result<(), CliError> {
         let WantedInstance { tree, name, parameters, limit } = wanted;
-        if self.found(name).await?.is_some() {
+        let subject = self.instance(name);
+        if subject.find().await?.is_some() {
             return Err(CliError::refused(format!(
                 "cannot install instance '{name}' because an instance of that name already exists in namespace {}",
                 self.namespace
@@ -124,25 +125,23 @@ impl PackageNamespace {
         }
         self.ensure_versions(tree).await?;
         let instance = self.create::<Instance>(tree.package.instance(name, parameters)).await?;
-        output::line(&format!("instance {}/{name} created", self.namespace))?;
-        self.wait_for_plan(name, &read(instance)?, limit).await
+        let instance = serde_json::to_value(instance).and_then(serde_json::from_value).map_err(unusable)?;
+        output::line(&format!("instance {} created", subject.key()))?;
+        wait_for_plan(&subject, &instance, limit).await
     }
 
     pub(super) async fn upgrade(&self, wanted: WantedInstance<'_>) -> Result<(), CliError> {
         let WantedInstance { tree, name, parameters, limit } = wanted;
-        let Some(instance) = self.found(name).await? else {
-            return Err(self.missing(name).await);
-        };
+        let subject = self.instance(name);
+        let instance = subject.read().await?;
         let reference = instance.spec.operator_version.as_ref();
-        let old = reference.map_or("", |v| v.name());
         // The next version belongs where the Instance refers to.
         let home = reference.map_or(self.namespace.as_str(), |v| v.namespace_or(&self.namespace));
         let home = Self { client: self.client.clone(), namespace: home.to_owned() };
-        let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), &home.namespace);
-        let what = format!("OperatorVersion {}/{old}", home.namespace);
-        let Some(old) = versions.get_opt(old).await.map_err(api(format!("{what} cannot be read")))? else {
-            return Err(CliError::unreached(format!("{what} does not exist"))
-                .place(format!("Instance {}/{name}", self.namespace))
+        let Some(old) = subject.operator_version(&instance).await? else {
+            let old = reference.map_or("", |v| v.name());
+            return Err(CliError::unreached(format!("OperatorVersion {}/{old} does not exist", home.namespace))
+                .place(subject.to_string())
                 .next(format!(
                     "install the version that it refers to: `interlock package install --skip-instance PACKAGE -n {}`",
                     home.namespace
@@ -155,40 +154,33 @@ impl PackageNamespace {
             spec["parameters"] = json!(parameters);
         }
         let patch = Patch::Merge(json!({ "spec": spec }));
-        let instance = self.instances().patch(name, &PatchParams::default(), &patch).await;
-        let instance =
-            instance.map_err(api(format!("Instance {}/{name} is not upgraded", self.namespace)))?;
-        output::line(&format!("instance {}/{name} updated", self.namespace))?;
-        self.wait_for_plan(name, &instance, limit).await
+        let instance = subject.objects.patch(name, &PatchParams::default(), &patch).await;
+        let instance = instance.map_err(api(format!("{subject} is not upgraded")))?;
+        output::line(&format!("instance {} updated", subject.key()))?;
+        wait_for_plan(&subject, &instance, limit).await
     }
 
     pub(super) async fn uninstall(&self, name: &str, limit: Option<Duration>) -> Result<(), CliError> {
-        let instances = self.instances();
-        let deleted = match instances.delete(name, &DeleteParams::background()).await {
+        let subject = self.instance(name);
+        let done = format!("instance {} deleted", subject.key());
+        let deleted = match subject.objects.delete(name, &DeleteParams::background()).await {
             Ok(deleted) => deleted,
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Err(self.missing(name).await),
-            Err(error) => {
-                return Err(of_api(&format!("Instance {}/{name} is not deleted", self.namespace), &error));
-            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Err(subject.missing().await),
+            Err(error) => return Err(of_api(&format!("{subject} is not deleted"), &error)),
         };
-        let Some(limit) = limit.filter(|_| deleted.is_left()) else {
-            return output::line(&format!("instance {}/{name} deleted", self.namespace));
-        };
+        let Some(limit) = limit.filter(|_| deleted.is_left()) else { return output::line(&done) };
         let mut follower = Follower::default();
-        let gone = watch::until(instances, &instances::INSTANCE, name, limit, |seen| {
+        let gone = subject.watched(limit, |seen| {
             let Some(instance) = seen else { return Some(()) };
             print_lines(&follower.observe(&instance).0);
             None
         });
-        if gone.await?.is_none() {
-            return Err(CliError::unreached(format!(
-                "Instance {}/{name} still exists after {limit:?}",
-                self.namespace
-            ))
-            .why(follower.current_state())
-            .next(format!("wait longer with --timeout, or look at it: `{}`", self.status(name))));
+        match gone.await? {
+            Some(()) => output::line(&done),
+            None => Err(CliError::unreached(format!("{subject} still exists after {limit:?}"))
+                .why(follower.current_state())
+                .next(format!("wait longer with --timeout, or {}", look(&subject)))),
         }
-        output::line(&format!("instance {}/{name} deleted", self.namespace))
     }
 
     /// Creates Operator and OperatorVersion of a package and of those that it installs, unless they exist.
@@ -241,22 +233,8 @@ impl PackageNamespace {
         Ok(())
     }
 
-    fn instances(&self) -> Api<Instance> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    async fn found(&self, name: &str) -> Result<Option<Instance>, CliError> {
-        let found = self.instances().get_opt(name).await;
-        found.map_err(api(format!("Instance {}/{name} cannot be read", self.namespace)))
-    }
-
-    async fn missing(&self, name: &str) -> CliError {
-        instances::missing(&self.instances(), &self.namespace, name).await
-    }
-
-    /// The command that shows the plans of an Instance.
-    fn status(&self, name: &str) -> String {
-        format!("interlock plan status {name} -n {}", self.namespace)
+    fn instance(&self, name: &str) -> InstanceRef {
+        InstanceRef::of(self.client.clone(), &self.namespace, name)
     }
 
     /// POSTs a converted object: null and empty fields stay as KUDO writes them.
@@ -272,53 +250,50 @@ impl PackageNamespace {
         let created = api.create(&PostParams::default(), &object).await;
         created.map_err(|error| of_api(&format!("{what} is not created"), &error))
     }
+}
 
-    /// Waits, by events, for the plan that a write has scheduled.
-    async fn wait_for_plan(
-        &self,
-        name: &str,
-        written: &Instance,
-        limit: Option<Duration>,
-    ) -> Result<(), CliError> {
-        let Some(limit) = limit else { return Ok(()) };
-        let mut follower = Follower::default();
-        follower.observe(written);
-        if !follower.has_plan() && written.status.is_some() {
-            return output::line(&format!("instance {}/{name}: nothing to do", self.namespace));
-        }
-        let end = watch::until(self.instances(), &instances::INSTANCE, name, limit, |seen| {
-            let Some(instance) = seen else {
-                return Some(PlanEnd::Failed("it was deleted meanwhile".to_owned()));
-            };
-            let (lines, end) = follower.observe(&instance);
-            print_lines(&lines);
-            Some(end).filter(|end| *end != PlanEnd::No)
-        });
-        let key = format!("{}/{name}", self.namespace);
-        let look = format!("look at it: `{}`", self.status(name));
-        match end.await? {
-            Some(PlanEnd::Complete(plan)) => {
-                output::line(&format!("instance {key} ready: plan {plan} is COMPLETE"))
-            }
-            Some(PlanEnd::Failed(why)) => {
-                Err(CliError::refused(why).place(format!("Instance {key}")).next(look))
-            }
-            Some(PlanEnd::No) | None => {
-                Err(CliError::unreached(format!("Instance {key} is not done after {limit:?}"))
-                    .why(follower.current_state())
-                    .next(format!("wait longer with --timeout, or {look}")))
-            }
-        }
+/// Waits, by events, for the plan that a write has scheduled.
+async fn wait_for_plan(
+    subject: &InstanceRef,
+    written: &Instance,
+    limit: Option<Duration>,
+) -> Result<(), CliError> {
+    let Some(limit) = limit else { return Ok(()) };
+    let mut follower = Follower::default();
+    follower.observe(written);
+    if !follower.has_plan() && written.status.is_some() {
+        return output::line(&format!("instance {}: nothing to do", subject.key()));
     }
+    let end = subject.watched(limit, |seen| {
+        let Some(instance) = seen else {
+            return Some(PlanEnd::Failed("it was deleted meanwhile".to_owned()));
+        };
+        let (lines, end) = follower.observe(&instance);
+        print_lines(&lines);
+        end
+    });
+    match end.await? {
+        Some(PlanEnd::Complete(plan)) => {
+            output::line(&format!("instance {} ready: plan {plan} is COMPLETE", subject.key()))
+        }
+        Some(PlanEnd::Failed(why)) => {
+            Err(CliError::refused(why).place(subject.to_string()).next(look(subject)))
+        }
+        None => Err(subject
+            .not_done(limit)
+            .why(follower.current_state())
+            .next(format!("wait longer with --timeout, or {}", look(subject)))),
+    }
+}
+
+/// The command that shows the plans of an Instance.
+fn look(subject: &InstanceRef) -> String {
+    format!("look at it: `interlock plan status {}`", subject.arguments())
 }
 
 /// The wait goes on where the lines are not read.
 fn print_lines(lines: &[String]) {
     lines.iter().for_each(|line| drop(output::line(line)));
-}
-
-fn read(object: DynamicObject) -> Result<Instance, CliError> {
-    serde_json::to_value(object).and_then(serde_json::from_value).map_err(unusable)
 }
 
 fn unusable(error: serde_json::Error) -> CliError {

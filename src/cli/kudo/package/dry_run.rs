@@ -15,15 +15,15 @@ use crate::cli::common::output;
 /// As kubectl's flags of these names.
 #[derive(Args, Debug)]
 pub(super) struct DryRunFlags {
-    /// Write nothing: `client` prints the objects without asking a cluster, in an order in which they can be applied;
-    /// `server` has the API server and its admission answer for each.
+    /// Write nothing. `client` prints the objects without asking a cluster, in an order in which they can be
+    /// applied; `server` asks the API server and its admission about each.
     #[arg(long, value_enum, value_name = "client|server", conflicts_with = "wait")]
     pub(super) dry_run: Option<DryRun>,
-    /// Form of the objects of a dry-run; without it a line for each.
+    /// Format of the objects of a dry-run; without it, a line for each.
     #[arg(long, short, value_enum, requires = "dry_run")]
     output: Option<Form>,
-    /// For the folder `templates` of a Helm chart: the braces of the package's templates are escaped, so that Helm
-    /// leaves them as they are.
+    /// Escape the braces of the package's templates, so that the output can be a file in the folder
+    /// `templates` of a Helm chart.
     #[arg(long, requires = "output")]
     helm: bool,
 }

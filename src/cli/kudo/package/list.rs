@@ -5,7 +5,7 @@ use interlock_kudo::package::repository::IndexedPackage;
 use serde::Serialize;
 
 use super::source::{Downloads, Repository, RepositoryFlag};
-use crate::cli::common::error::CliError;
+use crate::cli::common::error::{CliError, plain};
 use crate::cli::common::output;
 use crate::cli::common::output::OutputFlag;
 
@@ -60,14 +60,7 @@ fn row(package: &IndexedPackage) -> Row<'_> {
 }
 
 fn table(rows: &[Row<'_>]) -> String {
-    let heading = ["NAME", "OPERATORVERSION", "APPVERSION"].map(str::to_owned).to_vec();
     let cells =
         |row: &Row<'_>| [row.name, row.operator_version, row.app_version.unwrap_or("-")].map(plain).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows.iter().map(cells)).collect();
-    output::table(&rows)
-}
-
-/// Texts of others, for a terminal.
-fn plain(text: &str) -> String {
-    crate::cli::common::error::plain(text)
+    output::table(&["NAME", "OPERATORVERSION", "APPVERSION"], rows.iter().map(cells))
 }

@@ -19,11 +19,10 @@ use crate::cli::common::exit;
 use crate::cli::common::flags::{Limit, namespaced_name};
 use crate::cli::common::target::{TargetFlags, block_on};
 
+mod archives;
 mod cluster;
-mod create;
 mod dependencies;
 mod dry_run;
-mod index;
 mod list;
 mod render;
 mod rights;
@@ -42,27 +41,27 @@ pub struct PackageArguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Installs a package, and those that it names by where they are: Operator, OperatorVersion and an Instance.
+    /// Installs a package, and the packages that it refers to: Operator, OperatorVersion and an Instance.
     Install(InstallFlags),
     /// Upgrades an Instance to a newer version of its package.
     Upgrade(UpgradeFlags),
     /// Deletes an Instance; its cleanup plan runs first.
     Uninstall(UninstallFlags),
-    /// Prints what is wrong with a package, and what is converted when it is carried out; needs no cluster.
+    /// Prints the errors of a package, and which objects are converted; needs no cluster.
     Verify(VerifyFlags),
     /// Prints the objects of a package as its plans apply them, with given values; needs no cluster.
     Render(render::RenderFlags),
     /// Lists the packages of a repository; needs no cluster.
     List(list::ListFlags),
     /// Packs the folder of a package into an archive (.tgz), which KUDO's client reads too; needs no cluster.
-    Create(create::CreateFlags),
+    Create(archives::CreateFlags),
     /// Writes the index.yaml of a folder of archives, which makes it a repository; needs no cluster.
-    Index(index::IndexFlags),
+    Index(archives::IndexFlags),
 }
 
 #[derive(Args, Debug)]
 struct WaitFlags {
-    /// Wait until it is done; a plan that fails ends the wait, but for that of a deletion.
+    /// Wait until it is done; a plan that fails ends the wait, except in a deletion.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -77,8 +76,8 @@ impl WaitFlags {
 
 #[derive(Args, Debug)]
 struct AccountFlag {
-    /// NAMESPACE/NAME of the service account that packages act as where the Interlock object names
-    /// no other, as in the flag of `interlock run`; it is only asked whether it is cluster-admin.
+    /// NAMESPACE/NAME of the service account that packages act as, unless the Interlock object names another,
+    /// as in the flag of `interlock run`. Used only to warn if it is cluster-admin.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced_name,
           default_value_t = NamespacedName::new(meta::NAMESPACE, meta::PACKAGES_SERVICE_ACCOUNT))]
     packages_service_account: NamespacedName,
@@ -88,7 +87,7 @@ struct AccountFlag {
 struct InstallFlags {
     #[command(flatten)]
     source: SourceFlags,
-    /// Name of the Instance; by default that of the operator with -instance behind it.
+    /// Name of the Instance; by default the name of the operator with the suffix -instance.
     #[arg(long)]
     instance: Option<String>,
     /// Install Operator and OperatorVersion only.
@@ -108,7 +107,7 @@ struct InstallFlags {
 struct UpgradeFlags {
     #[command(flatten)]
     source: SourceFlags,
-    /// Name of the Instance; by default that of the operator with -instance behind it.
+    /// Name of the Instance; by default the name of the operator with the suffix -instance.
     #[arg(long)]
     instance: Option<String>,
     #[command(flatten)]
@@ -141,8 +140,8 @@ pub fn main(arguments: PackageArguments) -> ExitCode {
         Verb::Verify(verify) => verify::main(&verify.source),
         Verb::Render(flags) => render::main(&flags, target.namespace.as_deref()),
         Verb::List(flags) => exit::done(list::run(&flags).map_err(Into::into)),
-        Verb::Create(flags) => exit::done(create::run(&flags).map_err(Into::into)),
-        Verb::Index(flags) => exit::done(index::run(&flags).map_err(Into::into)),
+        Verb::Create(flags) => exit::done(archives::create(&flags).map_err(Into::into)),
+        Verb::Index(flags) => exit::done(archives::index(&flags).map_err(Into::into)),
         // What is read before the cluster is asked may have to be downloaded, by a runtime of its own.
         Verb::Install(flags) => match wanted(&flags.source, &flags.parameters) {
             Ok((tree, values)) => block_on(install(flags, target, tree, values)),

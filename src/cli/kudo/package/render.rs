@@ -23,7 +23,7 @@ use super::values::ParameterFlags;
 use super::{dependencies, values};
 use crate::cli::common::error::CliError;
 use crate::cli::common::{exit, output};
-use crate::cli::kudo::generator::GeneratorFlags;
+use crate::cli::kudo::rendering::GeneratorFlags;
 
 /// Uid of an Instance and of a run that do not exist.
 const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
@@ -31,7 +31,7 @@ const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 /// Form of the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Documents, with comments that say what each belongs to.
+    /// Documents, with comments that name the plan and template of each.
     Yaml,
     /// A list of tasks with their objects.
     Json,
@@ -42,7 +42,7 @@ enum Form {
 pub(super) struct RenderFlags {
     #[command(flatten)]
     source: SourceFlags,
-    /// Name of the Instance; by default that of the operator with -instance behind it.
+    /// Name of the Instance; by default the name of the operator with the suffix -instance.
     #[arg(long)]
     instance: Option<String>,
     /// Only this plan; by default all of them.
@@ -127,10 +127,8 @@ fn plans<'p>(package: &'p Package, wanted: Option<&'p str>) -> Result<Vec<&'p st
         return Ok(vec![wanted]);
     }
     let error = CliError::usage(format!("the package has no plan {wanted}"));
-    Err(match suggest::remedy(wanted, "plans", &known) {
-        Some(remedy) => error.next(remedy),
-        None => error.next("add a plan to operator.yaml: the package has none"),
-    })
+    let error = error.next("add a plan to operator.yaml: the package has none");
+    Err(error.next_where(suggest::remedy(wanted, "plans", &known)))
 }
 
 /// The objects of a task as documents; what it deletes is a comment, so that the whole can be applied.

@@ -18,10 +18,10 @@ use crate::cli::common::error::CliError;
 /// Flags for values of parameters.
 #[derive(Args, Debug)]
 pub(super) struct ParameterFlags {
-    /// NAME=VALUE of a parameter; can be repeated, and comes before values of files.
+    /// NAME=VALUE of a parameter; can be repeated, and takes precedence over files.
     #[arg(long = "parameter", short = 'p', visible_alias = "set", value_name = "NAME=VALUE")]
     pub(super) given: Vec<String>,
-    /// YAML file of parameters by name; can be repeated, later ones come first.
+    /// YAML file of parameters by name; can be repeated, later files take precedence.
     #[arg(long = "parameter-file", short = 'P', value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
 }
@@ -76,10 +76,8 @@ pub(super) fn check(package: &PackageBundle, values: &BTreeMap<String, String>) 
     for (name, value) in values {
         let Some(parameter) = parameters.iter().find(|known| known.name.as_ref() == Some(name)) else {
             let error = CliError::usage(format!("package {} has no parameter {name}", package.operator_name));
-            return Err(match suggest::remedy(name, "parameters", &names) {
-                Some(remedy) => error.next(remedy),
-                None => error.next("leave it out: the package has no parameters"),
-            });
+            let error = error.next("leave it out: the package has no parameters");
+            return Err(error.next_where(suggest::remedy(name, "parameters", &names)));
         };
         if let Some(problem) = params::check(&reader, parameter, Some(value)) {
             let shown = params::display(Some(parameter), value);

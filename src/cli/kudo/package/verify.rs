@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use interlock_core::api::object::NamespacedName;
 use interlock_kudo::engine::removed_apis::RemovedApi;
+use interlock_kudo::engine::trial::TrialFindings as Findings;
 use interlock_kudo::engine::validate::Problems;
 use interlock_kudo::engine::{rendered_kinds, tasks, validate};
 use interlock_kudo::package::Package;
@@ -15,20 +16,13 @@ use super::dependencies::PackageTree;
 use super::source::{Place, SourceFlags, Sources};
 use crate::cli::common::error::CliError;
 use crate::cli::common::{exit, output};
-use crate::cli::kudo::trial;
-
-/// What a package is like.
-struct Findings {
-    /// Why it cannot be carried out.
-    errors: Vec<String>,
-    /// What fails where it is used, and what is carried out otherwise than it is written.
-    warnings: Vec<String>,
-}
+use crate::cli::kudo::rendering;
 
 /// A package as it was verified.
 struct Verified {
     /// Its name and version, or where it is if they cannot be read.
     package: String,
+    /// Why it cannot be carried out, and what fails where it is used or is carried out otherwise than it is written.
     findings: Findings,
 }
 
@@ -104,7 +98,7 @@ fn count(number: usize, what: &str) -> String {
 
 fn findings(package: &Package) -> Findings {
     let found = validate::findings(&package.spec);
-    let rendered = trial::findings(package);
+    let rendered = rendering::findings(package);
     let mut warnings = lines(&found.warnings);
     warnings.extend(rendered_kinds::removed(package).into_iter().map(converted));
     warnings.extend(rendered.warnings);

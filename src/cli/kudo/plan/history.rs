@@ -7,33 +7,32 @@ use interlock_core::api::meta;
 use interlock_kudo::instance::change::history;
 use interlock_kudo::instance::change::history::EndedRun;
 
-use super::flags::OutputFlags;
-use super::instance::{InstanceRef, annotation};
 use crate::cli::common::error::CliError;
-use crate::cli::common::output::table;
+use crate::cli::common::output::{Output, table};
+use crate::cli::kudo::instance::{InstanceRef, annotation};
 
 /// Prints the last runs, newest first.
-pub(super) async fn run(subject: &InstanceRef, flags: &OutputFlags) -> Result<(), CliError> {
-    let instance = subject.get().await?;
+pub(super) async fn run(subject: &InstanceRef, form: Output) -> Result<(), CliError> {
+    let instance = subject.read().await?;
     let runs = history::read(annotation(&instance, meta::HISTORY));
-    flags.form.output.print(&runs, || text(&runs))
+    form.print(&runs, || text(&runs))
 }
 
 fn text(runs: &[EndedRun]) -> String {
     if runs.is_empty() {
         return "no run has ended yet\n".to_owned();
     }
-    let mut rows = vec![["PLAN", "RUN", "RESULT", "START", "END", "SPEC"].map(str::to_owned).to_vec()];
     let time = |time: &Option<jiff::Timestamp>| {
         time.map_or_else(|| "-".to_owned(), |t| t.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
     };
-    for run in runs {
+    let rows = runs.iter().map(|run| {
         let spec = run.hash.as_ref().map_or("-", |hash| hash.short()).to_owned();
         let (plan, uid, result) = (run.plan.clone(), run.uid.clone(), run.result.as_str().to_owned());
-        rows.push(vec![plan, uid, result, time(&run.start), time(&run.end), spec]);
-    }
+        vec![plan, uid, result, time(&run.start), time(&run.end), spec]
+    });
+    let table = table(&["PLAN", "RUN", "RESULT", "START", "END", "SPEC"], rows);
     let mut out = String::new();
-    for (i, row) in table(&rows).lines().enumerate() {
+    for (i, row) in table.lines().enumerate() {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{row}");
         for asked in i.checked_sub(1).and_then(|i| runs.get(i)).iter().flat_map(|run| &run.asked) {

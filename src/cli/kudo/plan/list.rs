@@ -12,12 +12,12 @@ use kube::Api;
 use kube::api::ListParams;
 use serde::Serialize;
 
-use super::flags::bare;
-use super::instance::{InstanceRef, entries, last, locking_run};
 use crate::cli::common::error::{CliError, api};
+use crate::cli::common::object_ref::bare;
 use crate::cli::common::output;
 use crate::cli::common::output::OutputFlag;
 use crate::cli::common::target::{AllNamespaces, TargetFlags};
+use crate::cli::kudo::instance::{InstanceRef, entries, last, locking_run};
 
 /// Objects for each page of the list.
 const PAGE: u32 = 500;
@@ -63,8 +63,8 @@ struct PlanRow {
 /// Prints the list.
 pub(super) async fn run(target: &TargetFlags, flags: &ListFlags) -> Result<(), CliError> {
     if let Some(name) = &flags.name {
-        let subject = InstanceRef::connect(target, bare(name).to_owned()).await?;
-        let instance = subject.get().await?;
+        let subject = InstanceRef::connect(target, bare(name)).await?;
+        let instance = subject.read().await?;
         // Who may not read the OperatorVersion sees the plans that are recorded.
         let version = subject.operator_version(&instance).await.unwrap_or_default();
         let rows = plan_rows(&instance, version.as_ref());
@@ -154,34 +154,20 @@ fn instance_text(rows: &[InstanceRow], namespaces: bool, now: Timestamp) -> Stri
     if rows.is_empty() {
         return String::new();
     }
-    let mut table = vec![
-        ["NAMESPACE", "INSTANCE", "OPERATORVERSION", "PLAN", "STATUS", "SINCE", "READY"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    table.extend(rows.iter().map(|row| {
-        vec![
-            row.namespace.clone(),
-            row.name.clone(),
-            or_dash(&row.operator_version),
-            or_dash(&row.plan.plan),
-            or_dash(&row.plan.status),
-            since(&row.plan, now),
-            row.ready.clone(),
-        ]
-    }));
-    if !namespaces {
-        table.iter_mut().for_each(|row| drop(row.remove(0)));
-    }
-    output::table(&table)
+    let heading = ["NAMESPACE", "INSTANCE", "OPERATORVERSION", "PLAN", "STATUS", "SINCE", "READY"];
+    let first = usize::from(!namespaces);
+    let cells = |row: &InstanceRow| -> Vec<String> {
+        let texts = [&row.namespace, &row.name, &row.operator_version, &row.plan.plan, &row.plan.status];
+        let more = [since(&row.plan, now), row.ready.clone()];
+        texts.into_iter().map(|text| or_dash(text)).chain(more).skip(first).collect()
+    };
+    output::table(&heading[first..], rows.iter().map(cells))
 }
 
 fn plan_text(rows: &[PlanRow], now: Timestamp) -> String {
-    let mut table = vec![["PLAN", "STATUS", "SINCE", "RUN"].map(str::to_owned).to_vec()];
-    table.extend(
-        rows.iter().map(|row| vec![row.plan.clone(), row.status.clone(), since(row, now), or_dash(&row.run)]),
-    );
-    output::table(&table)
+    let cells =
+        |row: &PlanRow| vec![row.plan.clone(), row.status.clone(), since(row, now), or_dash(&row.run)];
+    output::table(&["PLAN", "STATUS", "SINCE", "RUN"], rows.iter().map(cells))
 }
 
 #[cfg(test)]

@@ -1,35 +1,35 @@
 //! `interlock plan status --watch`: the plan until it ends.
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use interlock_core::api::display::one_line;
 use interlock_core::api::meta;
 use interlock_kudo::api::Instance;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 
-use super::frame;
-use super::frame::Frame;
-use super::instance::InstanceRef;
 use super::tree;
 use super::tree::{PodRow, Pods, StepTimes};
-use super::wait;
 use crate::cli::common::error::{CliError, of_watch};
-use crate::cli::common::{output, watch};
-use crate::cli::kudo::follow::{Follower, PlanEnd};
-use crate::cli::kudo::instances;
+use crate::cli::common::object_ref::{is_refusal, unwatchable};
+use crate::cli::common::output;
+use crate::cli::kudo::instance::InstanceRef;
+use crate::cli::kudo::wait;
+use crate::cli::kudo::wait::{Follower, PlanEnd};
 
 /// Time between two drawings: ages grow by the second.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Shows the plan until it ends.
 pub(super) async fn run(subject: &InstanceRef) -> Result<(), CliError> {
-    let instance = subject.get().await?;
+    let instance = subject.read().await?;
     if !std::io::stdout().is_terminal() {
         return wait::run(subject, Duration::MAX).await;
     }
@@ -38,21 +38,18 @@ pub(super) async fn run(subject: &InstanceRef) -> Result<(), CliError> {
 }
 
 async fn draw(subject: &InstanceRef, mut instance: Instance) -> Result<PlanEnd, CliError> {
-    let mut instances =
-        pin!(watcher::watch_object(subject.beside::<Instance>(), subject.name()).default_backoff());
-    let chosen = watcher::Config::default().labels(&format!("{}={}", meta::INSTANCE, subject.name()));
-    let mut pods = pin!(watcher::watcher(subject.beside::<Pod>(), chosen).default_backoff());
+    let mut instances = pin!(watcher::watch_object(subject.objects.clone(), &subject.name).default_backoff());
+    let chosen = watcher::Config::default().labels(&format!("{}={}", meta::INSTANCE, subject.name));
+    let pods: Api<Pod> = Api::namespaced(subject.client.clone(), &subject.namespace);
+    let mut pods = pin!(watcher::watcher(pods, chosen).default_backoff());
     let mut shown = Shown::default();
     let mut tick = tokio::time::interval(TICK);
     loop {
         let now = Timestamp::now();
         shown.times.observe(&instance, now);
-        let end = match shown.follower.observe(&instance).1 {
-            PlanEnd::No => wait::ended(&instance),
-            end => Some(end),
-        };
+        let end = shown.follower.observe(&instance).1.or_else(|| wait::ended(&instance));
         let lines = tree::lines(&instance, &shown.times, &shown.pods.rows(), now);
-        output::print(&shown.frame.redraw(&lines, frame::size()))?;
+        output::print(&shown.frame.redraw(&lines, terminal_size()))?;
         if let Some(end) = end {
             return Ok(end);
         }
@@ -63,9 +60,9 @@ async fn draw(subject: &InstanceRef, mut instance: Instance) -> Result<PlanEnd, 
                 event = pods.next(), if shown.pods.hidden.is_none() => shown.pods.take(event),
                 event = instances.next() => match event {
                     Some(Ok(Some(seen))) => { instance = seen; break }
-                    Some(Ok(None)) => return Err(wait::gone(subject)),
-                    Some(Err(error)) if watch::is_refusal(&error) => {
-                        return Err(watch::unwatchable(&instances::INSTANCE, &subject.key(), &error));
+                    Some(Ok(None)) => return Err(subject.gone()),
+                    Some(Err(error)) if is_refusal(&error) => {
+                        return Err(unwatchable(subject.kind, &subject.key(), &error));
                     }
                     // The watch starts again by itself.
                     Some(Err(_)) => {}
@@ -87,23 +84,15 @@ struct Shown {
 /// The pods that the watch has seen.
 #[derive(Default)]
 struct SeenPods {
-    known: BTreeMap<String, PodRow>,
-    /// Those of a list that is not complete yet.
-    listed: BTreeMap<String, PodRow>,
+    seen: Writer<Pod>,
     hidden: Option<String>,
 }
 
 impl SeenPods {
     fn take(&mut self, event: Option<Result<Event<Pod>, watcher::Error>>) {
         match event {
-            Some(Ok(Event::Init)) => self.listed.clear(),
-            Some(Ok(Event::InitApply(pod))) => add(&mut self.listed, &pod),
-            Some(Ok(Event::InitDone)) => self.known = std::mem::take(&mut self.listed),
-            Some(Ok(Event::Apply(pod))) => add(&mut self.known, &pod),
-            Some(Ok(Event::Delete(pod))) => {
-                self.known.remove(pod.metadata.name.as_deref().unwrap_or_default());
-            }
-            Some(Err(error)) if watch::is_refusal(&error) => {
+            Some(Ok(event)) => self.seen.apply_watcher_event(&event),
+            Some(Err(error)) if is_refusal(&error) => {
                 self.hidden = Some(of_watch("pods", &error).to_string());
             }
             // The watch starts again by itself.
@@ -115,14 +104,9 @@ impl SeenPods {
     fn rows(&self) -> Pods {
         match &self.hidden {
             Some(why) => Pods::Hidden(why.clone()),
-            None => Pods::Listed(self.known.values().cloned().collect()),
+            None => Pods::Listed(self.seen.as_reader().state().iter().map(|pod| row(pod)).collect()),
         }
     }
-}
-
-fn add(pods: &mut BTreeMap<String, PodRow>, pod: &Pod) {
-    let row = row(pod);
-    pods.insert(row.name.clone(), row);
 }
 
 fn row(pod: &Pod) -> PodRow {
@@ -144,6 +128,44 @@ fn row(pod: &Pod) -> PodRow {
         name: pod.metadata.name.clone().unwrap_or_default(),
         state,
         created: pod.metadata.creation_timestamp.as_ref().map(|time| time.0),
+    }
+}
+
+/// Size of a terminal whose size is not known.
+const USUAL: (usize, usize) = (80, 24);
+
+/// Columns and rows of standard output.
+fn terminal_size() -> (usize, usize) {
+    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        _ => USUAL,
+    }
+}
+
+/// What is on the terminal.
+#[derive(Debug, Default)]
+struct Frame {
+    drawn: usize,
+}
+
+impl Frame {
+    /// What to write so that these lines stand where the last ones stood. What would wrap or scroll could not
+    /// be drawn over: long lines are cut, and so are too many.
+    fn redraw(&mut self, lines: &[String], (columns, rows): (usize, usize)) -> String {
+        let mut out = if self.drawn > 0 { format!("\u{1b}[{}A", self.drawn) } else { String::new() };
+        let fit = rows.saturating_sub(1).max(1);
+        let more = lines.len().saturating_sub(fit);
+        let kept = if more > 0 { fit - 1 } else { lines.len() };
+        let rest = (more > 0).then(|| format!("... {} more lines", lines.len() - kept));
+        for line in lines.iter().take(kept).chain(rest.as_ref()) {
+            let line = one_line(line);
+            out.push_str("\r\u{1b}[2K");
+            out.extend(line.chars().take(columns.saturating_sub(1)));
+            out.push('\n');
+        }
+        out.push_str("\u{1b}[J");
+        self.drawn = kept + usize::from(rest.is_some());
+        out
     }
 }
 
@@ -176,7 +198,10 @@ mod tests {
 
     #[test]
     fn a_list_replaces_what_was_seen_when_it_is_complete() {
-        let names = |pods: &SeenPods| pods.known.keys().cloned().collect::<Vec<_>>();
+        let names = |pods: &SeenPods| match pods.rows() {
+            Pods::Listed(rows) => rows.into_iter().map(|row| row.name).collect::<Vec<_>>(),
+            Pods::Hidden(why) => panic!("{why}"),
+        };
         let mut pods = SeenPods::default();
         pods.take(Some(Ok(Event::Apply(pod("old", json!({}))))));
         pods.take(Some(Ok(Event::Init)));
@@ -186,5 +211,33 @@ mod tests {
         assert_eq!(names(&pods), ["new"]);
         pods.take(Some(Ok(Event::Delete(pod("new", json!({}))))));
         assert_eq!(names(&pods), Vec::<String>::new());
+    }
+
+    fn lines(lines: &[&str]) -> Vec<String> {
+        lines.iter().map(|line| (*line).to_owned()).collect()
+    }
+
+    #[test]
+    fn lines_are_drawn_over_those_before() {
+        let mut frame = Frame::default();
+        let first = frame.redraw(&lines(&["one", "two"]), (80, 24));
+        assert_eq!(first, "\r\u{1b}[2Kone\n\r\u{1b}[2Ktwo\n\u{1b}[J");
+        let second = frame.redraw(&lines(&["three"]), (80, 24));
+        assert_eq!(second, "\u{1b}[2A\r\u{1b}[2Kthree\n\u{1b}[J");
+        assert!(frame.redraw(&[], (80, 24)).starts_with("\u{1b}[1A"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        let mut frame = Frame::default();
+        let text = frame.redraw(&lines(&["0123456789", "b", "c", "d"]), (6, 4));
+        assert_eq!(text, "\r\u{1b}[2K01234\n\r\u{1b}[2Kb\n\r\u{1b}[2K... 2\n\u{1b}[J");
+        assert_eq!(frame.drawn, 3);
+    }
+
+    #[test]
+    fn messages_do_not_steer_the_terminal() {
+        let text = Frame::default().redraw(&lines(&["  a\u{1b}[5A\nb"]), (80, 24));
+        assert_eq!(text, "\r\u{1b}[2K  a\\u001b[5A b\n\u{1b}[J");
     }
 }

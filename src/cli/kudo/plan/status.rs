@@ -11,17 +11,19 @@ use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
 use interlock_kudo::instance::change::baseline::PendingPlan;
 use serde::Serialize;
 
-use super::flags::OutputFlags;
-use super::instance::{InstanceRef, annotation, entries};
-use super::{instance, live};
+use super::live;
 use crate::cli::common::error::CliError;
+use crate::cli::common::output::OutputFlag;
+use crate::cli::kudo::instance::{InstanceName, InstanceRef, annotation, entries, locking_run};
 
 /// Flags of `status`.
 #[derive(Args, Debug)]
 #[group(skip)]
 pub(super) struct StatusFlags {
     #[command(flatten)]
-    pub(super) flags: OutputFlags,
+    pub(super) name: InstanceName,
+    #[command(flatten)]
+    form: OutputFlag,
     /// Watch the plan until it ends: on a terminal as a tree with its phases, steps and pods, else a line
     /// for each change. 0 where it is COMPLETE, 1 where it is FATAL_ERROR.
     #[arg(long, short, conflicts_with = "output")]
@@ -71,8 +73,8 @@ pub(super) async fn run(subject: &InstanceRef, flags: &StatusFlags) -> Result<()
     if flags.watch {
         return live::run(subject).await;
     }
-    let report = Report::of(&subject.get().await?);
-    flags.flags.form.output.print(&report, || report.text())
+    let report = Report::of(&subject.read().await?);
+    flags.form.output.print(&report, || report.text())
 }
 
 impl Report {
@@ -89,7 +91,7 @@ impl Report {
             }
         });
         let name = |text: &Option<String>| text.clone().unwrap_or_default();
-        let current = instance::locking_run(instance).map(|(plan, run)| Current { plan, run });
+        let current = locking_run(instance).map(|(plan, run)| Current { plan, run });
         // The plan that runs is not queued, although it counts as pending until it is COMPLETE.
         let runs = |plan: &str| current.as_ref().is_some_and(|current| current.plan == plan);
         let baseline = instance.status.as_ref().and_then(|status| status.last_applied.as_ref());

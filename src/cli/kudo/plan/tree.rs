@@ -9,7 +9,7 @@ use interlock_core::api::meta::condition::{PAUSED, RECONCILING, RETRYING, STALLE
 use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
 use jiff::Timestamp;
 
-use super::instance::{entries, last, locking_run};
+use crate::cli::kudo::instance::{entries, last, locking_run};
 
 /// Pods that are shown; those that are not ready come first.
 const MAX_PODS: usize = 12;

@@ -6,11 +6,10 @@ use interlock_core::api::suggest;
 use interlock_kudo::api::Instance;
 use serde_json::json;
 
-use super::flags::{InstanceName, WaitLimit};
-use super::instance::{InstanceRef, locking_run};
-use super::wait;
 use crate::cli::common::error::CliError;
 use crate::cli::common::output;
+use crate::cli::kudo::instance::{InstanceName, InstanceRef, WaitFlags, locking_run};
+use crate::cli::kudo::wait;
 
 /// Flags of `trigger`.
 #[derive(Args, Debug)]
@@ -22,12 +21,12 @@ pub(super) struct TriggerFlags {
     #[arg(long)]
     plan: String,
     #[command(flatten)]
-    wait: WaitLimit,
+    wait: WaitFlags,
 }
 
 /// Schedules the plan.
 pub(super) async fn run(subject: &InstanceRef, flags: &TriggerFlags) -> Result<(), CliError> {
-    let instance = subject.get().await?;
+    let instance = subject.read().await?;
     // Who may not read the OperatorVersion learns from admission whether the plan exists.
     if let Ok(Some(version)) = subject.operator_version(&instance).await {
         let name = version.metadata.name.as_deref().unwrap_or_default();
@@ -36,7 +35,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &TriggerFlags) -> Result<(
     }
     free(subject, &instance, &flags.plan)?;
     let patch = json!({ "spec": { "planExecution": { "planName": flags.plan } } });
-    let scheduled = subject.patch(patch).await?;
+    let scheduled = subject.merge(patch).await?;
     let run = locking_run(&scheduled).ok_or_else(|| left_out(subject, &scheduled, &flags.plan))?.1;
     let run = format!(" (run {run})");
     output::line(&format!("instance {}: plan {}{run} is scheduled", subject.key(), flags.plan))?;
@@ -47,7 +46,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &TriggerFlags) -> Result<(
 fn left_out(subject: &InstanceRef, instance: &Instance, wanted: &str) -> CliError {
     let reference = instance.spec.operator_version.as_ref().map_or("", |version| version.name());
     CliError::refused(format!("plan {wanted} is not triggered"))
-        .place(format!("Instance {}", subject.key()))
+        .place(subject.to_string())
         .why(format!("it waits for OperatorVersion {reference}: plan deploy runs first"))
         .next(format!("look at it: `interlock plan status {}`", subject.arguments()))
 }
@@ -57,7 +56,7 @@ fn free(subject: &InstanceRef, instance: &Instance, wanted: &str) -> Result<(), 
     let Some((plan, run)) = locking_run(instance) else { return Ok(()) };
     let arguments = subject.arguments();
     Err(CliError::refused(format!("plan {wanted} is not triggered"))
-        .place(format!("Instance {}", subject.key()))
+        .place(subject.to_string())
         .why(format!("plan {plan} (run {run}) is scheduled or runs"))
         .next(format!(
             "wait with `interlock plan wait {arguments}`, or end it with `interlock plan abort {arguments} --reason WHY`"
@@ -70,10 +69,7 @@ fn exists(version: &str, plans: &[&str], wanted: &str) -> Result<(), CliError> {
     }
     let plans: Vec<&str> = plans.iter().filter(|plan| **plan != CLEANUP).copied().collect();
     let error = CliError::unreached(format!("OperatorVersion {version} has no plan {wanted:?}"));
-    Err(match suggest::remedy(wanted, "plans", &plans) {
-        Some(remedy) => error.next(remedy),
-        None => error,
-    })
+    Err(error.next_where(suggest::remedy(wanted, "plans", &plans)))
 }
 
 #[cfg(test)]

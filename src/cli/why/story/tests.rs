@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use interlock_core::api::meta;
 use interlock_core::api::stamp::SpecHash;
 use interlock_kong::api as kong;
 use interlock_kong::api::labels;
@@ -10,7 +11,6 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cli::why::data_plane::DataPlaneObjects;
 use crate::cli::why::facts::{FoundReference, Owner};
 
 fn instance() -> Value {
@@ -68,8 +68,7 @@ fn facts(object: Value) -> ClusterFacts {
         object: Arc::new(object),
         references: Vec::new(),
         owners: Vec::new(),
-        of_data_plane: DataPlaneObjects::default(),
-        package: Some(Arc::new(package())),
+        readings: [("instances", vec![Ok(vec![package()])])].into(),
         events: Ok(Vec::new()),
         controller_user: Ok("someone".to_owned()),
         report: ReadOutcome::There(Arc::new(json!({"status": {"conditions": [
@@ -110,7 +109,7 @@ fn an_instance_whose_plan_stalls() {
 #[test]
 fn an_instance_whose_package_cannot_be_seen() {
     let mut facts = facts(instance());
-    facts.package = None;
+    facts.readings.clear();
     assert_eq!(WhyAnswer::of(&facts).is[0], "an Instance of OperatorVersion web-1");
 }
 
@@ -268,7 +267,7 @@ fn deployment(colour: Colour, state: &str, ready: u64) -> Value {
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {
             "namespace": "kong", "name": format!("dataplane-edge-{}", colour.as_str()),
-            "labels": {labels::DEPLOYMENT_STATE: state},
+            "labels": {labels::DEPLOYMENT_STATE: state}, "ownerReferences": [{"uid": UID}],
         },
         "spec": {"replicas": 3, "selector": {"matchLabels": {labels::SELECTOR: colour.selector(UID)}}},
         "status": {"readyReplicas": ready},
@@ -285,7 +284,7 @@ fn of_data_plane(object: Value, data_plane: Value, ready: u64) -> ClusterFacts {
     };
     ClusterFacts {
         owners: vec![owner],
-        of_data_plane: DataPlaneObjects { deployments: Ok(deployments), live_spec: None },
+        readings: [("dataplanes", vec![Ok(deployments)])].into(),
         ..facts(object)
     }
 }
@@ -363,7 +362,7 @@ fn what_belongs_to_a_data_plane_leads_to_it(#[case] object: Value, #[case] belon
 #[test]
 fn deployments_that_may_not_be_read_are_said() {
     let object = data_plane("AwaitingPromotion", "");
-    let unread = DataPlaneObjects { deployments: Err("forbidden".into()), live_spec: None };
-    let story = WhyAnswer::of(&ClusterFacts { of_data_plane: unread, ..facts(object) });
+    let readings = [("dataplanes", vec![Err("forbidden".to_owned())])].into();
+    let story = WhyAnswer::of(&ClusterFacts { readings, ..facts(object) });
     assert_eq!(story.unknown, ["the Deployments of the DataPlane: forbidden"]);
 }

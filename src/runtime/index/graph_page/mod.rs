@@ -3,83 +3,57 @@
 //! is longer than a page can show.
 
 mod capability;
-mod gateway;
-mod instance;
-mod list;
-mod objects;
-mod ranked;
-mod rollout;
-mod trouble;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use interlock_core::api::display::display;
-use interlock_core::kinds::{fact, link};
-use interlock_core::topology::schema::Side;
+use interlock_core::kinds;
+use interlock_core::kinds::page::{
+    MESSAGE_LIMIT, PagePart, PageSection, Row, SectionName, TroubleRow, TroubleState, View,
+};
+use interlock_core::kinds::row::name;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use self::capability::CapabilityRow;
-use self::gateway::GatewayRow;
-use self::instance::{InstanceCard, PlanRow};
-use self::list::{NAME_LIMIT, PageSection, ROWS, time};
-use self::ranked::Ranked;
-use self::trouble::TroubleRow;
-use super::row::name;
 use super::store::Store;
 use super::tables::Tables;
-use crate::cluster::supervisor::CapabilitySnapshot;
+use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, CapabilityStatus};
 
-/// Maximum number of shown Instances, those with work first; the rest is counted.
-const INSTANCES: usize = 200;
 /// The page's data.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Document {
     trouble: PageSection<TroubleRow>,
-    plans: PageSection<PlanRow>,
-    gateways: PageSection<GatewayRow>,
-    /// All Instances.
-    total: usize,
-    /// Those with a plan that is scheduled or runs.
-    running: usize,
-    instances: Vec<InstanceCard>,
-    versions: PageSection<VersionRow>,
+    /// What the kinds show.
+    #[serde(flatten)]
+    sections: BTreeMap<&'static str, PageSection<Row>>,
+    #[serde(flatten)]
+    members: BTreeMap<&'static str, Row>,
     capabilities: Vec<CapabilityRow>,
-}
-
-/// An OperatorVersion.
-#[derive(Debug, Serialize)]
-struct VersionRow {
-    namespace: String,
-    name: String,
-    /// Instances that refer to it.
-    users: usize,
-    created: Option<Timestamp>,
-    /// Why it is not cached, if so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    left_out: Option<String>,
 }
 
 impl Document {
     /// What is known at a time.
     pub fn of(store: &Store, snapshot: &CapabilitySnapshot, now: Timestamp) -> Self {
-        let tables = store.read();
-        let mut all: Vec<Ranked> =
-            tables.graph.rows(tables.kinds.instance).map(|row| Ranked::of(&row, now)).collect();
-        all.sort_by(|a, b| a.order().cmp(&b.order()));
-        let running = all.iter().filter(|ranked| ranked.locked).count();
-        Self {
-            trouble: trouble::all(&tables, &all, snapshot),
-            plans: instance::plans(&tables, &all, running),
-            gateways: gateway::all(&tables),
-            total: all.len(),
-            running,
-            instances: all
-                .iter()
-                .take(INSTANCES)
-                .filter_map(|ranked| InstanceCard::of(&tables, ranked))
-                .collect(),
-            versions: versions(&tables),
-            capabilities: snapshot.capabilities.iter().map(CapabilityRow::of).collect(),
+        let mut document = Self::default();
+        let mut sections: Vec<(SectionName, PageSection<Row>)> = Vec::new();
+        for part in parts(&store.read(), store.kinds(), now) {
+            document.trouble.total += part.trouble.total;
+            document.trouble.shown.extend(part.trouble.shown);
+            sections.extend(part.sections);
+            document.members.extend(part.members);
         }
+        sections.sort_by_key(|(name, _)| *name);
+        for (SectionName { name, .. }, section) in sections {
+            document.sections.entry(name).or_default().add(section);
+        }
+        document.trouble.shown.sort_by_key(|row| (row.state, Reverse(row.since)));
+        let troubled = snapshot.capabilities.iter().filter_map(troubled).collect::<Vec<_>>();
+        let mut trouble = PageSection { total: troubled.len(), shown: troubled };
+        trouble.add(document.trouble);
+        let capabilities = snapshot.capabilities.iter().map(CapabilityRow::of).collect();
+        Self { trouble, capabilities, ..document }
     }
 
     /// As JSON for the page.
@@ -89,18 +63,44 @@ impl Document {
     }
 }
 
-fn versions(tables: &Tables) -> PageSection<VersionRow> {
-    let mut all: Vec<_> =
-        tables.graph.rows(tables.kinds.operator_version).map(|row| (row.id(), row)).collect();
-    all.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let shown = all.iter().take(ROWS).map(|(id, row)| VersionRow {
-        namespace: id.namespace.to_string(),
-        name: display(&id.name, NAME_LIMIT),
-        users: row.along(Side::Child, link::OPERATOR_VERSION).count(),
-        created: time(row.number(fact::CREATED)),
-        left_out: tables.packages.left_out(&name(id)),
-    });
-    PageSection { total: all.len(), shown: shown.collect() }
+/// What each kind shows.
+fn parts(tables: &Tables, kinds: kinds::Kinds, now: Timestamp) -> Vec<PagePart> {
+    let view = View {
+        schemas: &kinds::schemas(kinds),
+        graph: &tables.graph,
+        inventories: &tables.inventories,
+        whole: &|id| tables.whole(id),
+        left_out: &|id| tables.packages.left_out(&name(id)),
+        now,
+    };
+    kinds.iter().filter_map(|kind| Some((kind.page?)(&view))).collect()
+}
+
+/// A capability that cannot do its work, though it should.
+fn troubled(status: &CapabilityStatus) -> Option<TroubleRow> {
+    let troubled = match status.state {
+        CapabilityPhase::Forbidden(_)
+        | CapabilityPhase::Degraded(..)
+        | CapabilityPhase::Outdated(..)
+        | CapabilityPhase::Unknown(_) => true,
+        CapabilityPhase::Disabled
+        | CapabilityPhase::Waiting(_)
+        | CapabilityPhase::Starting(_)
+        | CapabilityPhase::Running(_)
+        | CapabilityPhase::Draining(_) => false,
+    };
+    troubled.then(|| TroubleRow {
+        kind: "Capability",
+        namespace: String::new(),
+        name: status.name.to_owned(),
+        state: TroubleState::Stalled,
+        reason: status.state.reason().to_owned(),
+        message: display(&status.state.message(), MESSAGE_LIMIT),
+        since: Some(status.since),
+        also: Vec::new(),
+        next: "Compare the installation with what this version needs.".to_owned(),
+        command: "interlock verify".to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -108,6 +108,7 @@ mod tests {
     use std::sync::Arc;
 
     use interlock_core::api::object::Gvk;
+    use interlock_core::kinds::page::ROWS;
     use interlock_core::topology::Epoch;
     use interlock_kong::api as kong;
     use interlock_kong::api::labels;
@@ -218,7 +219,7 @@ mod tests {
         let page = document(&many.collect::<Vec<_>>());
         assert_eq!((&page["total"], &page["trouble"]["total"]), (&json!(1000), &json!(1000)));
         let count = |list: &Value| list.as_array().unwrap().len();
-        assert_eq!((count(&page["instances"]), count(&page["trouble"]["shown"])), (INSTANCES, ROWS));
+        assert_eq!((count(&page["instances"]), count(&page["trouble"]["shown"])), (200, ROWS));
     }
 
     #[test]

@@ -10,18 +10,16 @@ use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
+use interlock_core::kinds::row::name;
 use interlock_core::kinds::{INSTANCE, INTERLOCK, Kind};
 use interlock_core::topology::{Epoch, NodeId};
-use interlock_kong::data_plane::flavor::gateway_ref::GatewayRef;
-use interlock_kudo::engine::rendered_kinds;
-use interlock_kudo::names::OPERATOR_VERSION;
-use interlock_kudo::operator_version::PackageLister as _;
 use serde_json::Value;
 
 use super::affected::{Affected, Concerned};
+use super::gateways::{self, GatewayQueue};
 use super::instances::KeptInstance;
 use super::interlocks::Interlocks;
-use super::row::name;
+use super::packages::OPERATOR_VERSION;
 use super::store::Store;
 use crate::cluster::crds::Absence;
 use crate::cluster::discovery::is_built_in;
@@ -32,8 +30,6 @@ use crate::telemetry::metrics::Metrics;
 
 /// Events of a settled Instance, or of its objects, come in bursts and delay no plan: they are collected.
 const BURST: Duration = Duration::from_millis(50);
-/// Events of a gateway's pods come in bursts, too.
-pub const GATEWAY_BURST: Duration = Duration::from_millis(500);
 
 /// Stores watched objects, enqueues the affected Instances, and requests watches.
 pub struct Observer {
@@ -42,7 +38,7 @@ pub struct Observer {
     /// Where controllers run.
     queue: Option<Arc<Queue<NamespacedName>>>,
     /// Gateways with new events, where controllers run.
-    gateways: Arc<Queue<GatewayRef>>,
+    gateways: Arc<GatewayQueue>,
     /// Objects with new events of the kinds that have a reconciler of their own.
     described: Vec<DescribedQueue>,
     /// Set once, before anything is observed.
@@ -79,7 +75,7 @@ impl Observer {
     }
 
     /// Gateways with new events.
-    pub fn gateways(&self) -> Arc<Queue<GatewayRef>> {
+    pub fn gateways(&self) -> Arc<GatewayQueue> {
         self.gateways.clone()
     }
 
@@ -127,7 +123,7 @@ impl Observer {
     /// Requests the kinds of a package that is in use, and releases those of one that is not.
     fn look_at_package(&self, package: &NamespacedName) {
         let wanted = match self.store.is_used(package) {
-            true => self.store.operator_version(package).map(|package| rendered_kinds::written_out(&package)),
+            true => self.store.kinds_of_package(package),
             false => Some(BTreeSet::new()),
         };
         // An unknown package makes nothing new, and its objects stay.
@@ -199,7 +195,7 @@ impl Observer {
     pub fn took(&self, told: Affected) {
         told.gone.iter().for_each(|id| self.gone(id));
         self.concern(told.concerned);
-        self.look_at(told.gateways);
+        self.look_at(&told.roots);
         self.enqueue_described(&told.roots);
     }
 
@@ -231,9 +227,9 @@ impl Observer {
     }
 
     /// Enqueues gateways whose pods may have changed.
-    pub fn look_at(&self, gateways: Vec<GatewayRef>) {
+    fn look_at(&self, roots: &[NodeId]) {
         if self.queue.is_some() {
-            gateways.into_iter().for_each(|gateway| self.gateways.add_after(gateway, GATEWAY_BURST));
+            gateways::enqueue(&self.gateways, roots);
         }
     }
 

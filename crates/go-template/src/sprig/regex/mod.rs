@@ -182,35 +182,41 @@ fn replace_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let compiled = Compiled::of(meter, args, true)?;
     let pattern = compiled.pattern()?;
     let mut captures = pattern.regex.create_captures();
-    let mut out = Vec::new();
-    let mut last = 0;
-    each(meter, pattern, text, |found| {
+    replaced(meter, pattern, text, |found, out| {
         // A reference is at most as long as the match.
-        let most = replacement.len().saturating_add(references.saturating_mul(found.len()));
-        meter.bytes(most.saturating_add(found.start() - last))?;
+        meter.bytes(replacement.len().saturating_add(references.saturating_mul(found.len())))?;
         // A second search, of the match alone, finds its groups.
         meter.read(found.len().saturating_add(1).saturating_mul(pattern.weight()))?;
         let input = Input::new(text).range(found.range()).anchored(Anchored::Yes);
         pattern.regex.search_captures(&input, &mut captures);
-        out.extend_from_slice(&text[last..found.start()]);
-        captures.interpolate_bytes_into(text, replacement, &mut out);
-        last = found.end();
-        Ok(true)
-    })?;
-    meter.bytes(text.len() - last)?;
-    out.extend_from_slice(&text[last..]);
-    Ok(Val::str(out))
+        captures.interpolate_bytes_into(text, replacement, out);
+        Ok(())
+    })
 }
 
 fn replace_literally(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let compiled = Compiled::of(meter, args, false)?;
-    let (pattern, text, replacement) = (compiled.pattern()?, arg::text(args, 1), arg::text(args, 2));
+    let replacement = arg::text(args, 2);
+    replaced(meter, compiled.pattern()?, arg::text(args, 1), |_, out| {
+        meter.bytes(replacement.len())?;
+        out.extend_from_slice(replacement);
+        Ok(())
+    })
+}
+
+/// The text with what `write` writes for each match.
+fn replaced(
+    meter: &Meter,
+    pattern: &Pattern,
+    text: &[u8],
+    mut write: impl FnMut(Match, &mut Vec<u8>) -> Result<(), Failure>,
+) -> Result<Val, Failure> {
     let mut out = Vec::new();
     let mut last = 0;
     each(meter, pattern, text, |found| {
-        meter.bytes(replacement.len().saturating_add(found.start() - last))?;
+        meter.bytes(found.start() - last)?;
         out.extend_from_slice(&text[last..found.start()]);
-        out.extend_from_slice(replacement);
+        write(found, &mut out)?;
         last = found.end();
         Ok(true)
     })?;

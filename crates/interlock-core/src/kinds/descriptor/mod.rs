@@ -15,7 +15,13 @@ pub use webhook::{Calls, MatchCondition, MatchedObjects, OnFailure, WebhookEntry
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
+use super::gauge::Gauges;
+use super::inventory::DomainInventory;
 use super::listed::ListedObjects;
+use super::page::{PagePart, View};
+use super::story::Story;
 use crate::admission::kind::GuardedKind;
 pub use crate::api::capability::Capability;
 use crate::api::resource::Resource;
@@ -47,7 +53,20 @@ pub struct Kind {
     pub reconciler: Option<&'static Reconciler>,
     /// What its rules read of a list of objects, for decisions without a cluster; one kind of a domain has it for all.
     pub listed: Option<fn() -> Arc<dyn ListedObjects>>,
+    /// What a process keeps of the objects of a domain beside their rows.
+    pub inventory: Option<DomainInventory>,
+    /// What the page about a process shows of its objects.
+    pub page: Option<fn(&View<'_>) -> PagePart>,
+    /// What metrics say of all its objects.
+    pub gauges: Option<Gauges>,
+    /// What `interlock why` tells of its objects.
+    pub story: Option<&'static Story>,
+    /// Facts of one object for `interlock topology`, beside those of the topology.
+    pub node_facts: Option<NodeFacts>,
 }
+
+/// Facts by name.
+pub type NodeFacts = fn(&Value) -> Vec<(&'static str, String)>;
 
 impl Kind {
     /// A kind of which nothing else is known.
@@ -63,6 +82,11 @@ impl Kind {
             rules: &[],
             reconciler: None,
             listed: None,
+            inventory: None,
+            page: None,
+            gauges: None,
+            story: None,
+            node_facts: None,
         }
     }
 }

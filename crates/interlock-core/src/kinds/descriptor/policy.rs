@@ -25,6 +25,8 @@ pub struct PolicyOptions {
     pub freeze: Freeze,
     /// Where the pages can be read that messages refer to.
     pub docs: Option<DocsUrl>,
+    /// How a message says where to read about a rule: [`Rule::see`].
+    pub see: fn(Rule, Option<&DocsUrl>) -> String,
     /// All rules, which a policy may list.
     pub rules: Vec<Rule>,
 }
@@ -32,7 +34,7 @@ pub struct PolicyOptions {
 impl PolicyOptions {
     /// The end of every message: the rule, and where to read about it.
     pub fn named_rule(&self, rule: Rule) -> String {
-        format!(" [{}]; see {}", rule.id(), rule.see(self.docs.as_ref()))
+        format!(" [{}]; see {}", rule.id(), (self.see)(rule, self.docs.as_ref()))
     }
 }
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::change::FlavorChange;
+use super::change::{Findings, FlavorChange};
 use super::compatibility::ProducerConfiguration;
 use super::environment::{SourceKey, Unknown};
-use super::finding::Findings;
 use super::gateway::Gateway;
 use super::gateway_ref::{FlavorSpec, GatewayRef};
 use super::group::ProducerGroup;

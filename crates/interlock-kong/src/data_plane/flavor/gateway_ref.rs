@@ -3,9 +3,12 @@
 use std::fmt;
 
 use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::kinds::row::name;
+use interlock_core::topology::{KindName, NodeId};
 use serde_json::Value;
 
 use super::reading::FlavorReading;
+use crate::data_plane::names::{DATA_PLANE, GUARDED_DEPLOYMENT};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GatewayKind {
@@ -16,6 +19,14 @@ pub enum GatewayKind {
 }
 
 impl GatewayKind {
+    /// The kind that the API server serves.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DataPlane => "DataPlane",
+            Self::Deployment => "Deployment",
+        }
+    }
+
     /// Path of its pod template.
     pub fn template(self) -> &'static str {
         match self {
@@ -33,12 +44,21 @@ pub struct GatewayRef {
 }
 
 impl GatewayRef {
-    pub fn is(&self, object: &Value) -> bool {
-        let kind = match self.kind {
-            GatewayKind::DataPlane => "DataPlane",
-            GatewayKind::Deployment => "Deployment",
+    /// The kinds of gateways in the topology.
+    pub const KINDS: [KindName; 2] = [DATA_PLANE, GUARDED_DEPLOYMENT];
+
+    /// The gateway of the topology; `None` for an object of another kind.
+    pub fn of_node(id: &NodeId) -> Option<Self> {
+        let kind = match &id.kind {
+            kind if *kind == DATA_PLANE => GatewayKind::DataPlane,
+            kind if *kind == GUARDED_DEPLOYMENT => GatewayKind::Deployment,
+            _ => return None,
         };
-        object["kind"] == kind
+        Some(Self { kind, name: name(id) })
+    }
+
+    pub fn is(&self, object: &Value) -> bool {
+        object["kind"] == self.kind.as_str()
             && meta_str(object, "name") == Some(self.name.name.as_str())
             && meta_str(object, "namespace") == Some(self.name.namespace.as_str())
     }
@@ -46,10 +66,7 @@ impl GatewayRef {
 
 impl fmt::Display for GatewayRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            GatewayKind::DataPlane => write!(f, "DataPlane {}", self.name),
-            GatewayKind::Deployment => write!(f, "Deployment {}", self.name),
-        }
+        write!(f, "{} {}", self.kind.as_str(), self.name)
     }
 }
 

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::api::stamp::SpecHash;
+use interlock_core::kinds::capabilities::{FLAVORS, ROUTES};
+use interlock_core::kinds::inventory;
+use interlock_core::kinds::inventory::DomainInventory;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -22,8 +25,8 @@ use super::pattern;
 use super::pattern::Pattern;
 use super::projection::{pruned, template};
 use super::reading::FlavorReading;
-use super::rolled_out::is_rolled_out;
 use super::routes::{Inventory, Route};
+use super::running::rolled_out::is_rolled_out;
 use super::serving::Serving;
 use super::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
 use crate::data_plane::labelled::LABELLED;
@@ -157,10 +160,7 @@ impl GatewayInventory {
         if was.spec.reading.effective == written.spec.reading.effective {
             return;
         }
-        let running = match self.running(before) {
-            Cow::Borrowed(_) => before.clone(),
-            Cow::Owned(running) => Arc::new(running),
-        };
+        let running = self.shared_running(before);
         let before = ran(&running, namespace, &self.sources).map(|spec| (running, spec));
         self.unread.follow(&written, before);
     }
@@ -274,8 +274,7 @@ impl GatewayInventory {
 
     /// Forgets the objects of a kind, given by its kind or the name of its labelled objects.
     pub fn forget(&mut self, kind: &str) {
-        let labelled = LABELLED.iter().find(|labelled| labelled.name == kind);
-        let kind = labelled.map_or(kind, |labelled| labelled.kind);
+        let kind = served_as(kind);
         self.objects.retain(|(known, _), _| known != kind);
         self.routes.retain(|(_, known, _), _| known != kind);
         match kind {
@@ -314,13 +313,10 @@ impl GatewayInventory {
     /// The gateways whose flavor may come from a source.
     pub fn dependents(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
         let here = |object: &&Arc<Value>| meta_str(object, "namespace") == Some(&source.name.namespace);
-        let fed = self.gateways().filter(here).map(|stored| {
-            let running = match self.running(stored) {
-                Cow::Borrowed(_) => stored.clone(),
-                Cow::Owned(running) => Arc::new(running),
-            };
-            FlavorDependent { stored: stored.clone(), running }
-        });
+        let fed = self
+            .gateways()
+            .filter(here)
+            .map(|stored| FlavorDependent { stored: stored.clone(), running: self.shared_running(stored) });
         fed.filter(|fed| [&fed.stored, &fed.running].iter().any(|it| sources_of(it).contains(source)))
             .collect()
     }
@@ -360,6 +356,13 @@ impl GatewayInventory {
         }
     }
 
+    fn shared_running(&self, object: &Arc<Value>) -> Arc<Value> {
+        match self.running(object) {
+            Cow::Borrowed(_) => object.clone(),
+            Cow::Owned(running) => Arc::new(running),
+        }
+    }
+
     /// The known sources that the controller labelled.
     pub fn our_sources(&self) -> &BTreeSet<FlavorSource> {
         &self.ours
@@ -390,6 +393,26 @@ impl GatewayInventory {
             group,
             rolled_out,
         }
+    }
+}
+
+impl GatewayInventory {
+    /// It is of the kinds that affect the flavors of gateways.
+    pub const OF_DOMAIN: DomainInventory =
+        DomainInventory { empty: || Box::new(Self::default()), capabilities: &[FLAVORS.name, ROUTES.name] };
+}
+
+impl inventory::Inventory for GatewayInventory {
+    fn take(&mut self, object: &Value) {
+        self.take(object, "");
+    }
+
+    fn drop(&mut self, kind: &str, name: &NamespacedName) {
+        self.drop(kind, name);
+    }
+
+    fn forget(&mut self, kind: &str) {
+        self.forget(kind);
     }
 }
 

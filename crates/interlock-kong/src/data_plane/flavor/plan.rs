@@ -8,10 +8,9 @@ use interlock_core::api::object::NamespacedName;
 use serde_json::{Value, json};
 
 use super::Flavor;
-use super::change::FlavorChange;
+use super::change::{Finding, Findings, FlavorChange};
 use super::compatibility::ProducerConfiguration;
 use super::environment::Unknown;
-use super::finding::{Finding, Findings};
 use super::gateway::Gateway;
 use super::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
 use super::group::ProducerGroup;

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use super::group;
 use super::overview;
-use super::producer_settings;
 use super::reading::{FILE_VARIABLE, VARIABLE};
 use super::serving;
 use super::sources::LONGEST;
@@ -153,7 +152,7 @@ fn variables(env: &Value) -> Value {
     let decides = |entry: &&Value| {
         let name = entry["name"].as_str().unwrap_or_default();
         [VARIABLE, FILE_VARIABLE, group::ADMIN_SERVICE_VARIABLE].contains(&name)
-            || producer_settings::VARIABLES.contains(&name)
+            || group::VARIABLES.contains(&name)
     };
     let entries = || env.as_array().into_iter().flatten();
     let refers = |entry: &Value| entry["value"].as_str().is_some_and(|value| value.contains('$'));

@@ -11,8 +11,8 @@ use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, annotation, meta_str};
 use serde_json::Value;
 
+use super::group::DEFAULT_CLASS;
 use super::pattern::{Compiled, NamespaceBudget, Pattern};
-use super::producer_settings::DEFAULT_CLASS;
 use super::serving::{Attachment, Counts, Serving};
 
 /// How many routes a text names; further ones are counted.

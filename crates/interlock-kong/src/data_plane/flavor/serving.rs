@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use interlock_core::api::object::{NamespacedName, annotation, meta_str};
 use serde_json::Value;
 
-use super::group::{Producers, name_of, namespace_of};
-use super::producer_settings::{DEFAULT_CLASS, ProducerSettings, Setting};
+use super::group::{DEFAULT_CLASS, ProducerSettings, Producers, Setting, name_of, namespace_of};
 
 /// Domain of the names of Kong's controllers in GatewayClasses.
 const KONG: &str = "konghq.com/";

@@ -5,10 +5,10 @@
 //! of Kubernetes do not grant the right to write one. Every user who may edit the DataPlane may write an annotation,
 //! which would let a pod template pass admission.
 
-use interlock_core::api::object::{Gvk, ObjectKey, meta_str};
+use interlock_core::api::object::ObjectKey;
 use interlock_core::api::revision;
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::effect::{Effect, Propagation};
+use interlock_core::effect::Effect;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -107,19 +107,11 @@ impl KeptChildren {
 
 /// The ControllerRevision of what is kept of a DataPlane.
 pub fn key(of: &DataPlaneView<'_>) -> ObjectKey {
-    ObjectKey {
-        gvk: Gvk::new(revision::API_VERSION, revision::KIND),
-        namespace: Some(of.namespace.to_owned()),
-        name: format!("{}-taken-over-{}", of.name, of.uid.get(..8).unwrap_or(of.uid)),
-    }
+    let name = format!("{}-taken-over-{}", of.name, of.uid.get(..8).unwrap_or(of.uid));
+    of.key_of(revision::API_VERSION, revision::KIND, name)
 }
 
 /// Deletes the record.
-pub fn forget(of: &DataPlaneView<'_>, record: &Value) -> Option<Effect> {
-    Some(Effect::Delete {
-        key: key(of),
-        uid: meta_str(record, "uid")?.to_owned(),
-        resource_version: meta_str(record, "resourceVersion")?.to_owned(),
-        propagation: Propagation::Background,
-    })
+pub fn forget(of: &DataPlaneView<'_>, record: &Value) -> Effect {
+    Effect::delete_of(key(of), record)
 }

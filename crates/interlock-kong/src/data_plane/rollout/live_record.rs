@@ -1,24 +1,39 @@
-//! The live side of a DataPlane: its selector and its spec, from the last-applied annotation.
+//! The live side of a DataPlane: its selector and its spec, read from the last-applied annotation and written into it.
 //!
 //! An annotation is text that anybody may have written while the guards were away. It is believed where the
 //! condition [`RECORDED`] vouches for the staged fields of its spec, or where the spec of the object says the same.
+//!
+//! The commit of a promotion, and every other write of the annotation, is one patch of the DataPlane on the version that
+//! it was decided on. All that follows is derived from it.
 
+use std::borrow::Cow;
+
+use interlock_core::admission::size_budget::{SPEC_LIMIT, SizeBudget};
 use interlock_core::api::condition::Condition;
 use interlock_core::api::meta;
-use interlock_core::api::object::{Gvk, ObjectKey};
+use interlock_core::api::object::{NamespacedName, annotation};
 use interlock_core::api::revision;
+use interlock_core::api::revision::PartsReader;
 use interlock_core::api::stamp::SpecHash;
+use interlock_core::effect::Effect;
+use interlock_core::last_applied::{LastAppliedDraft, WholeSpec, write};
 use interlock_core::reconcile::{Needs, View};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::children::DataPlaneOwner;
-use super::phase::Reason;
 use super::promotion::staged_hash;
+use super::report::RolloutPhase;
 use super::side::Colour;
-use super::unguarded;
 use super::view::DataPlaneView;
-use crate::api::stamp::LiveStamp;
+use crate::api::stamp::{FLAVOR, FLAVOR_SPEC, LiveStamp, SELECTOR};
 use crate::data_plane::flavor::Flavor;
+use crate::data_plane::flavor::change::FlavorChange;
+use crate::data_plane::flavor::compatibility::ProducerConfiguration;
+use crate::data_plane::flavor::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
+use crate::data_plane::flavor::projection::excerpt;
+use crate::data_plane::flavor::routes::Inventory;
+use crate::data_plane::flavor::sources::Nothing;
+use crate::data_plane::flavor::validate::judge;
 use crate::data_plane::live_spec;
 
 /// Type of the condition whose message is the hash of the staged fields of the live spec. It is true once the live
@@ -42,18 +57,19 @@ pub struct LiveSide {
     pub refused: Option<String>,
 }
 
+impl LiveSide {
+    /// A side that is not recorded yet.
+    pub fn of(selector: String, colour: Colour, spec: Value) -> Self {
+        Self { selector, colour, spec, previous: None, sourced: None, is_stamped: false, refused: None }
+    }
+}
+
 /// What is known of the live side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LiveRecord {
     Known(LiveSide),
-    /// Which pods are live, not what they are made from.
-    Lost {
-        /// Value of the label of its pods.
-        selector: String,
-        colour: Colour,
-        /// Why, for a condition.
-        why: LostSpec,
-    },
+    /// Which pods are live, not what they are made from; why, for a condition.
+    Lost(LiveSide, LostSpec),
     /// Another operator made the live pods.
     OfAnother {
         /// Value of the label of its pods.
@@ -85,19 +101,23 @@ pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -
     let stamp = of.stamp();
     let stamped = stamp.as_ref().and_then(|stamp| stamp.selector.as_deref());
     let Some(selector) = stamped.or(of.reported_selector()) else {
-        return Ok(first(of, owner));
+        // There is none yet.
+        let side = LiveSide::of(owner.selector(Colour::Blue), Colour::Blue, of.wanted_spec());
+        return Ok(LiveRecord::Known(side));
     };
     let Some(colour) = owner.colour_of(selector) else {
         return Ok(LiveRecord::OfAnother { selector: selector.to_owned() });
     };
-    let lost = |why| LiveRecord::Lost { selector: selector.to_owned(), colour, why };
+    let lost = |selector: &str, colour, why| {
+        LiveRecord::Lost(LiveSide::of(selector.to_owned(), colour, Value::Null), why)
+    };
     let spec = match &stamp {
-        None if is_open(of) => return Ok(lost(LostSpec::Missing)),
+        None if is_open(of) => return Ok(lost(selector, colour, LostSpec::Missing)),
         None => of.wanted_spec(),
         Some(stamp) => match stamp.spec() {
             Some(text) => serde_json::from_str(text).unwrap_or_default(),
             None => match referenced(of, &stamp.hash, view)? {
-                None => return Ok(lost(LostSpec::Missing)),
+                None => return Ok(lost(selector, colour, LostSpec::Missing)),
                 Some(spec) => spec,
             },
         },
@@ -105,9 +125,9 @@ pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -
     let kept = stamp.as_ref().map(|stamp| previous(of, stamp, view)).transpose()?.flatten();
     if kept.is_none() && !is_trusted(of, &spec) {
         // Nor is its selector: it may be an earlier annotation, of the side that is the preview now.
-        let selector = of.reported_selector().unwrap_or(selector).to_owned();
-        let colour = owner.colour_of(&selector).unwrap_or(colour);
-        return Ok(LiveRecord::Lost { selector, colour, why: LostSpec::Mismatch });
+        let selector = of.reported_selector().unwrap_or(selector);
+        let colour = owner.colour_of(selector).unwrap_or(colour);
+        return Ok(lost(selector, colour, LostSpec::Mismatch));
     }
     let base = kept.unwrap_or_else(|| spec.clone());
     // A live side that was never ready has no traffic: a correction is made in place, not staged.
@@ -116,7 +136,7 @@ pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -
         false => of.wanted_spec(),
     };
     let in_place = !of.is_blue_green() && has_served(of) && !live_spec::is_scaled(&base, &now);
-    let refused = if in_place { unguarded::refusal(of, &base) } else { None };
+    let refused = if in_place { refusal(of, &base) } else { None };
     let (now, previous) = match (in_place, refused.is_some()) {
         (true, false) => (now, Some(base)),
         (true, true) => (base, None),
@@ -125,30 +145,8 @@ pub fn record(of: &DataPlaneView<'_>, owner: &DataPlaneOwner, view: &View<'_>) -
     let states =
         |stamp: &LiveStamp<'_>| stamp.uid.is_some() && stamp.previous.is_some() == previous.is_some();
     let is_stamped = stamped.is_some() && now == spec && stamp.as_ref().is_some_and(states);
-    Ok(LiveRecord::Known(LiveSide {
-        selector: selector.to_owned(),
-        colour,
-        spec: now,
-        previous,
-        sourced: None,
-        is_stamped,
-        refused,
-    }))
-}
-
-/// The live side of a DataPlane that has none yet.
-fn first(of: &DataPlaneView<'_>, owner: &DataPlaneOwner) -> LiveRecord {
-    let colour = Colour::Blue;
-    let side = LiveSide {
-        selector: owner.selector(colour),
-        colour,
-        spec: of.wanted_spec(),
-        previous: None,
-        sourced: None,
-        is_stamped: false,
-        refused: None,
-    };
-    LiveRecord::Known(side)
+    let side = LiveSide::of(selector.to_owned(), colour, now);
+    Ok(LiveRecord::Known(LiveSide { previous, is_stamped, refused, ..side }))
 }
 
 /// Whether the spec may hold something that is not live: Kong's rule, as `Ready` is of the generation that is live.
@@ -193,7 +191,7 @@ pub fn stamped_flavor(of: &DataPlaneView<'_>) -> Option<Flavor> {
 pub fn recorded_flavor(of: &DataPlaneView<'_>, spec: &Value) -> Option<Flavor> {
     let flavor = stamped_flavor(of)?;
     let Some(recorded) = recorded(of) else { return Some(flavor) };
-    let promotes = of.rolled_out().is_some_and(|found| found.reason == Reason::PromotionInProgress.as_str());
+    let promotes = of.rolled_out().is_some_and(|found| found.reason == RolloutPhase::Promoting.reason());
     let selector = of.stamp().and_then(|stamp| stamp.selector);
     let is_committed = promotes && selector.as_deref() != of.reported_selector();
     let hashes = [recorded_hash(spec, Some(flavor)), recorded_hash(spec, None)];
@@ -220,19 +218,95 @@ fn referenced(of: &DataPlaneView<'_>, hash: &SpecHash, view: &View<'_>) -> Resul
     if SpecHash::of(&stored.to_string()) == *hash {
         return Ok(Some(stored));
     }
-    let mut parts = Vec::new();
-    let mut count = 1;
-    while parts.len() < count {
-        let key = ObjectKey {
-            gvk: Gvk::new(revision::API_VERSION, revision::KIND),
-            namespace: Some(of.namespace.to_owned()),
-            name: revision::name(of.name, of.uid, hash, parts.len()),
-        };
-        let Some(part) = view.get(&key)? else { return Ok(None) };
-        count = revision::count(part);
-        let Some(data) = revision::data(part) else { return Ok(None) };
-        parts.push(data);
+    let mut parts = PartsReader::default();
+    while let Some(number) = parts.next() {
+        let name = revision::name(of.name, of.uid, hash, number);
+        let key = of.key_of(revision::API_VERSION, revision::KIND, name);
+        if view.get(&key)?.and_then(|part| parts.take(part)).is_none() {
+            return Ok(None);
+        }
     }
-    let text = revision::unpack(&parts).filter(|text| SpecHash::of(text) == *hash);
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    Ok(parts.spec(hash).and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// Records a live side. A promotion also removes the annotation that asked for it.
+pub fn commit(of: &DataPlaneView<'_>, side: &LiveSide, promotes: bool) -> Effect {
+    let mut annotations = Map::new();
+    annotations.insert(meta::LAST_APPLIED_SPEC.to_owned(), stamp(of, side).map_or(Value::Null, Value::from));
+    if promotes && annotation(of.object, meta::PROMOTE_WHEN_READY).is_some() {
+        annotations.insert(meta::PROMOTE_WHEN_READY.to_owned(), Value::Null);
+    }
+    // The history has the flavor of a revision: one that comes from a source may be promoted alone.
+    if promotes && side.sourced.is_some() && annotation(of.object, meta::LIVE_REVISION).is_some() {
+        annotations.insert(meta::LIVE_REVISION.to_owned(), Value::Null);
+    }
+    of.patch(json!({"metadata": {"annotations": annotations}}))
+}
+
+/// The annotation; `None` where not even the hash of the spec fits.
+fn stamp(of: &DataPlaneView<'_>, side: &LiveSide) -> Option<String> {
+    let spec = side.spec.to_string();
+    let known = || of.flavor(&side.spec, &Nothing)?.effective.known();
+    let flavor = side.sourced.or_else(known).map(Flavor::as_str);
+    let excerpt = excerpt(&side.spec);
+    let mut more = vec![(SELECTOR, side.selector.as_str())];
+    more.extend(flavor.map(|flavor| (FLAVOR, flavor)));
+    let previous = side.previous.as_ref().map(|spec| {
+        let spec = spec.to_string();
+        let hash = SpecHash::of(&spec);
+        WholeSpec {
+            hash: Cow::Owned(hash.as_str().to_owned()),
+            spec: (spec.len() <= SPEC_LIMIT).then_some(Cow::Owned(spec)),
+            changes: None,
+        }
+    });
+    let draft = LastAppliedDraft {
+        hash: &SpecHash::of(&spec),
+        spec: Some(&spec),
+        previous,
+        uid: Some(of.uid),
+        more: &more,
+        excerpt: excerpt.as_deref().map(|excerpt| (FLAVOR_SPEC, excerpt)),
+    };
+    write(&draft, room(of))
+}
+
+/// The room that the other annotations and the rest of the object leave.
+fn room(of: &DataPlaneView<'_>) -> SizeBudget {
+    let listed = of.object["metadata"]["annotations"].as_object().into_iter().flatten();
+    let others = listed.filter(|(name, _)| *name != meta::LAST_APPLIED_SPEC);
+    let annotations = others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
+    let own = annotation(of.object, meta::LAST_APPLIED_SPEC).map_or(0, str::len);
+    SizeBudget { annotations, object: of.object.to_string().len().saturating_sub(own) }
+}
+
+/// Why the spec, which admission never saw, is not carried out in place of the live one; `None` where it is. A router
+/// flavor that comes from a ConfigMap or Secret is not read here: those are guarded where they are written.
+fn refusal(of: &DataPlaneView<'_>, live: &Value) -> Option<String> {
+    let flavor = |spec| Some(FlavorSpec { reading: of.flavor(spec, &Nothing)?, staged: false });
+    let (before, new) = (flavor(live)?, flavor(of.spec())?);
+    let name = NamespacedName::new(of.namespace, of.name);
+    let findings = judge(&FlavorChange {
+        subject: &GatewayRef { kind: GatewayKind::DataPlane, name },
+        live: Some(&before.reading),
+        stored: Some(&before),
+        new: &new,
+        // As admission judges it: what is live may be an earlier spec, whose pods are gone.
+        stopped: is_stopped(of.spec()) && of.object["status"]["replicas"].as_i64().unwrap_or_default() == 0,
+        routes: &Inventory::empty(),
+        configuration: ProducerConfiguration::Usual,
+        group: None,
+        allowance: None,
+    });
+    let refused = findings.denied.first()?;
+    Some(format!(
+        "the spec was changed past admission and is not carried out, the live pods stay as they are: {refused}; write \
+         the spec of the live pods back (`interlock rollout status {}` shows both), or change it in steps that are \
+         allowed",
+        of.name
+    ))
+}
+
+fn is_stopped(spec: &Value) -> bool {
+    spec["deployment"]["replicas"] == 0
 }

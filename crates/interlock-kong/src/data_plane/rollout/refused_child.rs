@@ -8,6 +8,8 @@ use interlock_core::rejection::{MAX_MESSAGE, Rejection};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::api::condition;
+
 /// Reason and message of what only a person can mend.
 pub type Stall = (&'static str, String);
 
@@ -72,8 +74,7 @@ fn reason_and_message<'r>(mut refused: impl Iterator<Item = &'r RefusedChild>) -
 
 /// The text of the condition `ReplicaFailure` of a Deployment: its ReplicaSet could not create or delete pods.
 pub fn replica_failure(deployment: &Value) -> Option<String> {
-    let conditions = deployment["status"]["conditions"].as_array()?;
     let found =
-        conditions.iter().find(|found| found["type"] == "ReplicaFailure" && found["status"] == "True")?;
+        condition(&deployment["status"], "ReplicaFailure").filter(|found| found["status"] == "True")?;
     Some(display(found["message"].as_str().unwrap_or_default(), MAX_MESSAGE))
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::live_record;
 use super::live_record::LiveSide;
 use super::view::DataPlaneView;
-use crate::api::{API_VERSION, PROXY};
+use crate::api::{API_VERSION, PROXY, condition};
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::flavor::environment::Unknown;
 use crate::data_plane::flavor::gateway::sources_of;
@@ -132,9 +132,8 @@ impl Sources for SourcedFlavors<'_> {
 
 /// What a changed source stages, as the status of a DataPlane says; for people.
 pub fn staged(status: &Value) -> Option<&str> {
-    let all = status["conditions"].as_array()?;
-    let found = all.iter().find(|condition| condition["type"] == meta::condition::ROUTER_FLAVOR_STAGED);
-    found.filter(|condition| condition["status"] == "True")?["message"].as_str()
+    let found = condition(status, meta::condition::ROUTER_FLAVOR_STAGED);
+    found.filter(|found| found["status"] == "True")?["message"].as_str()
 }
 
 /// Whether a spec alone does not tell its flavor, as it comes, or may come, from a ConfigMap or Secret.

@@ -4,13 +4,14 @@ use interlock_core::api::condition;
 use interlock_core::api::condition::{Condition, ConditionStatus, Time, WantedCondition};
 use interlock_core::api::meta;
 use interlock_core::api::object::meta_str;
-use interlock_core::effect::{Effect, Note, Severity};
+use interlock_core::effect::{Effect, Severity};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::live_record::{RECORDED, recorded_hash};
-use super::phase::{Reason, RolloutPhase};
+use super::phase::RolloutState;
 use super::refused_child::replica_failure;
+use super::report::RolloutPhase;
 use super::sourced_flavor::SourcedFlavorChange;
 use super::take_over::not_supported;
 use super::view::{DataPlaneView, ROLLED_OUT};
@@ -52,7 +53,7 @@ pub struct DataPlaneStatusInput<'a> {
 #[derive(Debug)]
 pub struct RolloutInput<'a> {
     /// Where it stands.
-    pub phase: &'a RolloutPhase,
+    pub state: &'a RolloutState,
     /// Selector of the preview.
     pub selector: String,
     /// The ingress Service of the preview.
@@ -70,22 +71,15 @@ pub fn write(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Time
     let before = of.conditions();
     let said = condition::find(&before, meta::condition::MANAGED).map(|said| said.reason.as_str());
     if let Some(message) = input.taken_over.as_ref().filter(|_| said != Some(meta::condition::TAKEN_OVER)) {
-        effects.push(event(of, meta::event::TAKEN_OVER, message.clone()));
+        effects.push(of.event(Severity::Normal, meta::event::TAKEN_OVER, message.clone()));
     }
     let said = condition::find(&before, meta::condition::STALLED);
     if let Some((reason, message)) = &input.stalled
         && said.is_none_or(|said| said.reason != *reason || said.message != *message)
     {
-        let note =
-            Note { severity: Severity::Warning, reason: (*reason).to_owned(), message: message.clone() };
-        effects.push(Effect::Event { key: of.key.clone(), uid: of.uid.to_owned(), note });
+        effects.push(of.event(Severity::Warning, reason, message.clone()));
     }
     effects
-}
-
-fn event(of: &DataPlaneView<'_>, reason: &str, message: String) -> Effect {
-    let note = Note { severity: Severity::Normal, reason: reason.to_owned(), message };
-    Effect::Event { key: of.key.clone(), uid: of.uid.to_owned(), note }
 }
 
 fn status(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Timestamp) -> Option<Effect> {
@@ -109,29 +103,16 @@ fn status(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: Timesta
     if status.is_empty() || drops && status.keys().all(|name| OURS.contains(&name.as_str())) {
         return None;
     }
-    Some(Effect::Status {
-        key: of.key.clone(),
-        resource_version: of.resource_version.to_owned(),
-        status: Value::Object(status),
-    })
+    Some(of.write_status(Value::Object(status)))
 }
 
 /// The write that says that a DataPlane is another operator's, where the status does not say so.
 pub fn not_managed(of: &DataPlaneView<'_>, reason: &str, message: String, now: Timestamp) -> Option<Effect> {
     let before = of.conditions();
     let mut after = before.clone();
-    let managed = WantedCondition {
-        type_: meta::condition::MANAGED,
-        status: ConditionStatus::False,
-        reason: reason.to_owned(),
-        message,
-    };
+    let managed = wanted(meta::condition::MANAGED, ConditionStatus::False, reason, message);
     condition::set(&mut after, managed, Some(of.generation), &Time(now));
-    (before != after).then(|| Effect::Status {
-        key: of.key.clone(),
-        resource_version: of.resource_version.to_owned(),
-        status: json!({"conditions": after}),
-    })
+    (before != after).then(|| of.write_status(json!({"conditions": after})))
 }
 
 /// The writes that say that a DataPlane was handed back, where the status does not say so. What Kong's operator does not
@@ -152,7 +133,7 @@ pub fn handed_back(of: &DataPlaneView<'_>, message: String, now: Timestamp) -> V
         }
     }
     if is_new {
-        effects.push(event(of, meta::event::HANDED_BACK, message));
+        effects.push(of.event(Severity::Normal, meta::event::HANDED_BACK, message));
     }
     effects
 }
@@ -189,54 +170,29 @@ fn conditions(of: &DataPlaneView<'_>, input: &DataPlaneStatusInput<'_>, now: &Ti
         let served = serves || condition::is_true(&all, RECORDED);
         let status = if served { ConditionStatus::True } else { ConditionStatus::False };
         let message = recorded_hash(spec, input.sourced).as_str().to_owned();
-        let reason = if served { "Served" } else { "NeverReady" }.to_owned();
-        condition::set(&mut all, WantedCondition { type_: RECORDED, status, reason, message }, None, now);
+        let reason = if served { "Served" } else { "NeverReady" };
+        condition::set(&mut all, wanted(RECORDED, status, reason, message), None, now);
     }
-    match &input.staged_flavor {
-        Some(staged) => {
-            let staged = WantedCondition {
-                type_: meta::condition::ROUTER_FLAVOR_STAGED,
-                status: ConditionStatus::True,
-                reason: "SourceChanged".to_owned(),
-                message: staged.to_string(),
-            };
-            condition::set(&mut all, staged, Some(of.generation), now);
+    let stated = [
+        (
+            meta::condition::ROUTER_FLAVOR_STAGED,
+            input.staged_flavor.as_ref().map(|staged| ("SourceChanged", staged.to_string())),
+        ),
+        (meta::condition::NOT_CARRIED_OUT, not_carried_out(of).map(|message| ("UnsupportedFields", message))),
+        (meta::condition::STALLED, input.stalled.clone()),
+        (
+            meta::condition::MANAGED,
+            input.taken_over.clone().map(|message| (meta::condition::TAKEN_OVER, message)),
+        ),
+    ];
+    for (type_, stated) in stated {
+        match stated {
+            Some((reason, message)) => {
+                let wanted = wanted(type_, ConditionStatus::True, reason, message);
+                condition::set(&mut all, wanted, Some(of.generation), now);
+            }
+            None => all.retain(|condition| condition.type_ != type_),
         }
-        None => all.retain(|condition| condition.type_ != meta::condition::ROUTER_FLAVOR_STAGED),
-    }
-    match not_carried_out(of) {
-        Some(message) => {
-            let reason = "UnsupportedFields".to_owned();
-            let type_ = meta::condition::NOT_CARRIED_OUT;
-            let fields = WantedCondition { type_, status: ConditionStatus::True, reason, message };
-            condition::set(&mut all, fields, Some(of.generation), now);
-        }
-        None => all.retain(|condition| condition.type_ != meta::condition::NOT_CARRIED_OUT),
-    }
-    match &input.stalled {
-        Some((reason, message)) => {
-            let (reason, message) = ((*reason).to_owned(), message.clone());
-            let stalled = WantedCondition {
-                type_: meta::condition::STALLED,
-                status: ConditionStatus::True,
-                reason,
-                message,
-            };
-            condition::set(&mut all, stalled, Some(of.generation), now);
-        }
-        None => all.retain(|condition| condition.type_ != meta::condition::STALLED),
-    }
-    match &input.taken_over {
-        Some(message) => {
-            let managed = WantedCondition {
-                type_: meta::condition::MANAGED,
-                status: ConditionStatus::True,
-                reason: meta::condition::TAKEN_OVER.to_owned(),
-                message: message.clone(),
-            };
-            condition::set(&mut all, managed, Some(of.generation), now);
-        }
-        None => all.retain(|condition| condition.type_ != meta::condition::MANAGED),
     }
     all
 }
@@ -251,20 +207,14 @@ fn not_carried_out(of: &DataPlaneView<'_>) -> Option<String> {
 
 /// Kong's condition, with Kong's reasons and texts.
 fn ready(input: &DataPlaneStatusInput<'_>) -> WantedCondition {
-    let waiting = |more: String| WantedCondition {
-        type_: meta::condition::READY,
-        status: ConditionStatus::False,
-        reason: "WaitingToBecomeReady".to_owned(),
-        message: format!("Waiting for the resource to become ready{more}"),
+    let ready = |status, reason: &str, message| wanted(meta::condition::READY, status, reason, message);
+    let waiting = |more: String| {
+        let message = format!("Waiting for the resource to become ready{more}");
+        ready(ConditionStatus::False, "WaitingToBecomeReady", message)
     };
     let name = |object: &Value| meta_str(object, "name").unwrap_or_default().to_owned();
     if let Some((reason, message)) = &input.refused {
-        return WantedCondition {
-            type_: meta::condition::READY,
-            status: ConditionStatus::False,
-            reason: (*reason).to_owned(),
-            message: message.clone(),
-        };
+        return ready(ConditionStatus::False, reason, message.clone());
     }
     let Some(deployment) = input.deployment else { return waiting(String::new()) };
     if !is_available(deployment) {
@@ -276,12 +226,11 @@ fn ready(input: &DataPlaneStatusInput<'_>) -> WantedCondition {
     if !has_address(ingress) {
         return waiting(format!(": ingress Service {} is not ready yet", name(ingress)));
     }
-    WantedCondition {
-        type_: meta::condition::READY,
-        status: ConditionStatus::True,
-        reason: "Ready".to_owned(),
-        message: String::new(),
-    }
+    ready(ConditionStatus::True, "Ready", String::new())
+}
+
+fn wanted(type_: &'static str, status: ConditionStatus, reason: &str, message: String) -> WantedCondition {
+    WantedCondition { type_, status, reason: reason.to_owned(), message }
 }
 
 /// Kong's rule: a Deployment without pods is never ready.
@@ -320,21 +269,16 @@ fn rollout(of: &DataPlaneView<'_>, input: Option<&RolloutInput<'_>>, now: &Time)
             json!({"name": meta_str(service, "name"), "addresses": listed})
         })
     };
-    let reason = input.phase.reason();
+    let RolloutState { phase, message, .. } = input.state;
     // The reason is the state: as with Kong's operator, a transition is one from a reason to another.
-    let before = of.rolled_out().filter(|condition| condition.reason == reason.as_str());
+    let before = of.rolled_out().filter(|condition| condition.reason == phase.reason());
     let mut conditions: Vec<Condition> = before.into_iter().collect();
-    let status = match reason {
-        Reason::PromotionDone => ConditionStatus::True,
+    let status = match phase {
+        RolloutPhase::Grace => ConditionStatus::True,
         _ => ConditionStatus::False,
     };
-    let wanted = WantedCondition {
-        type_: ROLLED_OUT,
-        status,
-        reason: reason.as_str().to_owned(),
-        message: input.phase.message().to_owned(),
-    };
-    condition::set(&mut conditions, wanted, Some(of.generation), now);
+    let rolled_out = wanted(ROLLED_OUT, status, phase.reason(), message.clone());
+    condition::set(&mut conditions, rolled_out, Some(of.generation), now);
     json!({
         "deployment": {"selector": input.selector},
         "services": {"ingress": service(input.ingress), "adminAPI": service(input.admin)},

@@ -2,7 +2,8 @@
 
 use interlock_core::api::condition::Condition;
 use interlock_core::api::meta;
-use interlock_core::api::object::{ObjectKey, annotation, meta_str};
+use interlock_core::api::object::{Gvk, ObjectKey, annotation, meta_str};
+use interlock_core::effect::{Effect, Note, Severity};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -50,6 +51,30 @@ impl<'a> DataPlaneView<'a> {
         })
     }
 
+    /// The key of another object of its namespace.
+    pub fn key_of(&self, api_version: &str, kind: &str, name: impl Into<String>) -> ObjectKey {
+        let namespace = Some(self.namespace.to_owned());
+        ObjectKey { gvk: Gvk::new(api_version, kind), namespace, name: name.into() }
+    }
+
+    /// A patch of it, on the version that was read.
+    pub fn patch(&self, patch: Value) -> Effect {
+        let resource_version = self.resource_version.to_owned();
+        Effect::Patch { key: self.key.clone(), resource_version, patch }
+    }
+
+    /// A write of its status, on the version that was read.
+    pub fn write_status(&self, status: Value) -> Effect {
+        let resource_version = self.resource_version.to_owned();
+        Effect::Status { key: self.key.clone(), resource_version, status }
+    }
+
+    /// An Event about it.
+    pub fn event(&self, severity: Severity, reason: &str, message: String) -> Effect {
+        let note = Note { severity, reason: reason.to_owned(), message };
+        Effect::Event { key: self.key.clone(), uid: self.uid.to_owned(), note }
+    }
+
     pub fn spec(&self) -> &'a Value {
         &self.object["spec"]
     }
@@ -71,10 +96,7 @@ impl<'a> DataPlaneView<'a> {
 
     /// The router flavor of a spec of it; `None` where the spec cannot be read.
     pub fn flavor(&self, spec: &Value, sources: &dyn Sources) -> Option<FlavorReading> {
-        let spec = DataPlaneSpec::deserialize(spec).ok()?;
-        let template = &spec.deployment.pod_template_spec;
-        let surroundings = Surroundings { namespace: self.namespace, template: &template.metadata, sources };
-        Some(FlavorReading::of(template, surroundings))
+        flavor_of(spec, self.namespace, sources)
     }
 
     /// The last-applied annotation, if it is of this object.
@@ -116,6 +138,13 @@ impl<'a> DataPlaneView<'a> {
         };
         references.iter().find(owns).map(kind)
     }
+}
+
+/// The router flavor of a spec; `None` where it cannot be read.
+pub fn flavor_of(spec: &Value, namespace: &str, sources: &dyn Sources) -> Option<FlavorReading> {
+    let template = DataPlaneSpec::deserialize(spec).ok()?.deployment.pod_template_spec;
+    let surroundings = Surroundings { namespace, template: &template.metadata, sources };
+    Some(FlavorReading::of(&template, surroundings))
 }
 
 /// The value of [`meta::PROMOTION_GRACE_PERIOD`], if it is a time.

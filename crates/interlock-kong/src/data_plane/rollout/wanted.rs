@@ -6,10 +6,9 @@ use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, ObjectKey, annotation, meta_str};
 use interlock_core::api::ownership::{is_applied, is_of};
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::effect::{Effect, Note, Propagation, Severity};
+use interlock_core::effect::{Effect, HealCause, Severity};
 use serde_json::{Value, json};
 
-use super::added;
 use super::children;
 use super::children::{DataPlaneOwner, InvalidTemplate};
 use super::drift;
@@ -17,6 +16,7 @@ use super::live_record::LiveSide;
 use super::side::{Colour, SideState};
 use super::view::DataPlaneView;
 use crate::api::labels;
+use crate::data_plane::rollout::drift::added;
 
 /// What a child is to its DataPlane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -253,9 +253,7 @@ pub fn delete(of: &DataPlaneView<'_>, key: ObjectKey, found: Option<&Value>) -> 
     if meta_str(found, "deletionTimestamp").is_some() {
         return None;
     }
-    let text = |field| meta_str(found, field).unwrap_or_default().to_owned();
-    let (uid, resource_version) = (text("uid"), text("resourceVersion"));
-    Some(Effect::Delete { key, uid, resource_version, propagation: Propagation::Background })
+    Some(Effect::delete_of(key, found))
 }
 
 /// Marks the former side as the preview, and leaves its pods as they are.
@@ -265,20 +263,15 @@ pub fn set_aside(of: &DataPlaneView<'_>, key: ObjectKey, found: Option<&Value>) 
     if found["metadata"]["labels"][label] == SideState::Preview.as_str() {
         return None;
     }
-    Some(Effect::Patch {
-        key,
-        resource_version: meta_str(found, "resourceVersion")?.to_owned(),
-        patch: json!({"metadata": {"labels": {label: SideState::Preview.as_str()}}}),
-    })
+    Effect::patch_of(key, found, json!({"metadata": {"labels": {label: SideState::Preview.as_str()}}}))
 }
 
 /// Gives a Service that keeps the former side another version, before the live Deployment is made again: a process that
 /// decided to give it to the live side while that had pods, and writes late, meets a conflict.
 pub fn keep_with_former_side(key: ObjectKey, found: &Value) -> Option<Effect> {
-    let version = meta_str(found, "resourceVersion")?.to_owned();
     // A value that the Service cannot have yet: a patch that changes nothing gives no version.
-    let patch = json!({"metadata": {"annotations": {meta::FORMER_SIDE_KEPT: version}}});
-    Some(Effect::Patch { key, resource_version: version, patch })
+    let version = meta_str(found, "resourceVersion")?;
+    Effect::patch_of(key, found, json!({"metadata": {"annotations": {meta::FORMER_SIDE_KEPT: version}}}))
 }
 
 /// The Event about a child of the live side that was put right.
@@ -309,8 +302,7 @@ pub fn healed(
             return None;
         }
     };
-    let note = Note { severity: Severity::Warning, reason: reason.to_owned(), message };
-    Some(Effect::Event { key: of.key.clone(), uid: of.uid.to_owned(), note })
+    Some(of.event(Severity::Warning, reason, message))
 }
 
 fn address_note(key: &ObjectKey) -> &'static str {
@@ -327,4 +319,18 @@ fn last_editor(object: &Value) -> Option<&str> {
     };
     let others = entries.filter(people);
     others.max_by_key(|entry| entry["time"].as_str().unwrap_or_default())?["manager"].as_str()
+}
+
+/// What to count once a child of the live side, found in this state, is written; `None` where it is not put right
+/// but brought to another spec.
+pub fn counted(key: &ObjectKey, state: &ChildState) -> Option<Effect> {
+    let cause = match state {
+        ChildState::Missing => HealCause::Deleted,
+        ChildState::Edited(_) => HealCause::Edited,
+        ChildState::Extended(_) => HealCause::Added,
+        ChildState::AsWanted | ChildState::Terminating | ChildState::Foreign | ChildState::Outdated => {
+            return None;
+        }
+    };
+    Some(Effect::Healed { kind: key.gvk.kind.clone(), cause })
 }

@@ -26,7 +26,7 @@ use crate::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::data_plane::flavor::projection::excerpt;
 use crate::data_plane::flavor::reading::FlavorReading;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::changes::StagedChanges;
+use crate::data_plane::rollout::report::changes::StagedChanges;
 
 /// The live state before a write, from the stored object.
 pub struct Live<'a> {

@@ -4,11 +4,6 @@
 //! The new spec is compared with the live one: for a DataPlane that of its last-applied annotation, for
 //! a Deployment the template of its pods. Mutation sets only the annotation.
 
-mod guarded_sources;
-pub mod ids;
-mod last_applied;
-mod rollout;
-
 use interlock_core::admission::RuleContext;
 use interlock_core::admission::decision::{Decision, Outcome};
 use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
@@ -28,18 +23,16 @@ use interlock_core::kinds::capabilities::DATA_PLANES;
 
 use self::last_applied::{Live, WantedStamp, text_of};
 use self::rollout::RolloutChange;
-use super::flavor::Flavor;
-use super::flavor::change::FlavorChange;
+use super::flavor::change::{Finding, Findings, FlavorChange};
 use super::flavor::compatibility::ProducerConfiguration;
 use super::flavor::environment::Unknown;
-use super::flavor::finding::{Finding, Findings};
 use super::flavor::flavor_override::{ChangeId, FlavorOverride};
 use super::flavor::gateway::Gateway;
 use super::flavor::gateway_ref::{GatewayKind, GatewayRef};
 use super::flavor::inventory::{GatewayContext, RolledOut};
-use super::flavor::plan;
 use super::flavor::reading::{Effective, FILE_VARIABLE, FlavorReading, VARIABLE};
 use super::flavor::validate::judge as judge_change;
+use super::flavor::{Flavor, plan};
 use super::validation;
 use super::validation::children;
 use crate::api::{DataPlaneSpec, PROXY};
@@ -48,6 +41,11 @@ use crate::data_plane::rules::ids::{
     DATA_PLANE_DATABASE, DATA_PLANE_PORTS, DATA_PLANE_STAGED, FLAVOR_REGEX, FLAVOR_ROUTES, FLAVOR_STAGED,
     FLAVOR_UNKNOWN, FLAVOR_UNSTAGED, FLAVOR_VERSION,
 };
+
+mod guarded_sources;
+pub mod ids;
+mod last_applied;
+mod rollout;
 
 /// Decides on a DataPlane.
 pub fn decide_data_plane(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {

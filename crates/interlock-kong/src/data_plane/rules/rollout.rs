@@ -10,13 +10,14 @@ use interlock_core::api::meta;
 use serde_json::Value;
 
 use super::last_applied::{Live, Staging, text_of};
-use crate::data_plane::flavor::finding::Findings;
+use crate::api::condition;
+use crate::data_plane::flavor::change::Findings;
 use crate::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::history::limit;
+use crate::data_plane::rollout::children::service_selector;
+use crate::data_plane::rollout::history;
 use crate::data_plane::rollout::promotion;
 use crate::data_plane::rollout::promotion::{PromotionRequest, requested};
-use crate::data_plane::rollout::service_selector;
 use crate::data_plane::rollout::sourced_flavor;
 use crate::data_plane::rollout::view::parse_grace_period;
 use crate::data_plane::rules::ids::{
@@ -144,9 +145,8 @@ impl<'c, 'a> RolloutChange<'c, 'a> {
 /// Whether a status says that another operator carries a DataPlane out: its condition `Managed` is false for another
 /// reason than a wrong spec.
 fn is_of_another(status: &Value) -> bool {
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    let mut managed = conditions.filter(|condition| condition["type"] == meta::condition::MANAGED);
-    managed.any(|managed| managed["status"] == "False" && managed["reason"] != "InvalidSpec")
+    condition(status, meta::condition::MANAGED)
+        .is_some_and(|managed| managed["status"] == "False" && managed["reason"] != "InvalidSpec")
 }
 
 /// What is wrong with a request for a promotion.
@@ -244,11 +244,11 @@ fn service_name(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &m
 fn history_limit(new: &PlaneParts<'_>, old: Option<&PlaneParts<'_>>, findings: &mut Findings) {
     let Some(value) = new.history_limit.as_deref() else { return };
     let stands = old.is_some_and(|old| old.history_limit == new.history_limit);
-    if stands || limit::parse(value).is_some() {
+    if stands || history::parse_limit(value).is_some() {
         return;
     }
     let shown: String = value.chars().take(REPEATED).collect();
-    let (key, most, default) = (meta::REVISION_HISTORY_LIMIT, limit::MOST, limit::DEFAULT);
+    let (key, most, default) = (meta::REVISION_HISTORY_LIMIT, history::MOST_KEPT, history::DEFAULT_LIMIT);
     findings.warn(
         DATA_PLANE_HISTORY_LIMIT,
         format!("annotation {key} is \"{shown}\": write a number from 0 to {most}; {default} revisions are kept until then"),

@@ -11,7 +11,7 @@ use super::child_problem::{ChildProblem, nobody, shown};
 use super::pod_fields;
 use super::pod_fields::FieldProblems;
 use super::pod_template;
-use crate::data_plane::flavor::finding::Finding;
+use crate::data_plane::flavor::change::Finding;
 use crate::data_plane::flavor::gateway_ref::GatewayRef;
 use crate::data_plane::rollout::children::{InvalidTemplate, ingress_service};
 use crate::data_plane::rollout::side::SideState;

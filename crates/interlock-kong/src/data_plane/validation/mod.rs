@@ -14,8 +14,8 @@ mod ports;
 
 pub use ports::BY_DEFAULT;
 
+use super::flavor::change::Findings;
 use super::flavor::environment::{EnvVariable, Surroundings, variables};
-use super::flavor::finding::Findings;
 use super::flavor::sources::Sources;
 use crate::api::{DataPlaneSpec, PROXY};
 use crate::data_plane::rules::ids::{DATA_PLANE_DATABASE, DATA_PLANE_IMAGE};

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::child_problem::ChildProblem;
-use crate::data_plane::flavor::finding::Findings;
+use crate::data_plane::flavor::change::Findings;
 
 /// As it is written: the version, then a line for each type with its fields, `field:type`.
 const TEXT: &str = include_str!("pod_fields.txt");

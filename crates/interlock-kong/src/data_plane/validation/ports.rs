@@ -10,8 +10,8 @@ use interlock_core::api::pod::Container;
 use serde_json::Value;
 
 use crate::api::{IngressPort, PROXY_PORTS};
+use crate::data_plane::flavor::change::Findings;
 use crate::data_plane::flavor::environment::{EnvVariable, Surroundings, Unknown, variables};
-use crate::data_plane::flavor::finding::Findings;
 use crate::data_plane::rules::ids::DATA_PLANE_PORTS;
 
 const PORT_MAPS: &str = "KONG_PORT_MAPS";

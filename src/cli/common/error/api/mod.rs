@@ -136,7 +136,7 @@ fn of_connection(what: &str, error: &(dyn StdError + 'static)) -> CliError {
 }
 
 /// An error, what caused it, and so on; an I/O error hides what it wraps from `source`.
-fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+pub fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<io::Error>() {
         Some(io) => io.get_ref().map(|inner| inner as &(dyn StdError + 'static)),
         None => error.source(),

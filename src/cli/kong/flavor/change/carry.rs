@@ -1,44 +1,32 @@
 //! Carries out the moves of a change of flavor, and waits between them.
 
-use std::time::Duration;
-
 use interlock_core::api::object::NamespacedName;
 use interlock_kong::data_plane::flavor::Flavor;
-use interlock_kong::data_plane::flavor::plan::{FlavorPlan, stations};
-use interlock_kong::data_plane::rollout::flavor_change::edit::edit;
+use interlock_kong::data_plane::flavor::plan::stations;
 use interlock_kong::data_plane::rollout::flavor_change::facts::FlavorChangeFacts;
 use interlock_kong::data_plane::rollout::flavor_change::next_move::{
     AwaitedState, FlavorHop, FlavorMove, is_stopped_in_vain, next_move,
 };
 use interlock_kong::data_plane::rollout::flavor_change::producer::ProducerState;
 use interlock_kong::data_plane::rollout::flavor_change::refusal::FlavorChangeRefusal;
+use interlock_kong::data_plane::rollout::report::summary::RolloutSummary;
 use interlock_kong::data_plane::rollout::staged_hash;
-use interlock_kong::data_plane::rollout::summary::RolloutSummary;
-use kube::api::Patch;
 use serde_json::Value;
 
-use super::error::{TRIES, contended, unchanged};
-use super::preview;
+use super::flavor_change::{Conflicts, FlavorChange};
+use super::producer;
 use super::producer::ProducerRef;
 use crate::cli::common::error::{CliError, plain};
 use crate::cli::common::output;
-use crate::cli::kong::flavor::cluster::FoundSources;
-use crate::cli::kong::rollout::data_plane::DataPlaneRef;
-use crate::cli::kong::rollout::{promote, status, wait};
+use crate::cli::common::output::News;
+use crate::cli::kong::rollout::{status, verbs};
 
-/// A change of flavor under way.
+/// A change of flavor under way, hop by hop.
 pub(super) struct FlavorCarrier {
-    pub(super) plane: DataPlaneRef,
-    pub(super) to: Flavor,
-    pub(super) plan: FlavorPlan,
-    pub(super) sources: FoundSources,
-    /// The producer that is stopped and started.
-    pub(super) producer: Option<ProducerRef>,
-    /// The same, or one that is known and left alone.
+    pub(super) change: FlavorChange,
+    /// The producer that is stopped and started, or one that is known and left alone.
     pub(super) known: Option<ProducerRef>,
     pub(super) wait: bool,
-    /// The longest wait for one step.
-    pub(super) limit: Duration,
     pub(super) progress: CarryProgress,
 }
 
@@ -55,7 +43,7 @@ pub(super) struct CarryProgress {
     requested: Option<FlavorHop>,
     /// The hop for whose preview a producer was asked for.
     explained: Option<FlavorHop>,
-    shown: Option<String>,
+    shown: News,
 }
 
 /// A version of the DataPlane, and what it means.
@@ -77,7 +65,7 @@ impl FlavorCarrier {
     }
 
     async fn moves(&mut self) -> Result<(), CliError> {
-        let mut conflicts = 0;
+        let mut conflicts = Conflicts::default();
         loop {
             let look = self.look().await?;
             self.observe(look.facts.live)?;
@@ -98,30 +86,23 @@ impl FlavorCarrier {
                     self.promote(look, hop).await?;
                     true
                 }
-                FlavorMove::StopProducer => self.stop_producer(&look).await?,
+                FlavorMove::StopProducer => self.change.stop_producer(look.producer.as_ref()).await?,
                 FlavorMove::StartProducer | FlavorMove::RestartProducer => {
                     self.start_producer(&look, next == FlavorMove::StartProducer).await?
                 }
             };
-            match made {
-                true if self.wait => {}
-                true => return self.say_next(),
-                // Another client's write came first: what it has made of the object is looked at.
-                false => conflicts += 1,
+            if made && !self.wait {
+                return self.say_next();
             }
-            if conflicts >= TRIES {
-                return Err(contended(&self.plane));
-            }
+            self.change.count(&mut conflicts, made)?;
         }
     }
 
     async fn look(&self) -> Result<Look, CliError> {
-        let object = self.plane.get().await?;
-        let kept = self.plane.kept(&object).await.spec;
-        let producer = match &self.producer {
-            Some(producer) => Some(producer.get().await?),
-            None => None,
-        };
+        let plane = &self.change.plane;
+        let object = plane.get().await?;
+        let kept = plane.kept(&object).await.spec;
+        let producer = self.change.producer().await?;
         let facts =
             self.facts(&object, kept.as_ref(), producer.as_ref()).map_err(|why| self.refused(&why))?;
         Ok(Look { object, kept, producer, facts })
@@ -134,18 +115,18 @@ impl FlavorCarrier {
         producer: Option<&Value>,
     ) -> Result<FlavorChangeFacts, FlavorChangeRefusal> {
         let state = producer.map_or(ProducerState::NotGiven, |deployment| {
-            ProducerState::of(deployment, &self.plane.key(), self.progress.is_stale)
+            ProducerState::of(deployment, &self.change.plane.key(), self.progress.is_stale)
         });
-        FlavorChangeFacts::of(object, kept, self.to, &self.sources, state)
+        FlavorChangeFacts::of(object, kept, self.change.to, &self.change.sources, state)
     }
 
     /// Takes in which flavor is live.
     fn observe(&mut self, live: Flavor) -> Result<(), CliError> {
-        let key = self.plane.key();
+        let change = &self.change;
         match self.progress.live.replace(live) {
-            None if live != self.to => {
-                let way: Vec<&str> = stations(live, self.to).into_iter().map(Flavor::as_str).collect();
-                output::line(&format!("dataplane {key}: {}", way.join(" -> ")))
+            None if live != change.to => {
+                let way: Vec<&str> = stations(live, change.to).into_iter().map(Flavor::as_str).collect();
+                change.say(&way.join(" -> "))
             }
             Some(before) if before != live => {
                 let hop = FlavorHop { from: before, to: live };
@@ -153,7 +134,7 @@ impl FlavorCarrier {
                     self.progress.crossed = Some(hop);
                     self.progress.is_stale = true;
                 }
-                output::line(&format!("dataplane {key}: router flavor {live} is live"))
+                change.say(&format!("router flavor {live} is live"))
             }
             _ => Ok(()),
         }
@@ -161,50 +142,31 @@ impl FlavorCarrier {
 
     /// Writes the flavor of a hop; `false` where the DataPlane was changed since it was read.
     async fn stage(&self, look: &Look, hop: FlavorHop) -> Result<bool, CliError> {
-        if let Some(refusal) = self.plan.refusal(false) {
-            let show =
-                format!("see the plan: `interlock flavor plan {} --to {}`", self.plane.arguments(), self.to);
-            return Err(unchanged(&self.plane).why(refusal).next(show));
-        }
-        let patch = edit(&look.object, hop.from, hop.to, &self.sources).map_err(|why| {
-            let remedy = why.remedy(self.plane.name(), self.plane.namespace());
-            unchanged(&self.plane).why(why.to_string()).next(remedy)
-        })?;
-        if self.plane.patch(Patch::Json(json_patch::Patch(patch))).await?.is_none() {
+        self.change.permitted(false)?;
+        let patch = self.change.edit(&look.object, hop.from, hop.to)?;
+        if !self.change.write(patch, &format!("router flavor {hop} is staged")).await? {
             return Ok(false);
         }
-        output::line(&format!("dataplane {}: router flavor {hop} is staged", self.plane.key()))?;
-        for warning in self.plan.warnings(hop.from, hop.to) {
+        for warning in self.change.plan.warnings(hop.from, hop.to) {
             output::line(&plain(&format!("  warning {warning}")))?;
         }
         Ok(true)
     }
 
     async fn promote(&mut self, look: Look, hop: FlavorHop) -> Result<(), CliError> {
+        let plane = &self.change.plane;
         if self.progress.requested.replace(hop) == Some(hop) {
-            return Err(wait::withdrawn(&self.plane));
+            return Err(status::withdrawn(plane));
         }
         let hash = staged_hash(&look.object["spec"]);
-        let requested = promote::request(&self.plane, look.object, &hash).await?;
-        output::line(&plain(&promote::requested_line(&self.plane, &requested, &hash)))
-    }
-
-    /// `false` where the producer was changed since it was read.
-    async fn stop_producer(&self, look: &Look) -> Result<bool, CliError> {
-        let (Some(producer), Some(deployment)) = (&self.producer, &look.producer) else { return Ok(true) };
-        producer.stop(deployment, &self.plane.key()).await
+        let requested = verbs::request_promotion(plane, look.object, &hash).await?;
+        output::line(&plain(&verbs::requested_line(plane, &requested, &hash)))
     }
 
     /// `false` where the producer was changed since it was read.
     async fn start_producer(&mut self, look: &Look, is_stopped: bool) -> Result<bool, CliError> {
-        let (Some(producer), Some(deployment)) = (&self.producer, &look.producer) else { return Ok(true) };
-        let started = match is_stopped {
-            true => producer.start(deployment).await?,
-            false => producer.restart(deployment).await?,
-        };
-        if started {
-            self.progress.is_stale = false;
-        }
+        let started = self.change.start_producer(look.producer.as_ref(), is_stopped).await?;
+        self.progress.is_stale &= !started;
         Ok(started)
     }
 
@@ -218,30 +180,32 @@ impl FlavorCarrier {
     }
 
     async fn wait_for(&mut self, look: &Look, what: AwaitedState) -> Result<(), CliError> {
+        let limit = self.change.limit;
+        let stays = |object: &Value, producer: Option<&Value>| {
+            let facts = self.facts(object, look.kept.as_ref(), producer);
+            facts.map(|facts| next_move(&facts) == FlavorMove::Await(what)).ok()
+        };
         if let (AwaitedState::ProducerStopped | AwaitedState::ProducerReady, Some(producer)) =
-            (what, &self.producer)
+            (what, &self.change.producer)
         {
-            let moved = |deployment: &Value| {
-                let facts = self.facts(&look.object, look.kept.as_ref(), Some(deployment));
-                facts.is_ok_and(|facts| next_move(&facts) != FlavorMove::Await(what))
-            };
-            return producer.until(self.limit, moved).await;
+            let moved = |deployment: &Value| stays(&look.object, Some(deployment)) == Some(false);
+            return producer.until(limit, moved).await;
         }
-        let mut shown = self.progress.shown.take();
+        let mut shown = News { last: self.progress.shown.last.clone() };
         // The state is known even if no event follows.
         show(&look.object, look.kept.as_ref(), &mut shown)?;
-        let looked = self.plane.until(self.limit, |object| {
-            let facts = self.facts(&object, look.kept.as_ref(), look.producer.as_ref());
-            if let Err(error) = show(&object, look.kept.as_ref(), &mut shown) {
-                return Some(Err(error));
-            }
+        let looked = self.change.plane.until_value(limit, |object| {
             // What is not known from this version alone is read again.
-            let stays = facts.is_ok_and(|facts| next_move(&facts) == FlavorMove::Await(what));
-            (!stays).then_some(Ok(()))
+            let stays = stays(&object, look.producer.as_ref()) == Some(true);
+            let printed = show(&object, look.kept.as_ref(), &mut shown);
+            printed.map_or_else(|error| Some(Err(error)), |()| (!stays).then_some(Ok(())))
         });
-        let ended = looked.await?;
-        let late = || self.late(shown.as_deref());
-        ended.ok_or_else(late)?;
+        looked.await?.ok_or_else(|| {
+            self.change.plane.not_done(limit).why(&shown.last).next(format!(
+                "see to what it waits for, or wait longer with --timeout; `{}` goes on where it was",
+                self.command()
+            ))
+        })?;
         self.progress.shown = shown;
         Ok(())
     }
@@ -252,11 +216,11 @@ impl FlavorCarrier {
         if self.progress.explained.replace(hop) == Some(hop) {
             return Ok(());
         }
-        preview::say_needed(&self.plane.namespaced_name(), hop, self.known.as_ref()).await
+        producer::say_needed(&self.change.plane.namespaced_name(), hop, self.known.as_ref()).await
     }
 
     fn say_state(&self, look: &Look) -> Result<(), CliError> {
-        show(&look.object, look.kept.as_ref(), &mut None)?;
+        show(&look.object, look.kept.as_ref(), &mut News::default())?;
         self.say_next()
     }
 
@@ -264,67 +228,52 @@ impl FlavorCarrier {
         output::line(&format!(
             "next: `{}` once that is done (`interlock rollout status {}`); with --wait it carries out all that is left",
             self.command(),
-            self.plane.arguments()
+            self.change.plane.arguments()
         ))
     }
 
     fn command(&self) -> String {
         let wait = if self.wait { " --wait" } else { "" };
-        let producer = self.producer.as_ref().map_or_else(String::new, |producer| {
-            format!(" --producer deploy/{}/{}", producer.name.namespace, producer.name.name)
-        });
+        let producer = self
+            .change
+            .producer
+            .as_ref()
+            .map_or_else(String::new, |producer| format!(" --producer deploy/{}", producer.name()));
         format!("{}{wait}{producer}", self.one_step())
     }
 
     /// The command without flags.
     fn one_step(&self) -> String {
-        format!("interlock flavor change {} --to {}", self.plane.arguments(), self.to)
+        format!("interlock flavor change {} --to {}", self.change.plane.arguments(), self.change.to)
     }
 
     async fn done(&self) -> Result<(), CliError> {
         if self.progress.requested.is_none() && self.progress.crossed.is_none() {
-            output::line(&format!("dataplane {}: router flavor {} is live", self.plane.key(), self.to))?;
+            self.change.say_live()?;
         }
         match (self.progress.crossed, self.left_stopped().await) {
             (_, Some(producer)) => output::line(&format!(
-                "next: `{} --wait --producer deploy/{}/{}`: that Deployment is still scaled to 0 for this DataPlane",
-                self.one_step(),
-                producer.namespace,
-                producer.name
+                "next: `{} --wait --producer deploy/{producer}`: that Deployment is still scaled to 0 for this DataPlane",
+                self.one_step()
             )),
-            (Some(hop), None) => preview::say_left(hop, self.known.as_ref(), self.producer.is_some()),
+            (Some(hop), None) => producer::say_left(hop, self.known.as_ref(), self.change.producer.is_some()),
             (None, None) => Ok(()),
         }
     }
 
     /// The producer that the DataPlane names, where an interrupted command has left it stopped.
-    async fn left_stopped(&self) -> Option<&NamespacedName> {
-        let known = self.known.as_ref().filter(|_| self.producer.is_none())?;
-        let state = ProducerState::of(&known.find().await?, &self.plane.key(), false);
-        matches!(state, ProducerState::Stopping | ProducerState::Stopped).then_some(&known.name)
+    async fn left_stopped(&self) -> Option<NamespacedName> {
+        let known = self.known.as_ref().filter(|_| self.change.producer.is_none())?;
+        let state = ProducerState::of(&known.find().await?, &self.change.plane.key(), false);
+        matches!(state, ProducerState::Stopping | ProducerState::Stopped).then(|| known.name())
     }
 
     fn refused(&self, why: &FlavorChangeRefusal) -> CliError {
-        unchanged(&self.plane).why(why.to_string()).next(why.remedy(&self.plane.arguments()))
-    }
-
-    fn late(&self, shown: Option<&str>) -> CliError {
-        CliError::unreached(format!("DataPlane {} is not done after {:?}", self.plane.key(), self.limit))
-            .why(shown.unwrap_or_default())
-            .next(format!(
-                "see to what it waits for, or wait longer with --timeout; `{}` goes on where it was",
-                self.command()
-            ))
+        self.change.refused(&why.to_string(), &why.remedy(&self.change.plane.arguments()))
     }
 }
 
 /// Prints the state of a rollout where it is another than before.
-fn show(object: &Value, kept: Option<&Value>, shown: &mut Option<String>) -> Result<(), CliError> {
-    let line = status::line(&RolloutSummary::of(object, kept));
-    if shown.as_ref() == Some(&line) {
-        return Ok(());
-    }
-    output::line(&plain(&line))?;
-    *shown = Some(line);
-    Ok(())
+fn show(object: &Value, kept: Option<&Value>, shown: &mut News) -> Result<(), CliError> {
+    shown.line(status::line(&RolloutSummary::of(object, kept)))
 }

@@ -1,11 +1,7 @@
 //! Carries out a change of flavor while no pod runs.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::time::Duration;
+use std::io::IsTerminal as _;
 
-use interlock_kong::data_plane::flavor::Flavor;
-use interlock_kong::data_plane::flavor::plan::FlavorPlan;
-use interlock_kong::data_plane::rollout::flavor_change::edit::edit;
 use interlock_kong::data_plane::rollout::flavor_change::next_move::FlavorHop;
 use interlock_kong::data_plane::rollout::flavor_change::outage::{
     OutageFacts, OutageMove, OutageRefusal, next_move, start_pods, stop_pods,
@@ -14,24 +10,16 @@ use interlock_kong::data_plane::rollout::flavor_change::producer::ProducerState;
 use kube::api::Patch;
 use serde_json::Value;
 
-use super::error::{TRIES, contended, unchanged};
-use super::producer::ProducerRef;
-use crate::cli::common::error::{CliError, plain};
+use super::flavor_change::{Conflicts, FlavorChange, unchanged};
+use crate::cli::common::error::CliError;
 use crate::cli::common::output;
-use crate::cli::kong::flavor::cluster::FoundSources;
-use crate::cli::kong::rollout::data_plane::DataPlaneRef;
+use crate::cli::common::output::News;
 
 /// A change of flavor under way, through an outage.
 pub(super) struct OutageCarrier {
-    pub(super) plane: DataPlaneRef,
-    pub(super) to: Flavor,
-    pub(super) plan: FlavorPlan,
-    pub(super) sources: FoundSources,
-    pub(super) producer: Option<ProducerRef>,
+    pub(super) change: FlavorChange,
     /// Whether it is not asked for a confirmation.
     pub(super) yes: bool,
-    /// The longest wait for one step.
-    pub(super) limit: Duration,
 }
 
 /// A version of the DataPlane and its producer, and what they mean.
@@ -45,7 +33,8 @@ impl OutageCarrier {
     /// Carries out what is left.
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let look = self.look().await?;
-        if look.facts.from != self.to {
+        let to = self.change.to;
+        if look.facts.from != to {
             self.permitted(&look)?;
         }
         let ended = self.moves().await;
@@ -53,12 +42,11 @@ impl OutageCarrier {
             self.start_again().await;
             return ended;
         }
-        let hop = FlavorHop { from: look.facts.from, to: self.to };
-        match self.producer.is_none() && hop.crosses_dialects() {
+        let hop = FlavorHop { from: look.facts.from, to };
+        match self.change.producer.is_none() && hop.crosses_dialects() {
             true => output::line(&format!(
                 "next: restart its configuration producer, such as with `kubectl rollout restart deployment/NAME -n \
-                 NAMESPACE`, so that it takes up {}",
-                self.to
+                 NAMESPACE`, so that it takes up {to}"
             )),
             false => Ok(()),
         }
@@ -66,49 +54,40 @@ impl OutageCarrier {
 
     /// Judges the change and asks for a confirmation before anything is scaled to 0.
     fn permitted(&self, look: &Look) -> Result<(), CliError> {
-        let arguments = self.plane.arguments();
-        if let Some(refusal) = self.plan.refusal(true) {
-            let show = format!("see the plan: `interlock flavor plan {arguments} --to {} --outage`", self.to);
-            return Err(unchanged(&self.plane).why(refusal).next(show));
-        }
+        let OutageFacts { from, pods, remembered, .. } = &look.facts;
+        self.change.permitted(true)?;
         // What cannot be written is known before the pods are gone.
-        self.edit(look)?;
-        if look.facts.remembered.is_some() {
+        self.change.edit(&look.object, *from, self.change.to)?;
+        if remembered.is_some() {
             return Ok(());
         }
-        output::line(&format!(
-            "dataplane {}: {} -> {} with no pod running: all of its {} pods are stopped, and it serves no request until \
-             new ones are ready and configured",
-            self.plane.key(),
-            look.facts.from,
-            self.to,
-            look.facts.pods
+        self.change.say(&format!(
+            "{from} -> {} with no pod running: all of its {pods} pods are stopped, and it serves no request until new \
+             ones are ready and configured",
+            self.change.to
         ))?;
         if self.yes || is_confirmed()? {
             Ok(())
         } else {
-            Err(unchanged(&self.plane).why("it was not confirmed"))
+            Err(unchanged(&self.change.plane).why("it was not confirmed"))
         }
     }
 
     async fn moves(&self) -> Result<(), CliError> {
-        let mut conflicts = 0;
+        let (change, mut conflicts) = (&self.change, Conflicts::default());
         loop {
             let look = self.look().await?;
             let made = match next_move(&look.facts) {
-                OutageMove::Done => return self.done(),
-                OutageMove::StopProducer => match (&self.producer, &look.producer) {
-                    (Some(producer), Some(found)) => producer.stop(found, &self.plane.key()).await?,
-                    _ => true,
-                },
-                OutageMove::StartProducer => self.start_producer(&look).await?,
+                OutageMove::Done => return change.say_live(),
+                OutageMove::StopProducer => change.stop_producer(look.producer.as_ref()).await?,
+                OutageMove::StartProducer => change.start_producer(look.producer.as_ref(), true).await?,
                 OutageMove::StopPods => {
-                    self.write(Patch::Merge(stop_pods(&look.object)), "scaled to 0").await?
+                    change.write(Patch::Merge(stop_pods(&look.object)), "scaled to 0").await?
                 }
                 OutageMove::StartPods => self.start_pods(&look).await?,
                 OutageMove::Change => {
-                    let done = format!("router flavor {} -> {} is written", look.facts.from, self.to);
-                    self.write(Patch::Json(json_patch::Patch(self.edit(&look)?)), &done).await?
+                    let done = format!("router flavor {} -> {} is written", look.facts.from, change.to);
+                    change.write(change.edit(&look.object, look.facts.from, change.to)?, &done).await?
                 }
                 wait @ (OutageMove::AwaitProducerStopped | OutageMove::AwaitProducerReady) => {
                     self.wait_for_producer(&look, wait).await?;
@@ -119,119 +98,74 @@ impl OutageCarrier {
                     true
                 }
             };
-            if !made {
-                conflicts += 1;
-            }
-            if conflicts >= TRIES {
-                return Err(contended(&self.plane));
-            }
+            change.count(&mut conflicts, made)?;
         }
     }
 
     async fn look(&self) -> Result<Look, CliError> {
-        let object = self.plane.get().await?;
-        let producer = match &self.producer {
-            Some(producer) => Some(producer.get().await?),
-            None => None,
-        };
+        let object = self.change.plane.get().await?;
+        let producer = self.change.producer().await?;
         let facts = self.facts(&object, producer.as_ref()).map_err(|why| {
-            unchanged(&self.plane).why(why.to_string()).next(why.remedy(&self.plane.arguments()))
+            self.change.refused(&why.to_string(), &why.remedy(&self.change.plane.arguments()))
         })?;
         Ok(Look { object, producer, facts })
     }
 
     fn facts(&self, object: &Value, producer: Option<&Value>) -> Result<OutageFacts, OutageRefusal> {
-        let key = self.plane.key();
+        let FlavorChange { plane, to, sources, .. } = &self.change;
+        let key = plane.key();
         let state = producer.map_or(ProducerState::NotGiven, |found| ProducerState::of(found, &key, false));
-        OutageFacts::of(object, self.to, &self.sources, state)
-    }
-
-    fn edit(&self, look: &Look) -> Result<Vec<json_patch::PatchOperation>, CliError> {
-        edit(&look.object, look.facts.from, self.to, &self.sources).map_err(|why| {
-            let remedy = why.remedy(self.plane.name(), self.plane.namespace());
-            unchanged(&self.plane).why(why.to_string()).next(remedy)
-        })
-    }
-
-    /// Writes to the DataPlane; `false` where it was changed since it was read.
-    async fn write(&self, patch: Patch<Value>, done: &str) -> Result<bool, CliError> {
-        if self.plane.patch(patch).await?.is_none() {
-            return Ok(false);
-        }
-        output::line(&format!("dataplane {}: {done}", self.plane.key()))?;
-        Ok(true)
+        OutageFacts::of(object, *to, sources, state)
     }
 
     async fn start_pods(&self, look: &Look) -> Result<bool, CliError> {
         let replicas = look.facts.remembered.unwrap_or(1);
         let patch = Patch::Merge(start_pods(&look.object, replicas));
-        self.write(patch, &format!("scaled back to {replicas} replicas")).await
-    }
-
-    async fn start_producer(&self, look: &Look) -> Result<bool, CliError> {
-        match (&self.producer, &look.producer) {
-            (Some(producer), Some(found)) => producer.start(found).await,
-            _ => Ok(true),
-        }
+        self.change.write(patch, &format!("scaled back to {replicas} replicas")).await
     }
 
     /// After a failure: what was stopped for a change that was not made is started again. What fails here has failed
     /// before.
     async fn start_again(&self) {
         let Ok(look) = self.look().await else { return };
-        if look.facts.from == self.to {
+        if look.facts.from == self.change.to {
             return;
         }
         if look.facts.remembered.is_some() {
             drop(self.start_pods(&look).await);
         }
         if matches!(look.facts.producer, ProducerState::Stopping | ProducerState::Stopped) {
-            drop(self.start_producer(&look).await);
+            drop(self.change.start_producer(look.producer.as_ref(), true).await);
         }
     }
 
     async fn wait_for_producer(&self, look: &Look, wait: OutageMove) -> Result<(), CliError> {
-        let Some(producer) = &self.producer else { return Ok(()) };
+        let Some(producer) = &self.change.producer else { return Ok(()) };
         let moved = |found: &Value| {
             self.facts(&look.object, Some(found)).is_ok_and(|facts| next_move(&facts) != wait)
         };
-        producer.until(self.limit, moved).await
+        producer.until(self.change.limit, moved).await
     }
 
     async fn wait_for_pods(&self, look: &Look, wait: OutageMove) -> Result<(), CliError> {
-        let mut shown = String::new();
-        let ended = self.plane.until(self.limit, |object| {
+        let FlavorChange { plane, limit, .. } = &self.change;
+        let mut shown = News::default();
+        let ended = plane.until_value(*limit, |object| {
             let Ok(facts) = self.facts(&object, look.producer.as_ref()) else { return Some(Ok(())) };
             if next_move(&facts) != wait {
                 return Some(Ok(()));
             }
-            let line = format!(
-                "dataplane {}: {} pods, {} wanted, {} ready",
-                self.plane.key(),
-                facts.pods,
-                facts.replicas,
-                object["status"]["readyReplicas"].as_i64().unwrap_or_default()
-            );
-            if line == shown {
-                return None;
-            }
-            let printed = output::line(&plain(&line));
-            shown = line;
-            printed.err().map(Err)
+            let ready = object["status"]["readyReplicas"].as_i64().unwrap_or_default();
+            let OutageFacts { pods, replicas, .. } = facts;
+            let line = format!("dataplane {}: {pods} pods, {replicas} wanted, {ready} ready", plane.key());
+            shown.line(line).err().map(Err)
         });
         ended.await?.ok_or_else(|| {
-            CliError::unreached(format!("DataPlane {} is not done after {:?}", self.plane.key(), self.limit))
-                .why(&shown)
-                .next(format!(
-                    "look at its pods (`kubectl describe dataplane {}`), and call this again: it goes on where it was",
-                    self.plane.arguments()
-                ))
+            plane.not_done(*limit).why(&shown.last).next(format!(
+                "look at its pods (`kubectl describe dataplane {}`), and call this again: it goes on where it was",
+                plane.arguments()
+            ))
         })
-    }
-
-    fn done(&self) -> Result<(), CliError> {
-        let key = self.plane.key();
-        output::line(&format!("dataplane {key}: router flavor {} is live", self.to))
     }
 }
 
@@ -239,10 +173,6 @@ fn is_confirmed() -> Result<bool, CliError> {
     if !std::io::stdin().is_terminal() {
         return Err(CliError::usage("nobody can be asked here").next("repeat the command with --yes"));
     }
-    output::print("Stop them? Type yes: ")?;
-    let unread = |error: std::io::Error| CliError::usage("the answer cannot be read").why(error.to_string());
-    std::io::stdout().flush().map_err(unread)?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(unread)?;
-    Ok(answer.trim() == "yes")
+    output::is_confirmed("Stop them? Type yes: ")
+        .map_err(|error| CliError::usage("the answer cannot be read").why(error.to_string()))
 }

@@ -1,25 +1,25 @@
-//! The Deployment of a configuration producer, with the caller's rights.
+//! The Deployment of a configuration producer, with the caller's rights, and what a change of dialect asks people to do
+//! with it: one for the preview, and new pods of the live one.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, annotation};
-use interlock_kong::data_plane::rollout::flavor_change::preview_producer::copy_name;
+use interlock_kong::data_plane::rollout::flavor_change::next_move::FlavorHop;
+use interlock_kong::data_plane::rollout::flavor_change::preview_producer::{command, copy_name, described};
 use interlock_kong::data_plane::rollout::flavor_change::producer::{restart, start, stop};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{Api, Patch, PatchParams};
-use kube::{Client, Error};
+use kube::Client;
+use kube::api::{DynamicObject, Patch};
 use serde_json::Value;
 
-use crate::cli::common::error::{CliError, api};
-use crate::cli::common::object_kind::ObjectKind;
+use crate::cli::common::error::{CliError, plain};
+use crate::cli::common::object_ref::{ObjectKind, ObjectRef};
 use crate::cli::common::output;
-use crate::cli::common::watch;
 
 const DEPLOYMENT: ObjectKind =
-    ObjectKind { kind: "Deployment", resource: "deployments.apps", definitions: "" };
+    ObjectKind { api_version: "apps/v1", kind: "Deployment", resource: "deployments.apps", definitions: "" };
 
 /// A producer as the flag names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +51,7 @@ impl FromStr for ProducerName {
 
 /// A producer of a cluster.
 #[derive(Clone)]
-pub(super) struct ProducerRef {
-    client: Client,
-    deployments: Api<Deployment>,
-    pub(super) name: NamespacedName,
-}
+pub(super) struct ProducerRef(ObjectRef<DynamicObject>);
 
 impl ProducerRef {
     /// The one that the flag names.
@@ -72,20 +68,28 @@ impl ProducerRef {
     }
 
     fn at(client: Client, name: NamespacedName) -> Self {
-        Self { deployments: Api::namespaced(client.clone(), &name.namespace), client, name }
+        Self(ObjectRef::untyped(client, &DEPLOYMENT, name))
+    }
+
+    pub(super) fn name(&self) -> NamespacedName {
+        self.0.namespaced_name()
+    }
+
+    /// The name of its copy that serves a preview.
+    fn copy_name(&self) -> String {
+        copy_name(&self.name())
     }
 
     /// Its copy that serves a preview.
-    pub(super) fn copy(&self) -> Self {
-        let name = NamespacedName::new(self.name.namespace.as_str(), copy_name(&self.name));
-        Self::at(self.client.clone(), name)
+    fn copy(&self) -> Self {
+        let name = NamespacedName::new(self.0.namespace.as_str(), self.copy_name());
+        Self::at(self.0.client.clone(), name)
     }
 
     pub(super) async fn get(&self) -> Result<Value, CliError> {
-        let found = self.deployments.get_opt(&self.name.name).await;
-        match found.map_err(api(format!("Deployment {} cannot be read", self.name)))? {
-            Some(deployment) => value(deployment),
-            None => Err(CliError::unreached(format!("Deployment {} does not exist", self.name)).next(
+        match self.0.find().await? {
+            Some(deployment) => self.0.value(deployment),
+            None => Err(CliError::unreached(format!("{} does not exist", self.0)).next(
                 "name the Deployment of the configuration producer with --producer deploy/NAMESPACE/NAME",
             )),
         }
@@ -98,12 +102,12 @@ impl ProducerRef {
 
     /// Scales it to 0 for the promotion of a DataPlane; `false` where it was changed since it was read.
     pub(super) async fn stop(&self, deployment: &Value, data_plane: &str) -> Result<bool, CliError> {
-        if self.patch(&stop(deployment, data_plane)).await?.is_none() {
+        if self.0.patch(&Patch::Merge(stop(deployment, data_plane)), false).await?.is_none() {
             return Ok(false);
         }
         output::line(&format!(
             "deployment {}: scaled to 0 until that is over; where this command is interrupted, call it again",
-            self.name
+            self.0.key()
         ))?;
         Ok(true)
     }
@@ -111,58 +115,94 @@ impl ProducerRef {
     /// Scales it back, with new pods; `false` where it was changed since it was read.
     pub(super) async fn start(&self, deployment: &Value) -> Result<bool, CliError> {
         let patch = start(deployment, &Timestamp::now().to_string());
-        self.started(&patch, "scaled back to").await
+        self.started(patch, "scaled back to").await
     }
 
     /// Replaces its pods; `false` where it was changed since it was read.
     pub(super) async fn restart(&self, deployment: &Value) -> Result<bool, CliError> {
         let patch = restart(deployment, &Timestamp::now().to_string());
-        self.started(&patch, "restarted with").await
+        self.started(patch, "restarted with").await
     }
 
-    async fn started(&self, patch: &Value, done: &str) -> Result<bool, CliError> {
-        let Some(started) = self.patch(patch).await? else { return Ok(false) };
+    async fn started(&self, patch: Value, done: &str) -> Result<bool, CliError> {
+        let Some(started) = self.0.patch(&Patch::Merge(patch), false).await? else { return Ok(false) };
         let replicas = started["spec"]["replicas"].as_i64().unwrap_or(1);
-        output::line(&format!("deployment {}: {done} {replicas} replicas", self.name))?;
+        output::line(&format!("deployment {}: {done} {replicas} replicas", self.0.key()))?;
         Ok(true)
     }
 
-    async fn patch(&self, patch: &Value) -> Result<Option<Value>, CliError> {
-        let patched =
-            self.deployments.patch(&self.name.name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        match patched {
-            Ok(deployment) => value(deployment).map(Some),
-            Err(Error::Api(status)) if status.code == 409 => Ok(None),
-            Err(error) => Err(api(format!("Deployment {} is not changed", self.name))(error)),
-        }
-    }
-
-    /// Watches until a condition is met.
+    /// Waits until a condition is met.
     pub(super) async fn until(
         &self,
         limit: Duration,
         mut holds: impl FnMut(&Value) -> bool,
     ) -> Result<(), CliError> {
-        let gone = || CliError::unreached(format!("Deployment {} was deleted meanwhile", self.name));
-        let look = |seen: Option<Deployment>| match seen.map(value) {
-            None => Some(Err(gone())),
-            Some(Ok(deployment)) => holds(&deployment).then_some(Ok(())),
-            Some(Err(error)) => Some(Err(error)),
-        };
-        let ended = watch::until(self.deployments.clone(), &DEPLOYMENT, &self.name.name, limit, look).await?;
-        ended.unwrap_or_else(|| {
-            let NamespacedName { namespace, name } = &self.name;
-            Err(CliError::unreached(format!("Deployment {} is not rolled out after {limit:?}", self.name)).next(format!(
+        let ended = self.0.until_value(limit, |deployment| holds(&deployment).then_some(Ok(()))).await?;
+        ended.ok_or_else(|| {
+            let NamespacedName { namespace, name } = self.name();
+            CliError::unreached(format!("{} is not rolled out after {limit:?}", self.0)).next(format!(
                 "look at it (`kubectl rollout status deployment/{name} -n {namespace}`), and call this again: it goes on \
                  where it was"
-            )))
+            ))
         })
     }
 }
 
-fn value(deployment: Deployment) -> Result<Value, CliError> {
-    let read = serde_json::to_value(deployment);
-    read.map_err(|error| CliError::refused("the answer cannot be read").why(error.to_string()))
+/// Says that the preview needs a producer, and by which command it gets one. A copy that was made for an earlier hop
+/// keeps to the dialect of that.
+pub(super) async fn say_needed(
+    data_plane: &NamespacedName,
+    hop: FlavorHop,
+    known: Option<&ProducerRef>,
+) -> Result<(), CliError> {
+    let command = match known {
+        None => None,
+        Some(producer) => match (producer.copy().find().await, producer.find().await) {
+            (Some(_), _) if !hop.crosses_dialects() => return Ok(()),
+            (Some(_), _) => {
+                let (name, namespace) = (producer.copy_name(), &producer.0.namespace);
+                Some(format!("kubectl rollout restart deployment/{name} -n {namespace}"))
+            }
+            (None, Some(deployment)) => Some(command(&deployment, &producer.name(), data_plane)),
+            (None, None) => None,
+        },
+    };
+    let takes_up = if hop.crosses_dialects() { format!("takes up {} and ", hop.to) } else { String::new() };
+    output::line(&format!(
+        "dataplane {data_plane}: the preview needs a configuration producer that {takes_up}sees no live pod; unless there is \
+         one, run"
+    ))?;
+    output::line(&plain(&format!("  {}", command.unwrap_or_else(|| untold(data_plane)))))
+}
+
+/// What to run where no Deployment is known.
+fn untold(data_plane: &NamespacedName) -> String {
+    format!(
+        "{}; with --wait --producer deploy/NAMESPACE/NAME the command for a copy of that Deployment is printed",
+        described(data_plane)
+    )
+}
+
+/// Says what is left to do after a change of dialect.
+pub(super) fn say_left(hop: FlavorHop, known: Option<&ProducerRef>, restarted: bool) -> Result<(), CliError> {
+    let Some(producer) = known else {
+        return output::line(&format!(
+            "next: restart the configuration producer of the live pods, so that it takes up {}, and stop that of the preview",
+            hop.to
+        ));
+    };
+    let NamespacedName { namespace, name } = producer.name();
+    let delete = format!("`kubectl delete deployment {} -n {namespace}`", producer.copy_name());
+    match restarted {
+        true => output::line(&format!(
+            "next: stop the configuration producer of the preview, such as with {delete}"
+        )),
+        false => output::line(&format!(
+            "next: `kubectl rollout restart deployment/{name} -n {namespace}`, so that it takes up {}, and stop that of the \
+             preview, such as with {delete}",
+            hop.to
+        )),
+    }
 }
 
 #[cfg(test)]

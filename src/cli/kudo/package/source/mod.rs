@@ -19,7 +19,6 @@ pub(super) use self::repository::{Repository, digest};
 
 pub(super) mod archive;
 mod download;
-mod folder;
 mod place;
 mod repository;
 #[cfg(test)]
@@ -31,8 +30,8 @@ const MAX_HELD: usize = 2 * MAX_UNPACKED;
 /// Flags that name a package.
 #[derive(Args, Debug)]
 pub(super) struct SourceFlags {
-    /// A folder with operator.yaml, params.yaml and templates/; an archive (.tgz) of it, or the http(s) address of
-    /// one; with --repo, the name of a package.
+    /// A folder with operator.yaml, params.yaml and templates/; an archive (.tgz) of such a folder, or its
+    /// http(s) address; with --repo, the name of a package.
     #[arg(value_name = "PACKAGE")]
     package: PathBuf,
     #[command(flatten)]
@@ -48,7 +47,7 @@ pub(super) struct SourceFlags {
 /// The flag for a repository.
 #[derive(Args, Debug, Default)]
 pub(super) struct RepositoryFlag {
-    /// Address of a repository of KUDO's packages: that of its folder with index.yaml. There is no default.
+    /// Address of a repository of KUDO's packages: the folder that has index.yaml. There is no default.
     #[arg(long, value_name = "URL")]
     repo: Option<String>,
 }

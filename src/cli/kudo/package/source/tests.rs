@@ -31,7 +31,7 @@ fn templates_are_found_by_kudos_rule() {
         ("templates/ayaml", "x"),
         ("templates/x.txt", "x"),
     ]);
-    let source = folder::files(dir.path()).unwrap();
+    let source = place::files_of_folder(dir.path()).unwrap();
     let names: Vec<_> = source.templates.keys().map(String::as_str).collect();
     assert_eq!(names, ["params.yaml", "s/operator.yaml", "x.yaml.bak"]);
 }
@@ -57,9 +57,9 @@ fn the_examples_are_packages() {
 #[test]
 fn what_is_missing_is_named() {
     let dir = package(&[("operator.yaml", "name: a")]);
-    let error = folder::files(dir.path()).unwrap_err().text();
+    let error = place::files_of_folder(dir.path()).unwrap_err().text();
     assert!(error.contains("params.yaml cannot be read"), "{error}");
-    let error = folder::files(Path::new("no/such")).unwrap_err().text();
+    let error = place::files_of_folder(Path::new("no/such")).unwrap_err().text();
     assert!(error.contains("no/such is not a folder"), "{error}");
 }
 
@@ -111,7 +111,7 @@ fn index(entries: Vec<IndexedPackage>) -> String {
 #[test]
 fn an_archive_is_the_package_of_its_folder() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/ledger/v2");
-    let files = folder::files(&folder).unwrap();
+    let files = place::files_of_folder(&folder).unwrap();
     let mut all: Vec<(String, Vec<u8>)> = files
         .templates
         .into_iter()

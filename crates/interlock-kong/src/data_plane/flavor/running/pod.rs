@@ -8,6 +8,7 @@ use interlock_core::api::pod::PodTemplate;
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::api::condition;
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::flavor::environment::Surroundings;
 use crate::data_plane::flavor::kong_container;
@@ -40,8 +41,7 @@ pub fn is_alive(pod: &Value) -> bool {
 }
 
 pub fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.filter(|condition| condition["type"] == "Ready").any(|ready| ready["status"] == "True")
+    condition(&pod["status"], "Ready").is_some_and(|ready| ready["status"] == "True")
 }
 
 /// Since when a pod has not been ready, as API text; `None` if it is ready.
@@ -49,12 +49,8 @@ pub fn unready_since(pod: &Value) -> Option<&str> {
     if is_ready(pod) {
         return None;
     }
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    let reported = conditions.filter(|condition| condition["type"] == "Ready");
-    reported
-        .filter_map(|ready| ready["lastTransitionTime"].as_str())
-        .next()
-        .or(meta_str(pod, "creationTimestamp"))
+    let reported = condition(&pod["status"], "Ready").and_then(|ready| ready["lastTransitionTime"].as_str());
+    reported.or(meta_str(pod, "creationTimestamp"))
 }
 
 pub fn labels(object: &Value) -> BTreeMap<String, String> {

@@ -14,8 +14,8 @@ use crate::data_plane::flavor::gateway::{Gateway, sources_of};
 use crate::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
 use crate::data_plane::flavor::inventory::{GatewayInventory, RolledOut};
 use crate::data_plane::flavor::reading::{Effective, FlavorReading};
-use crate::data_plane::flavor::rolled_out::is_rolled_out;
 use crate::data_plane::flavor::routes::Inventory;
+use crate::data_plane::flavor::running::rolled_out::is_rolled_out;
 use crate::data_plane::flavor::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
 
 fn known(objects: &[Value]) -> GatewayInventory {

@@ -2,9 +2,6 @@
 
 mod known;
 mod neighbours;
-mod overview;
 mod plans;
-mod properties;
-mod readings;
 mod rules;
-mod world;
+pub(super) mod world;

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::data_plane::flavor::Flavor;
+use crate::data_plane::flavor::change::Findings;
 use crate::data_plane::flavor::change::FlavorChange;
 use crate::data_plane::flavor::compatibility::ProducerConfiguration;
-use crate::data_plane::flavor::finding::Findings;
 use crate::data_plane::flavor::flavor_override::FlavorOverride;
 use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::routes::Inventory;

@@ -7,15 +7,13 @@
 use interlock_core::api::meta;
 use interlock_core::api::rule::Rule;
 
-use super::Flavor;
-use super::change::FlavorChange;
-use super::compatibility;
+use super::change::{Finding, Findings, FlavorChange};
 use super::compatibility::{InPlace, Loads, MatrixRow, Staged};
 use super::environment::Unknown;
-use super::finding::{Finding, Findings};
 use super::gateway_ref::GatewayKind;
 use super::reading::{Effective, FILE_VARIABLE, FlavorReading, VARIABLE};
 use super::sources::SourceKind;
+use super::{Flavor, compatibility};
 use crate::data_plane::rules::ids::{
     FLAVOR_ALLOWED, FLAVOR_DEPRECATED, FLAVOR_DIALECTS, FLAVOR_EXCLUSIVE, FLAVOR_IN_PLACE, FLAVOR_INVALID,
     FLAVOR_NO_EFFECT, FLAVOR_PREVIEW, FLAVOR_PRODUCER, FLAVOR_SKIP, FLAVOR_STAGED, FLAVOR_TWICE,

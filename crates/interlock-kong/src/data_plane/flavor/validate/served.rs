@@ -1,8 +1,8 @@
 //! RF05, RF09: requirements of the existing routes on a router.
 
 use crate::data_plane::flavor::Flavor;
+use crate::data_plane::flavor::change::Findings;
 use crate::data_plane::flavor::change::FlavorChange;
-use crate::data_plane::flavor::finding::Findings;
 use crate::data_plane::flavor::routes::{Listed, Trait};
 use crate::data_plane::flavor::version::KongVersion;
 use crate::data_plane::rules::ids::{FLAVOR_REGEX, FLAVOR_ROUTES};

@@ -1,9 +1,9 @@
 //! RF04, RF08, RF12: effects of Kong versions on a flavor.
 
 use crate::data_plane::flavor::Flavor;
+use crate::data_plane::flavor::change::Findings;
 use crate::data_plane::flavor::change::FlavorChange;
 use crate::data_plane::flavor::compatibility::ProducerConfiguration;
-use crate::data_plane::flavor::finding::Findings;
 use crate::data_plane::flavor::reading::{Effective, VARIABLE};
 use crate::data_plane::flavor::version::KongVersion;
 use crate::data_plane::rules::ids::{FLAVOR_FIELDS, FLAVOR_IMAGE, FLAVOR_VERSION};

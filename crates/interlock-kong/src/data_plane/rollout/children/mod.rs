@@ -11,6 +11,7 @@ mod owner;
 mod pod_base;
 mod scaling;
 mod service;
+pub mod service_selector;
 mod strategic_merge;
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::invalid::{FieldPlace, InvalidTemplate, TemplateProblem, at};
 use crate::api::{API_VERSION, labels};
+use crate::data_plane::rollout::children::service_selector;
 use crate::data_plane::rollout::kept::KeptChildren;
-use crate::data_plane::rollout::service_selector;
 use crate::data_plane::rollout::side::{
     Colour, DeploymentIdentity, SideState, admin_name, certificate_name, ingress_name,
 };

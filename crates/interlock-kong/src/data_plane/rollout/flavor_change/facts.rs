@@ -12,11 +12,10 @@ use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::reading::VARIABLE;
 use crate::data_plane::flavor::sources::Sources;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::changes::StagedChanges;
 use crate::data_plane::rollout::promotion::requested;
-use crate::data_plane::rollout::report::ReportedRollout;
+use crate::data_plane::rollout::report::changes::{LiveSpec, StagedChanges, StagedState};
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 use crate::data_plane::rollout::sourced_flavor;
-use crate::data_plane::rollout::staged::{LiveSpec, StagedState};
 
 /// Paths that a sentence names.
 const NAMED: usize = 3;
@@ -29,8 +28,10 @@ pub struct FlavorChangeFacts {
     /// The flavor of the live pods.
     pub live: Flavor,
     pub staged: StagedFlavor,
-    /// How far the rollout is.
-    pub stage: RolloutStage,
+    /// How far the rollout is: [`RolloutPhase::Unreported`] without a report on the spec that is stored.
+    pub phase: RolloutPhase,
+    /// What is said of it.
+    pub message: String,
     /// Whether the promotion of what is staged is requested.
     pub requested: bool,
     /// The configuration producer of the live pods.
@@ -44,27 +45,6 @@ pub enum StagedFlavor {
     Flavor(Flavor),
     /// Something else; which fields.
     Other(String),
-}
-
-/// How far a rollout is, by the condition `RolledOut`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RolloutStage {
-    /// The spec has no strategy that stages changes.
-    InPlace,
-    /// The controller has not reported on the spec that is stored.
-    Unseen,
-    /// The preview has no pods.
-    Rests,
-    /// A promotion is done; the former side still has its pods.
-    GracePeriod,
-    /// The preview is not ready.
-    Staging,
-    /// Every pod of the preview holds a configuration.
-    AwaitingPromotion,
-    /// A promotion is in progress.
-    Promoting,
-    /// It has failed, for this reason.
-    Failed(String),
 }
 
 impl FlavorChangeFacts {
@@ -82,11 +62,13 @@ impl FlavorChangeFacts {
         let runs = runs.ok_or_else(|| unreadable(&"it is no DataPlane"))?;
         let live = runs.known().ok_or_else(|| unreadable(&runs))?;
         let request = annotation(object, meta::PROMOTE_WHEN_READY);
+        let (phase, message) = stage(object);
         Ok(Self {
             to,
             live,
             staged: StagedFlavor::of(object, kept, live, sources)?,
-            stage: RolloutStage::of(object),
+            phase,
+            message,
             requested: request.is_some_and(|value| requested(value, spec).is_for_this()),
             producer,
         })
@@ -128,21 +110,18 @@ impl StagedFlavor {
     }
 }
 
-impl RolloutStage {
-    fn of(object: &Value) -> Self {
-        if !live_spec::is_staged(&object["spec"]) {
-            return Self::InPlace;
-        }
-        let Some(condition) = ReportedRollout::of(object) else { return Self::Unseen };
-        match condition.reason {
-            "PromotionInProgress" => Self::Promoting,
-            _ if !condition.is_current => Self::Unseen,
-            "WaitingForChange" => Self::Rests,
-            "PromotionDone" => Self::GracePeriod,
-            "AwaitingPromotion" => Self::AwaitingPromotion,
-            "Failed" | "PromotionFailed" => Self::Failed(condition.message.to_owned()),
-            _ => Self::Staging,
-        }
+/// How far the rollout is, and what is said of it. A report on another spec counts for a promotion alone, which no spec
+/// changes.
+fn stage(object: &Value) -> (RolloutPhase, String) {
+    if !live_spec::is_staged(&object["spec"]) {
+        return (RolloutPhase::InPlace, String::new());
+    }
+    let reported = ReportedRollout::of(object);
+    match reported.filter(|found| found.is_current || found.phase() == RolloutPhase::Promoting) {
+        // A preview that is on its way, whatever another operator calls that.
+        Some(found) if found.phase() == RolloutPhase::Unknown => (RolloutPhase::Staging, String::new()),
+        Some(found) => (found.phase(), found.message.to_owned()),
+        None => (RolloutPhase::Unreported, String::new()),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use super::facts::{FlavorChangeFacts, RolloutStage, StagedFlavor};
+use super::facts::{FlavorChangeFacts, StagedFlavor};
 use super::producer::ProducerState;
 use super::refusal::FlavorChangeRefusal;
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::flavor::plan::stations;
+use crate::data_plane::rollout::report::RolloutPhase;
 
 /// One change of flavor on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,15 +78,15 @@ pub fn next_move(facts: &FlavorChangeFacts) -> FlavorMove {
     if let Some(refusal) = refusal(facts) {
         return FlavorMove::Refuse(refusal);
     }
-    match (&facts.stage, staged_hop(facts)) {
-        (RolloutStage::InPlace, _) => FlavorMove::Done,
-        (RolloutStage::Promoting, _) => FlavorMove::Await(AwaitedState::Promotion),
-        (RolloutStage::AwaitingPromotion, Some(_)) if facts.requested => {
+    match (facts.phase, staged_hop(facts)) {
+        (RolloutPhase::InPlace, _) => FlavorMove::Done,
+        (RolloutPhase::Promoting, _) => FlavorMove::Await(AwaitedState::Promotion),
+        (RolloutPhase::AwaitingPromotion, Some(_)) if facts.requested => {
             FlavorMove::Await(AwaitedState::Promotion)
         }
-        (RolloutStage::AwaitingPromotion, Some(hop)) => promotion(facts, hop),
+        (RolloutPhase::AwaitingPromotion, Some(hop)) => promotion(facts, hop),
         // The routes of the two sides came apart since: without their producer, those of the live side stay as they are.
-        (RolloutStage::Staging, Some(_)) if facts.producer == ProducerState::Stopped => {
+        (RolloutPhase::Staging, Some(_)) if facts.producer == ProducerState::Stopped => {
             FlavorMove::StartProducer
         }
         (_, Some(hop)) => FlavorMove::Await(AwaitedState::Preview(hop)),
@@ -97,18 +98,18 @@ pub fn next_move(facts: &FlavorChangeFacts) -> FlavorMove {
 /// again.
 pub fn is_stopped_in_vain(facts: &FlavorChangeFacts) -> bool {
     let is_stopped = matches!(facts.producer, ProducerState::Stopping | ProducerState::Stopped);
-    is_stopped && !facts.requested && facts.stage != RolloutStage::Promoting
+    is_stopped && !facts.requested && facts.phase != RolloutPhase::Promoting
 }
 
 fn refusal(facts: &FlavorChangeFacts) -> Option<FlavorChangeRefusal> {
-    let is_promoting = facts.stage == RolloutStage::Promoting;
-    match (&facts.stage, &facts.staged, &facts.producer) {
-        (RolloutStage::InPlace, ..) => (facts.live != facts.to).then_some(FlavorChangeRefusal::InPlace),
+    let is_promoting = facts.phase == RolloutPhase::Promoting;
+    match (facts.phase, &facts.staged, &facts.producer) {
+        (RolloutPhase::InPlace, ..) => (facts.live != facts.to).then_some(FlavorChangeRefusal::InPlace),
         (_, StagedFlavor::Other(fields), _) => Some(FlavorChangeRefusal::OtherStaged(fields.clone())),
         (_, StagedFlavor::Flavor(flavor), _) if staged_hop(facts).is_none() => {
             Some(FlavorChangeRefusal::OtherFlavor(*flavor))
         }
-        (RolloutStage::Failed(why), ..) => Some(FlavorChangeRefusal::Failed(why.clone())),
+        (phase, ..) if phase.has_failed() => Some(FlavorChangeRefusal::Failed(facts.message.clone())),
         (_, _, ProducerState::Absent) if !is_promoting => Some(FlavorChangeRefusal::ProducerAbsent),
         (_, _, ProducerState::Taken(by)) if !is_promoting => {
             Some(FlavorChangeRefusal::ProducerTaken(by.clone()))
@@ -135,7 +136,7 @@ fn promotion(facts: &FlavorChangeFacts, hop: FlavorHop) -> FlavorMove {
 
 /// Nothing is staged: the producer comes first, as it may have been left stopped.
 fn at_rest(facts: &FlavorChangeFacts) -> FlavorMove {
-    match (&facts.producer, &facts.stage) {
+    match (&facts.producer, facts.phase) {
         (ProducerState::Stopping, _) => return FlavorMove::Await(AwaitedState::ProducerStopped),
         (ProducerState::Stopped, _) => return FlavorMove::StartProducer,
         (ProducerState::Running { is_stale: true, .. }, _) => return FlavorMove::RestartProducer,
@@ -144,10 +145,10 @@ fn at_rest(facts: &FlavorChangeFacts) -> FlavorMove {
         }
         _ => {}
     }
-    match (FlavorHop::first(facts.live, facts.to), &facts.stage) {
-        (None, RolloutStage::Rests | RolloutStage::GracePeriod) => FlavorMove::Done,
-        (Some(hop), RolloutStage::Rests) => FlavorMove::Stage(hop),
-        (Some(_), RolloutStage::GracePeriod) => FlavorMove::Await(AwaitedState::GracePeriod),
+    match (FlavorHop::first(facts.live, facts.to), facts.phase) {
+        (None, RolloutPhase::Idle | RolloutPhase::Grace) => FlavorMove::Done,
+        (Some(hop), RolloutPhase::Idle) => FlavorMove::Stage(hop),
+        (Some(_), RolloutPhase::Grace) => FlavorMove::Await(AwaitedState::GracePeriod),
         _ => FlavorMove::Await(AwaitedState::Report),
     }
 }

@@ -9,11 +9,10 @@ use std::collections::BTreeMap;
 use interlock_core::api::meta;
 use interlock_core::api::object::{annotation, meta_str};
 use interlock_core::api::revision;
-use interlock_core::api::revision::Revisions;
+use interlock_core::api::revision::{PartsReader, Revisions};
 use interlock_core::api::stamp::SpecHash;
 use serde_json::Value;
 
-pub mod limit;
 pub mod record;
 pub mod summary;
 pub mod undo;
@@ -82,10 +81,11 @@ fn is_of(object: &Value, uid: &str) -> bool {
 impl Revision<'_> {
     /// The spec; `None` where its parts are not all there, or keep another one.
     pub fn spec(&self) -> Option<Value> {
-        let count = revision::count(self.parts.get(&0)?);
-        let data =
-            (0..count).map(|part| revision::data(self.parts.get(&part)?)).collect::<Option<Vec<_>>>()?;
-        let text = revision::unpack(&data).filter(|text| SpecHash::of(text).short() == self.hash)?;
+        let mut parts = PartsReader::default();
+        while let Some(number) = parts.next() {
+            parts.take(self.parts.get(&number)?)?;
+        }
+        let text = parts.text().filter(|text| SpecHash::of(text).short() == self.hash)?;
         serde_json::from_str(&text).ok()
     }
 
@@ -108,5 +108,44 @@ impl Revision<'_> {
     /// Bytes of what its parts hold.
     fn size(&self) -> usize {
         self.parts.values().map(|part| part["data"].to_string().len()).sum()
+    }
+}
+
+/// Former revisions that are kept where the annotation says nothing else: as many as a Deployment keeps.
+pub const DEFAULT_LIMIT: usize = 10;
+/// The most that are kept: they are listed together.
+pub const MOST_KEPT: usize = 50;
+
+/// Reads a value of the annotation; `None` for what is no number up to [`MOST_KEPT`].
+pub fn parse_limit(value: &str) -> Option<usize> {
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    value.parse().ok().filter(|limit| digits && *limit <= MOST_KEPT)
+}
+
+/// The limit of a DataPlane. An invalid value counts as absent.
+pub fn limit_of(object: &Value) -> usize {
+    annotation(object, meta::REVISION_HISTORY_LIMIT).and_then(parse_limit).unwrap_or(DEFAULT_LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::absent(None, DEFAULT_LIMIT)]
+    #[case::none(Some("0"), 0)]
+    #[case::some(Some("3"), 3)]
+    #[case::most(Some("50"), MOST_KEPT)]
+    #[case::more(Some("51"), DEFAULT_LIMIT)]
+    #[case::negative(Some("-1"), DEFAULT_LIMIT)]
+    #[case::signed(Some("+1"), DEFAULT_LIMIT)]
+    #[case::empty(Some(""), DEFAULT_LIMIT)]
+    #[case::text(Some("ten"), DEFAULT_LIMIT)]
+    fn values_of_the_annotation(#[case] value: Option<&str>, #[case] limit: usize) {
+        let object = json!({"metadata": {"annotations": {meta::REVISION_HISTORY_LIMIT: value}}});
+        assert_eq!(limit_of(&object), limit);
     }
 }

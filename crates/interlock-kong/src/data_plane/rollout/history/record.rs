@@ -3,6 +3,11 @@
 //! The annotation `interlock.dev/live-revision` of the DataPlane names the ControllerRevision of the live spec. It is
 //! written last: until then the history is read and written again, and what is there already is left as it is. The
 //! first part of a revision is created last and deleted first: a revision without one is not whole.
+//!
+//! The archive of live specs that are too large for the annotation (`src/controllers/live_specs.rs`) is another one. It
+//! keeps the whole spec, with the fields that take effect at once, under the hash that the annotation has; it has to be
+//! there before the next change is staged, also where Kong's operator carries DataPlanes out. A revision keeps what a
+//! promotion makes live, under the hash of a promotion, and only once the traffic has followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +16,12 @@ use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, annotation, me
 use interlock_core::api::revision;
 use interlock_core::api::revision::RevisionOwner;
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::effect::{Effect, Propagation};
+use interlock_core::effect::Effect;
 use interlock_core::reconcile::ObjectList;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{History, Revision, limit};
+use super::{History, Revision, limit_of};
 use crate::api;
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::live_spec;
@@ -44,11 +49,8 @@ impl Record {
     pub fn of(of: &DataPlaneView<'_>, spec: &Value) -> Self {
         let text = live_spec::staged_part(spec).to_string();
         let hash = SpecHash::of(&text);
-        let key = ObjectKey {
-            gvk: Gvk::new(revision::API_VERSION, revision::KIND),
-            namespace: Some(of.namespace.to_owned()),
-            name: revision::history_name(of.name, of.uid, &hash, 0),
-        };
+        let name = revision::history_name(of.name, of.uid, &hash, 0);
+        let key = of.key_of(revision::API_VERSION, revision::KIND, name);
         Self { text, hash, key }
     }
 
@@ -73,12 +75,7 @@ impl Record {
             (None, Some(_)) => return None,
         };
         effects.extend(self.prune(of, history));
-        let annotations = json!({meta::LIVE_REVISION: self.key.name});
-        effects.push(Effect::Patch {
-            key: of.key.clone(),
-            resource_version: of.resource_version.to_owned(),
-            patch: json!({"metadata": {"annotations": annotations}}),
-        });
+        effects.push(of.patch(json!({"metadata": {"annotations": {meta::LIVE_REVISION: self.key.name}}})));
         Some(effects)
     }
 
@@ -119,7 +116,7 @@ impl Record {
 
     /// Deletes the oldest revisions beyond the limit, and what is left of others.
     fn prune(&self, of: &DataPlaneView<'_>, history: &History<'_>) -> Vec<Effect> {
-        let limit = limit::of(of.object);
+        let limit = limit_of(of.object);
         let mut size = 0;
         let former = history.revisions.iter().filter(|revision| revision.hash != self.hash.short());
         let old = former.enumerate().filter(|(place, revision)| {
@@ -147,11 +144,8 @@ fn renumber(of: &DataPlaneView<'_>, revision: &Revision<'_>, before: i64, now: T
     }
     let number = if is_newest { revision.number } else { before.saturating_add(1) };
     let annotations: BTreeMap<&str, Value> = marks.into();
-    Some(Effect::Patch {
-        key: key(of, first)?,
-        resource_version: meta_str(first, "resourceVersion")?.to_owned(),
-        patch: json!({"metadata": {"annotations": annotations}, "revision": number}),
-    })
+    let patch = json!({"metadata": {"annotations": annotations}, "revision": number});
+    Effect::patch_of(key(of, first)?, first, patch)
 }
 
 /// Annotations of the first part: since when it is live, why, and with which router flavor; null for one that it shall
@@ -172,20 +166,11 @@ fn delete(of: &DataPlaneView<'_>, part: &Value) -> Option<Effect> {
     if meta_str(part, "deletionTimestamp").is_some() {
         return None;
     }
-    Some(Effect::Delete {
-        key: key(of, part)?,
-        uid: meta_str(part, "uid")?.to_owned(),
-        resource_version: meta_str(part, "resourceVersion")?.to_owned(),
-        propagation: Propagation::Background,
-    })
+    Some(Effect::delete_of(key(of, part)?, part))
 }
 
 fn key(of: &DataPlaneView<'_>, part: &Value) -> Option<ObjectKey> {
-    Some(ObjectKey {
-        gvk: Gvk::new(revision::API_VERSION, revision::KIND),
-        namespace: Some(of.namespace.to_owned()),
-        name: meta_str(part, "name")?.to_owned(),
-    })
+    Some(of.key_of(revision::API_VERSION, revision::KIND, meta_str(part, "name")?))
 }
 
 /// The list of the ControllerRevisions of a history.

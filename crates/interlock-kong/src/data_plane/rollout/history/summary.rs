@@ -7,15 +7,14 @@ use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
 use interlock_core::api::revision;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{History, Revision};
-use crate::api::{API_VERSION, PROXY};
-use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::sources::Nothing;
-use crate::data_plane::rollout::changes::StagedChanges;
 use crate::data_plane::rollout::promotion::staged_hash;
-use crate::data_plane::rollout::staged::LiveSpec;
+use crate::data_plane::rollout::report::changes::{LiveSpec, StagedChanges};
+use crate::data_plane::rollout::report::summary::image;
+use crate::data_plane::rollout::view::flavor_of;
 
 /// Characters of a recorded flavor that are shown.
 const WORD: usize = 40;
@@ -122,18 +121,8 @@ fn summary(
     }
 }
 
-fn image(spec: &Value) -> Option<String> {
-    let containers = spec.pointer("/deployment/podTemplateSpec/spec/containers")?.as_array()?;
-    let proxy = containers.iter().find(|container| container["name"] == PROXY)?;
-    Some(proxy["image"].as_str()?.to_owned())
-}
-
 fn router_flavor(spec: &Value) -> Option<String> {
-    let object = json!({
-        "apiVersion": API_VERSION, "kind": "DataPlane", "metadata": {"namespace": "", "name": ""}, "spec": spec,
-    });
-    let gateway = Gateway::read(&object, "", &Nothing).ok().flatten()?;
-    gateway.spec.reading.effective.known().map(|flavor| flavor.as_str().to_owned())
+    Some(flavor_of(spec, "", &Nothing)?.effective.known()?.as_str().to_owned())
 }
 
 impl RevisionSummary {

@@ -1,7 +1,5 @@
 //! The way back to a revision: the spec to write, and how far it is.
 
-use interlock_core::api::condition;
-use interlock_core::api::condition::Condition;
 use interlock_core::api::meta;
 use interlock_core::api::stamp::SpecHash;
 use serde_json::Value;
@@ -9,11 +7,12 @@ use thiserror::Error;
 
 use super::History;
 use super::summary::live_hash;
+use crate::api::condition;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::changes::StagedChanges;
-use crate::data_plane::rollout::follow::{RolloutProgress, failure, waiting};
 use crate::data_plane::rollout::promotion::staged_hash;
-use crate::data_plane::rollout::report::ReportedRollout;
+use crate::data_plane::rollout::report::changes::StagedChanges;
+use crate::data_plane::rollout::report::follow::{RolloutProgress, failure, waiting};
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 
 /// Numbers that a text names.
 const NAMED: usize = 10;
@@ -75,7 +74,7 @@ pub fn undo(
     history: &History<'_>,
     to: Option<i64>,
 ) -> Result<Undo, UndoRefusal> {
-    if ReportedRollout::of(object).is_some_and(|found| found.reason == "PromotionInProgress") {
+    if ReportedRollout::of(object).is_some_and(|found| found.phase() == RolloutPhase::Promoting) {
         return Err(UndoRefusal::InProgress);
     }
     let live = live_hash(object, kept);
@@ -121,7 +120,10 @@ pub fn undo_progress(hash: &SpecHash, object: &Value) -> RolloutProgress {
     }
     match ReportedRollout::of(object).filter(|_| live_spec::is_staged(&object["spec"])) {
         Some(found) => {
-            let rests = matches!(found.reason, "AwaitingPromotion" | "PromotionDone" | "WaitingForChange");
+            let rests = matches!(
+                found.phase(),
+                RolloutPhase::AwaitingPromotion | RolloutPhase::Grace | RolloutPhase::Idle
+            );
             match found.is_current && rests {
                 true => RolloutProgress::Done,
                 false => failure(&found).unwrap_or_else(|| waiting(Some(&found))),
@@ -133,16 +135,13 @@ pub fn undo_progress(hash: &SpecHash, object: &Value) -> RolloutProgress {
 
 /// Without a rollout: whether it is ready in its present generation.
 fn ready_progress(object: &Value) -> RolloutProgress {
-    let listed = object["status"]["conditions"].as_array().into_iter().flatten();
-    let all: Vec<Condition> =
-        listed.filter_map(|condition| serde_json::from_value(condition.clone()).ok()).collect();
     let generation = object["metadata"]["generation"].as_i64();
-    match condition::find(&all, meta::condition::READY) {
-        Some(ready) if ready.observed_generation < generation => {
+    match condition(&object["status"], meta::condition::READY) {
+        Some(ready) if ready["observedGeneration"].as_i64() < generation => {
             RolloutProgress::Waiting("the controller has not seen this spec yet".to_owned())
         }
-        Some(ready) if ready.status == "True" => RolloutProgress::Done,
-        Some(ready) => RolloutProgress::Waiting(ready.message.clone()),
+        Some(ready) if ready["status"] == "True" => RolloutProgress::Done,
+        Some(ready) => RolloutProgress::Waiting(ready["message"].as_str().unwrap_or_default().to_owned()),
         None => RolloutProgress::Waiting("no controller has reported on it".to_owned()),
     }
 }

@@ -3,10 +3,10 @@
 use interlock_core::certificate::{CertificateAnswer, CertificateRequest};
 use interlock_core::reconcile::Needs;
 
-use super::Pass;
+use super::{Pass, certificate};
 use crate::data_plane::rollout::refused_child::Stall;
 use crate::data_plane::rollout::wanted::ChildRole;
-use crate::data_plane::rollout::{certificate, children, gates};
+use crate::data_plane::rollout::{children, gates};
 
 impl Pass<'_> {
     /// What became of the certificate of the admin API, `None` where no pods mount the one that is made, and what

@@ -1,11 +1,12 @@
 //! Reconciles a DataPlane: the children of the live side from the last-applied spec, those of the preview from the
 //! spec, the promotion between them, and the status.
 
+mod certificate;
 mod certificate_state;
+mod housekeeping;
 mod phase_facts;
 mod refused;
 mod restore_children;
-mod route_gate;
 mod taken_over;
 
 use std::time::Duration;
@@ -13,21 +14,20 @@ use std::time::Duration;
 use interlock_core::api::meta;
 use interlock_core::api::object::{ObjectKey, meta_str};
 use interlock_core::certificate::CertificateAnswer;
-use interlock_core::effect::{Effect, Note, Severity};
+use interlock_core::effect::{Effect, Severity};
 use interlock_core::kinds::capabilities::DATA_PLANES;
 use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::certificate;
+use self::housekeeping::Housekeeping;
 use super::children::DataPlaneOwner;
-use super::commit::commit;
-use super::housekeeping::Housekeeping;
 use super::live_record;
-use super::live_record::{LiveRecord, LiveSide, LostSpec};
-use super::phase::RolloutPhase;
+use super::live_record::{LiveRecord, LiveSide, LostSpec, commit};
+use super::phase::RolloutState;
 use super::refused_child;
 use super::refused_child::{RefusedChild, Stall};
+use super::report::RolloutPhase;
 use super::sourced_flavor::{SourcedFlavorChange, SourcedFlavors};
 use super::status;
 use super::status::{DataPlaneStatusInput, RolloutInput};
@@ -76,20 +76,7 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
             Ok(left_alone(&of, LeftAlone::new("AnotherOperator", message), view.now()))
         }
         LiveRecord::Known(side) => Pass::begin(of, owner, *view, side, None, taken),
-        LiveRecord::Lost { selector, colour, why } => {
-            let spec = Value::Null;
-            let previous = None;
-            let side = LiveSide {
-                selector,
-                colour,
-                spec,
-                previous,
-                sourced: None,
-                is_stamped: false,
-                refused: None,
-            };
-            Pass::begin(of, owner, *view, side, Some(why), taken)
-        }
+        LiveRecord::Lost(side, why) => Pass::begin(of, owner, *view, side, Some(why), taken),
     }
 }
 
@@ -144,8 +131,9 @@ struct Wants {
 }
 
 impl Wants {
-    fn stall(&mut self, reason: &'static str, message: String) {
-        self.stalled.get_or_insert((reason, message));
+    /// Of several, the first is said.
+    fn stall(&mut self, found: Option<Stall>) {
+        self.stalled = self.stalled.take().or(found);
     }
 }
 
@@ -185,34 +173,25 @@ impl Pass<'_> {
             return Ok(ReconcileStep::Write(wants.effects));
         }
         let (certificate, certificate_stalls) = self.certificate()?;
-        let phase = self.phase(certificate)?;
-        self.preview(phase.as_ref(), &mut wants);
-        self.others_refused(phase.as_ref(), &mut wants);
+        let rollout = self.phase(certificate)?;
+        let phase = rollout.as_ref().map(|rollout| rollout.phase);
+        self.preview(phase, &mut wants);
+        self.others_refused(phase, &mut wants);
         // The status tells of the preview as these leave it.
         if !wants.effects.is_empty() {
             return Ok(ReconcileStep::Write(wants.effects));
         }
-        if let Some(why) = self.lost {
-            wants.stall(why.reason(), self.lost_message(why));
-        }
-        if let Some(why) = &self.side.refused {
-            wants.stall(meta::condition::SPEC_DRIFT, why.clone());
-        }
-        if let Some((reason, message)) = refused_child::stall(&wants.refused, self.view.now()) {
-            wants.stall(reason, message);
-        }
-        if let Some((reason, message)) = self.pods_refused() {
-            wants.stall(reason, message);
-        }
-        if let Some((reason, message)) = certificate_stalls {
-            wants.stall(reason, message);
-        }
+        wants.stall(self.lost.map(|why| (why.reason(), self.lost_message(why))));
+        wants.stall(self.side.refused.clone().map(|why| (meta::condition::SPEC_DRIFT, why)));
+        wants.stall(refused_child::stall(&wants.refused, self.view.now()));
+        wants.stall(self.pods_refused());
+        wants.stall(certificate_stalls);
         let (managed, of_secrets) = self.managed(certificate)?;
         self.want_all(of_secrets, false, &mut wants);
         if self.is_unreported() && wants.stalled.is_none() && wants.effects.is_empty() {
             return Ok(ReconcileStep::Await(Some(FIRST_REPORT)));
         }
-        let status = self.status(phase.as_ref(), certificate, &mut wants, managed);
+        let status = self.status(rollout.as_ref(), certificate, &mut wants, managed);
         wants.effects.extend(status);
         if !wants.effects.is_empty() {
             return Ok(ReconcileStep::Write(wants.effects));
@@ -225,12 +204,12 @@ impl Pass<'_> {
             self.view.fresh_answers()?;
             return Ok(self.promote());
         }
-        let effects = self.housekeeping(phase.as_ref())?;
+        let effects = self.housekeeping(phase)?;
         if !effects.is_empty() {
             return Ok(ReconcileStep::InOrder(effects));
         }
         let look = certificate::again(certificate, !self.waiting().is_empty(), self.view.now());
-        Ok(ReconcileStep::Await(certificate::sooner(self.again(phase.as_ref()), look)))
+        Ok(ReconcileStep::Await(certificate::sooner(self.again(rollout.as_ref()), look)))
     }
 
     /// Whether the Deployment of a new DataPlane was made just now, and has no pods yet.
@@ -245,9 +224,9 @@ impl Pass<'_> {
     }
 
     /// What follows a change of what is live, once it has the traffic.
-    fn housekeeping(&self, phase: Option<&RolloutPhase>) -> Result<Vec<Effect>, Needs> {
-        let follows = matches!(phase, Some(RolloutPhase::Following(_)));
-        if self.lost.is_some() || follows || !live_record::has_served(&self.of) {
+    fn housekeeping(&self, phase: Option<RolloutPhase>) -> Result<Vec<Effect>, Needs> {
+        if self.lost.is_some() || phase == Some(RolloutPhase::Following) || !live_record::has_served(&self.of)
+        {
             return Ok(Vec::new());
         }
         let ingress = [ChildRole::LiveIngress, ChildRole::PreviewIngress].map(|child| self.key(child).name);
@@ -293,7 +272,7 @@ impl Pass<'_> {
 
     fn status(
         &self,
-        phase: Option<&RolloutPhase>,
+        rollout: Option<&RolloutState>,
         certificate: Option<&CertificateAnswer>,
         wants: &mut Wants,
         managed: Option<String>,
@@ -307,12 +286,12 @@ impl Pass<'_> {
             live_spec: self.lost.is_none().then_some(live_spec),
             refused: refused_child::of_live(&wants.refused),
             sourced: self.side.sourced,
-            staged_flavor: phase.and_then(|_| self.staged_flavor()),
-            staged: phase.is_some() && live_spec::is_changed(&self.side.spec, self.of.spec()),
+            staged_flavor: rollout.and_then(|_| self.staged_flavor()),
+            staged: rollout.is_some() && live_spec::is_changed(&self.side.spec, self.of.spec()),
             deployment: self.found(ChildRole::LiveDeployment),
             ingress: self.found(ChildRole::LiveIngress),
-            rollout: phase.filter(|_| live_record::has_served(&self.of)).map(|phase| RolloutInput {
-                phase,
+            rollout: rollout.filter(|_| live_record::has_served(&self.of)).map(|state| RolloutInput {
+                state,
                 selector: self.owner.selector(self.side.colour.other()),
                 ingress: self.found(ChildRole::PreviewIngress),
                 admin: self.found(ChildRole::PreviewAdmin),
@@ -327,25 +306,17 @@ impl Pass<'_> {
     fn promote(&self) -> ReconcileStep {
         let colour = self.side.colour.other();
         let spec = self.of.wanted_spec();
-        let side = LiveSide {
-            selector: self.owner.selector(colour),
-            colour,
-            sourced: self.flavors.now(&self.of, &spec),
-            spec,
-            previous: None,
-            is_stamped: false,
-            refused: None,
-        };
+        let sourced = self.flavors.now(&self.of, &spec);
+        let side = LiveSide { sourced, ..LiveSide::of(self.owner.selector(colour), colour, spec) };
         let message = format!(
             "the staged spec is live: its pods are those of Deployment {}",
             self.key(ChildRole::PreviewDeployment).name
         );
-        let note = Note { severity: Severity::Normal, reason: meta::event::PROMOTED.to_owned(), message };
         ReconcileStep::InOrder(vec![
             // A patch of nothing, on the version that was seen: the preview is as it was when its pods answered.
             self.proof(ChildRole::PreviewDeployment),
             commit(&self.of, &side, true),
-            Effect::Event { key: self.of.key.clone(), uid: self.of.uid.to_owned(), note },
+            self.of.event(Severity::Normal, meta::event::PROMOTED, message),
         ])
     }
 
@@ -358,11 +329,12 @@ impl Pass<'_> {
         }
     }
 
-    fn again(&self, phase: Option<&RolloutPhase>) -> Option<Duration> {
-        match phase? {
-            RolloutPhase::Following(_) => Some(TRAFFIC),
-            RolloutPhase::Grace(until) => Some(left(*until, self.view.now())),
-            RolloutPhase::Staging(_) if self.pods_are_ready() => Some(CONFIGURATION),
+    fn again(&self, rollout: Option<&RolloutState>) -> Option<Duration> {
+        let rollout = rollout?;
+        match rollout.phase {
+            RolloutPhase::Following => Some(TRAFFIC),
+            RolloutPhase::Grace => rollout.until.map(|until| left(until, self.view.now())),
+            RolloutPhase::Staging if self.pods_are_ready() => Some(CONFIGURATION),
             _ => None,
         }
     }

@@ -4,28 +4,32 @@ use std::collections::BTreeSet;
 
 use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
+use interlock_core::api::object::meta_str;
 use interlock_core::certificate::CertificateAnswer;
-use interlock_core::reconcile::{Needs, both};
+use interlock_core::reconcile::{Needs, PodAnswer, PodRequest, both};
 use serde_json::Value;
 
-use super::Pass;
+use super::{Pass, certificate};
+use crate::data_plane::flavor::running::pod;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::phase::{PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, phase};
-use crate::data_plane::rollout::pod_reports::ExpectedReport;
+use crate::data_plane::rollout::gates;
+use crate::data_plane::rollout::gates::pod_reports;
+use crate::data_plane::rollout::gates::pod_reports::ExpectedReport;
+use crate::data_plane::rollout::phase::{PromotionGate, Recorded, RolloutFacts, RolloutState, phase};
 use crate::data_plane::rollout::promotion;
 use crate::data_plane::rollout::promotion::PromotionRequest;
 use crate::data_plane::rollout::refused_child::replica_failure;
+use crate::data_plane::rollout::report::RolloutPhase;
 use crate::data_plane::rollout::view::since;
 use crate::data_plane::rollout::wanted;
 use crate::data_plane::rollout::wanted::{ChildRole, ChildState};
-use crate::data_plane::rollout::{certificate, gates};
 
 impl Pass<'_> {
     /// Where the rollout stands; `None` without one.
     pub(super) fn phase(
         &self,
         certificate: Option<&CertificateAnswer>,
-    ) -> Result<Option<RolloutPhase>, Needs> {
+    ) -> Result<Option<RolloutState>, Needs> {
         if !self.of.is_blue_green() {
             return Ok(None);
         }
@@ -34,16 +38,13 @@ impl Pass<'_> {
             || live_spec::is_changed(&self.side.spec, self.of.spec())
             || self.staged_flavor().is_some();
         let recorded = self.recorded();
-        let (template, preview) =
-            if staged { self.preview_gates(&spec) } else { (PromotionGate::Open, PromotionGate::Open) };
-        let (answers, unasked) =
-            match staged && template == PromotionGate::Open && preview == PromotionGate::Open {
-                true => self.answers(certificate)?,
-                false => (PromotionGate::Open, String::new()),
-            };
-        let follows =
-            !staged && recorded.is_some_and(|recorded| recorded.reason == Reason::PromotionInProgress);
-        let traffic = if follows { self.traffic()? } else { PromotionGate::Open };
+        let (template, preview) = if staged { self.preview_gates(&spec) } else { (Ok(()), Ok(())) };
+        let (answers, unasked) = match staged && template.is_ok() && preview.is_ok() {
+            true => self.answers(certificate)?,
+            false => (Ok(()), String::new()),
+        };
+        let follows = !staged && recorded.is_some_and(|recorded| recorded.phase == RolloutPhase::Promoting);
+        let traffic = if follows { self.traffic()? } else { Ok(()) };
         Ok(Some(phase(&RolloutFacts {
             staged,
             template,
@@ -61,7 +62,7 @@ impl Pass<'_> {
 
     fn recorded(&self) -> Option<Recorded> {
         let condition = self.of.rolled_out()?;
-        Some(Recorded { reason: Reason::of(&condition.reason)?, since: since(&condition) })
+        Some(Recorded { phase: RolloutPhase::of_reason(&condition.reason), since: since(&condition) })
     }
 
     fn promotion(&self) -> Option<PromotionRequest> {
@@ -80,21 +81,21 @@ impl Pass<'_> {
             replicas,
         );
         let body = match made {
-            Err(error) => return (PromotionGate::Closed(error.to_string()), PromotionGate::Open),
+            Err(error) => return (Err(error.to_string()), Ok(())),
             Ok(body) => body.unwrap_or_default(),
         };
         if let Some(why) = self.preview_refused() {
-            return (PromotionGate::Closed(why), PromotionGate::Open);
+            return (Err(why), Ok(()));
         }
         let found = self.found(ChildRole::PreviewDeployment);
         let preview = match (wanted::state(&self.of, &body, found), found) {
             (ChildState::AsWanted, Some(found)) => match replica_failure(found) {
-                Some(why) => PromotionGate::Closed(format!("Preview Deployment not yet ready: {why}")),
+                Some(why) => Err(format!("Preview Deployment not yet ready: {why}")),
                 None => has_all_pods(found, replicas),
             },
-            _ => PromotionGate::Closed("Preview Deployment not yet ready".to_owned()),
+            _ => Err("Preview Deployment not yet ready".to_owned()),
         };
-        (PromotionGate::Open, preview)
+        (Ok(()), preview)
     }
 
     pub(super) fn preview_replicas(&self, spec: &Value) -> i32 {
@@ -112,7 +113,7 @@ impl Pass<'_> {
         self.view.ask_all(pods.iter().filter_map(|pod| gates::request(pod).ok()))?;
         let expected = ExpectedReport::of(self.found(ChildRole::PreviewDeployment).unwrap_or(&Value::Null));
         let told = [gates::answers(&pods, answered), expected.versions(&pods, answered)];
-        if let Some(closed) = told.into_iter().find(|gate| *gate != PromotionGate::Open) {
+        if let Some(closed) = told.into_iter().find(Result::is_err) {
             return Ok((closed, String::new()));
         }
         let unasked = certificate::unasked(&self.owner.certificate_name(), certificate, self.of.spec());
@@ -124,7 +125,7 @@ impl Pass<'_> {
         let request = |pod: &Value| expected.request(pod, &service, self.of.namespace).filter(|_| certified);
         self.view.ask_all(pods.iter().filter_map(|pod| request(pod)))?;
         match expected.flavors(&pods, request, answered) {
-            PromotionGate::Open if certified => Ok((self.routes(&pods, &expected, certificate)?, unasked)),
+            Ok(()) if certified => Ok((self.routes(&pods, &expected, certificate)?, unasked)),
             gate => Ok((gate, unasked)),
         }
     }
@@ -141,7 +142,7 @@ impl Pass<'_> {
 
     /// Whether only the answers of the pods are missing.
     pub(super) fn pods_are_ready(&self) -> bool {
-        self.preview_gates(&self.preview_spec()) == (PromotionGate::Open, PromotionGate::Open)
+        self.preview_gates(&self.preview_spec()) == (Ok(()), Ok(()))
     }
 }
 
@@ -152,7 +153,68 @@ fn has_all_pods(deployment: &Value, replicas: i32) -> PromotionGate {
     let is_current =
         status("observedGeneration") >= deployment["metadata"]["generation"].as_i64().unwrap_or_default();
     if is_current && status("updatedReplicas") >= replicas && status("availableReplicas") >= replicas {
-        return PromotionGate::Open;
+        return Ok(());
     }
-    PromotionGate::Closed("Preview Deployment not yet ready".to_owned())
+    Err("Preview Deployment not yet ready".to_owned())
+}
+
+/// Live pods that are asked whether they hold a configuration: the first one that does is compared with.
+const LIVE_PODS: usize = 3;
+
+impl Pass<'_> {
+    /// Whether these pods of the preview hold the routes of a live pod. A live side whose pods hold no configuration has
+    /// none to lose.
+    fn routes(
+        &self,
+        pods: &[&Value],
+        expected: &ExpectedReport,
+        certificate: Option<&CertificateAnswer>,
+    ) -> Result<PromotionGate, Needs> {
+        let live = ExpectedReport::of(self.found(ChildRole::LiveDeployment).unwrap_or(&Value::Null));
+        if !live.crosses_dialects(expected) || !certificate::is_ours(certificate, &self.side.spec) {
+            return Ok(Ok(()));
+        }
+        let Some((live_pod, of_live)) = self.live_pod(&live)? else { return Ok(Ok(())) };
+        let service = self.key(ChildRole::PreviewAdmin).name;
+        let request = |pod: &Value| expected.routes_request(pod, &service, self.of.namespace);
+        self.view
+            .ask_all(std::iter::once(of_live.clone()).chain(pods.iter().filter_map(|pod| request(pod))))?;
+        let wanted = match self.answer(&of_live).map(pod_reports::routes) {
+            Some(Ok(Some(routes))) => routes,
+            Some(Err(why)) => return Ok(Err(format!("live pod {live_pod}: {why}"))),
+            Some(Ok(None)) | None => return Ok(Ok(())),
+        };
+        Ok(gates::gate(pods, |pod| {
+            match pod_reports::routes(self.answer(&request(pod)?)?) {
+            Err(why) => Some(why),
+            Ok(None) => None,
+            Ok(Some(routes)) => routes.difference(&wanted, &live_pod).map(|differs| {
+                format!("{differs}; see in the log of its configuration producer what that sends, and what Kong rejects")
+            }),
+        }
+        }))
+    }
+
+    /// The name of a live pod that holds a configuration, and what to ask it for its routes; `None` where there is none,
+    /// or it cannot be asked.
+    fn live_pod(&self, live: &ExpectedReport) -> Result<Option<(String, PodRequest)>, Needs> {
+        let list = gates::pods(&self.of, &self.side.selector);
+        let found = self.view.list(&list)?;
+        let deployment = self.key(ChildRole::LiveDeployment).name;
+        let ready = gates::of_deployment(found, &deployment).filter(|found| pod::is_ready(found));
+        let ready: Vec<&Value> = ready.take(LIVE_PODS).collect();
+        self.view.ask_all(ready.iter().filter_map(|pod| gates::request(pod).ok()))?;
+        let holds = |pod: &&&Value| {
+            let answer = gates::request(pod).ok().and_then(|request| self.answer(&request)?.as_ref().ok());
+            answer.is_some_and(|answer| answer.status == 200)
+        };
+        let Some(found) = ready.iter().find(holds) else { return Ok(None) };
+        let service = self.key(ChildRole::LiveAdmin).name;
+        let name = meta_str(found, "name").unwrap_or_default().to_owned();
+        Ok(live.routes_request(found, &service, self.of.namespace).map(|request| (name, request)))
+    }
+
+    fn answer(&self, request: &PodRequest) -> Option<&PodAnswer> {
+        self.view.answers().get(request)
+    }
 }

@@ -6,8 +6,8 @@ use interlock_core::effect::Effect;
 use interlock_core::reconcile::RefusedWrite;
 
 use super::{Pass, Wants};
-use crate::data_plane::rollout::phase::RolloutPhase;
 use crate::data_plane::rollout::refused_child::{RefusedChild, Stall, replica_failure};
+use crate::data_plane::rollout::report::RolloutPhase;
 use crate::data_plane::rollout::wanted::ChildRole;
 
 impl Pass<'_> {
@@ -38,12 +38,12 @@ impl Pass<'_> {
 
     /// What the API server refused beside the children that are wanted now: the proof of a promotion, and what is no
     /// child of either side, such as the history.
-    pub(super) fn others_refused(&self, phase: Option<&RolloutPhase>, wants: &mut Wants) {
+    pub(super) fn others_refused(&self, phase: Option<RolloutPhase>, wants: &mut Wants) {
         let of_children: Vec<ObjectKey> = ChildRole::ALL.iter().map(|child| self.key(*child)).collect();
         let others = self.view.all_refused().filter(|(key, _)| !of_children.contains(key));
         wants.refused.extend(others.map(|(key, refused)| RefusedChild::of(key, refused, false)));
         let proof =
-            (phase == Some(&RolloutPhase::Committing)).then(|| self.proof(ChildRole::PreviewDeployment));
+            (phase == Some(RolloutPhase::Committing)).then(|| self.proof(ChildRole::PreviewDeployment));
         let refused = proof.and_then(|proof| self.view.refused_write(&proof));
         wants.refused.extend(refused.map(|(key, refused)| RefusedChild::of(&key, refused, false)));
     }

@@ -8,10 +8,10 @@ use crate::api::labels;
 use crate::data_plane::live_spec;
 use crate::data_plane::rollout::live_record;
 use crate::data_plane::rollout::live_record::LiveSide;
-use crate::data_plane::rollout::phase::RolloutPhase;
+use crate::data_plane::rollout::report::RolloutPhase;
+use crate::data_plane::rollout::status;
 use crate::data_plane::rollout::wanted;
 use crate::data_plane::rollout::wanted::{ChildRole, ChildState};
-use crate::data_plane::rollout::{heal_cause, status};
 
 impl Pass<'_> {
     /// The children of the live side. While not all of them are as the spec asks for, a missing one is made as the
@@ -38,7 +38,7 @@ impl Pass<'_> {
                     wants.untaken = true;
                     self.child(&key, &earlier, found, true, wants);
                 }
-                (Err(error), None) => wants.stall("InvalidTemplate", error.to_string()),
+                (Err(error), None) => wants.stall(Some(("InvalidTemplate", error.to_string()))),
                 (Ok(Some(body)), None) => self.child(&key, &body, found, true, wants),
             }
             if kept.is_some() && self.found(ChildRole::LiveDeployment).is_none() {
@@ -80,12 +80,12 @@ impl Pass<'_> {
                 "{} {} is not one of this DataPlane and is in the way: rename or delete it",
                 key.gvk.kind, key.name
             );
-            wants.stall("NameTaken", message);
+            wants.stall(Some(("NameTaken", message)));
         }
         let Some(write) = wanted::apply(body, &state, found) else { return };
         if self.want(write, is_live, wants) && is_live && live_record::has_served(&self.of) {
             wants.effects.extend(wanted::healed(&self.of, key, &state, found));
-            wants.effects.extend(heal_cause::counted(key, &state));
+            wants.effects.extend(wanted::counted(key, &state));
         }
     }
 
@@ -95,7 +95,7 @@ impl Pass<'_> {
     }
 
     /// The children of the preview.
-    pub(super) fn preview(&self, phase: Option<&RolloutPhase>, wants: &mut Wants) {
+    pub(super) fn preview(&self, phase: Option<RolloutPhase>, wants: &mut Wants) {
         let children = ChildRole::ALL.into_iter().filter(|child| !child.is_live());
         let Some(phase) = phase else {
             children.for_each(|child| self.delete(self.key(child), wants));
@@ -106,7 +106,7 @@ impl Pass<'_> {
             return;
         }
         let (spec, replicas) = match phase {
-            RolloutPhase::Idle | RolloutPhase::Following(_) | RolloutPhase::Grace(_) => {
+            RolloutPhase::Idle | RolloutPhase::Following | RolloutPhase::Grace => {
                 (self.live_spec(&self.side.spec), 0)
             }
             _ => {

@@ -15,15 +15,13 @@ use serde_json::{Value, json};
 
 use super::field_managers;
 use super::field_managers::RESTARTED_AT;
-use super::left_alone::LeftAlone;
-use super::writer::{adopt, is_held, lease_key, may_write};
+use super::writer::{LeftAlone, adopt, is_held, lease_key, may_write};
 use crate::api::labels;
 use crate::data_plane::rollout::children::{brings_certificate, mounted_certificate};
-use crate::data_plane::rollout::commit::commit;
 use crate::data_plane::rollout::kept::KeptChildren;
-use crate::data_plane::rollout::live_record::LiveSide;
-use crate::data_plane::rollout::phase::Reason;
+use crate::data_plane::rollout::live_record::{LiveSide, commit};
 use crate::data_plane::rollout::promotion::staged_hash;
+use crate::data_plane::rollout::report::RolloutPhase;
 use crate::data_plane::rollout::side::{Colour, DeploymentIdentity, SideState};
 use crate::data_plane::rollout::view::DataPlaneView;
 
@@ -72,26 +70,14 @@ fn writes(
     let kept = found.kept(of, managers)?;
     let held = all.into_iter().filter(|child| is_held(child, &kept.managers));
     let adopted = held.filter_map(|child| adopt(child, &kept.managers));
-    let side = LiveSide {
-        selector: kept.live.selector.clone(),
-        colour: Colour::Blue,
-        spec: of.wanted_spec(),
-        previous: None,
-        sourced: None,
-        is_stamped: false,
-        refused: None,
-    };
+    let side = LiveSide::of(kept.live.selector.clone(), Colour::Blue, of.wanted_spec());
     let commit = commit(of, &side, false);
     Ok([kept.record(of)].into_iter().chain(adopted).chain([commit]).collect())
 }
 
 /// What is found by its name: the autoscaler, the disruption budget, and the Lease of Kong's operator.
 pub fn read_by_name(of: &DataPlaneView<'_>, operator: Option<&str>) -> Vec<ObjectKey> {
-    let key = |api_version: &str, kind: &str| ObjectKey {
-        gvk: Gvk::new(api_version, kind),
-        namespace: Some(of.namespace.to_owned()),
-        name: of.name.to_owned(),
-    };
+    let key = |api_version: &str, kind: &str| of.key_of(api_version, kind, of.name);
     let scaling = [key("autoscaling/v2", "HorizontalPodAutoscaler"), key("policy/v1", "PodDisruptionBudget")];
     scaling.into_iter().chain(operator.map(lease_key)).collect()
 }
@@ -145,13 +131,13 @@ fn is_settled(of: &DataPlaneView<'_>) -> Result<(), LeftAlone> {
     }
     let rolled_out = of.rolled_out().filter(|_| of.is_blue_green());
     let is_idle = rolled_out.as_ref().is_some_and(|found| {
-        found.reason == Reason::WaitingForChange.as_str() && found.observed_generation == Some(of.generation)
+        found.reason == RolloutPhase::Idle.reason() && found.observed_generation == Some(of.generation)
     });
     if of.is_blue_green() && !is_idle {
         return Err(LeftAlone::refused(format!(
             "its rollout is {}: let Kong's operator end it (promote it, or write the spec back) until RolledOut is {}",
             rolled_out.map_or_else(|| "not reported".to_owned(), |found| found.reason),
-            Reason::WaitingForChange.as_str()
+            RolloutPhase::Idle.reason()
         )));
     }
     Ok(())

@@ -6,8 +6,6 @@
 
 mod discovery;
 mod field_managers;
-mod hand_back;
-mod left_alone;
 mod writer;
 
 use std::sync::Arc;
@@ -15,7 +13,7 @@ use std::sync::Arc;
 use interlock_core::api::condition::{Condition, find};
 use interlock_core::api::meta;
 use interlock_core::api::meta::condition;
-use interlock_core::api::object::{Gvk, ObjectKey, annotation, meta_str};
+use interlock_core::api::object::{ObjectKey, annotation};
 use interlock_core::effect::Effect;
 use interlock_core::reconcile::{Needs, View};
 use serde_json::{Value, json};
@@ -27,9 +25,7 @@ use super::side::Colour;
 use super::view::DataPlaneView;
 
 pub use discovery::not_supported;
-pub use hand_back::{hand_back, is_at_rest};
-pub use left_alone::LeftAlone;
-pub use writer::{adopt, is_held, lease_key, may_write};
+pub use writer::{LeftAlone, adopt, hand_back, is_at_rest, is_held, lease_key, may_write};
 
 /// Whose a DataPlane is, as far as it was Kong's operator's.
 #[derive(Debug)]
@@ -152,12 +148,7 @@ impl TakenOver {
         if brings_certificate(of.spec()) {
             return Vec::new();
         }
-        let key = |name: &String| ObjectKey {
-            gvk: Gvk::new("v1", "Secret"),
-            namespace: Some(of.namespace.to_owned()),
-            name: name.clone(),
-        };
-        self.kept.certificates.iter().map(key).collect()
+        self.kept.certificates.iter().map(|name| of.key_of("v1", "Secret", name)).collect()
     }
 
     /// What `Managed` says. `keeps_finalizers` = the Secrets could not be looked at.
@@ -185,9 +176,5 @@ impl TakenOver {
 /// The patch that takes the finalizer of Kong's operator off an object; `None` where it has none.
 pub fn without_finalizer(found: &Value) -> Option<Effect> {
     let finalizers = writer::other_finalizers(found)?;
-    Some(Effect::Patch {
-        key: ObjectKey::of(found)?,
-        resource_version: meta_str(found, "resourceVersion")?.to_owned(),
-        patch: json!({"metadata": {"finalizers": finalizers}}),
-    })
+    Effect::patch_of(ObjectKey::of(found)?, found, json!({"metadata": {"finalizers": finalizers}}))
 }

@@ -1,17 +1,21 @@
-//! Whether Kong's operator may still write the children of a DataPlane, and the write by which each becomes ours.
+//! Whether Kong's operator may still write the children of a DataPlane; the write by which each becomes ours, and, where
+//! the DataPlane is handed back, the writes by which each is as Kong's operator finds it: with its labels, owner and
+//! selectors, and without ours.
 
 use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::api::meta::condition;
-use interlock_core::api::object::{Gvk, ObjectKey, meta_str};
+use interlock_core::api::object::{Gvk, ObjectKey, annotation, meta_str};
 use interlock_core::effect::Effect;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::field_managers;
-use super::left_alone::LeftAlone;
 use crate::api::{OPERATOR_LEASE, WAIT_FOR_OWNER};
+use crate::data_plane::rollout::kept::{KeptChildren, forget};
+use crate::data_plane::rollout::report::RolloutPhase;
+use crate::data_plane::rollout::view::DataPlaneView;
 
 /// How long Kong's operator has to have written nothing: longer than its Lease lasts.
 const QUIET: SignedDuration = SignedDuration::from_secs(30);
@@ -97,11 +101,7 @@ pub fn adopt(found: &Value, managers: &[String]) -> Option<Effect> {
     if let Some(finalizers) = other_finalizers(found) {
         metadata["finalizers"] = json!(finalizers);
     }
-    Some(Effect::Patch {
-        key: ObjectKey::of(found)?,
-        resource_version: meta_str(found, "resourceVersion")?.to_owned(),
-        patch: json!({"metadata": metadata}),
-    })
+    Effect::patch_of(ObjectKey::of(found)?, found, json!({"metadata": metadata}))
 }
 
 /// The finalizers beside that of Kong's operator; `None` where it has none.
@@ -109,6 +109,71 @@ pub fn other_finalizers(found: &Value) -> Option<Vec<&Value>> {
     let all = found["metadata"]["finalizers"].as_array()?;
     let others: Vec<&Value> = all.iter().filter(|finalizer| **finalizer != WAIT_FOR_OWNER).collect();
     (others.len() < all.len()).then_some(others)
+}
+
+/// Why a DataPlane is left to another operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftAlone {
+    /// Reason of the condition `Managed`.
+    pub reason: &'static str,
+    /// For people; the same as long as the cause is.
+    pub message: String,
+    /// When to look again; `None` = with the next event.
+    pub again: Option<Duration>,
+}
+
+impl LeftAlone {
+    /// For a cause that only an event of the DataPlane, or of what belongs to it, takes away.
+    pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), again: None }
+    }
+
+    /// As what was found cannot be taken over.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::new(condition::TAKE_OVER_REFUSED, message)
+    }
+}
+
+/// Field manager that children are given back to where none of Kong's operator was found.
+const UNKNOWN: &str = "before-first-apply";
+
+/// Whether the status says that nothing is staged and no promotion goes on, as Kong's operator has to find it. `staged`
+/// tells whether the spec differs from the live one.
+pub fn is_at_rest(of: &DataPlaneView<'_>, staged: bool) -> bool {
+    if !of.is_blue_green() {
+        return true;
+    }
+    let rolled_out = of.rolled_out().filter(|found| found.observed_generation == Some(of.generation));
+    !staged && rolled_out.is_some_and(|found| found.reason == RolloutPhase::Idle.reason())
+}
+
+/// The writes by which the children become Kong's operator's, and then those that forget what was kept.
+pub fn hand_back<'c>(
+    of: &DataPlaneView<'_>,
+    kept: &KeptChildren,
+    record: &Value,
+    children: impl Iterator<Item = &'c Value>,
+) -> Vec<Effect> {
+    let manager = kept.managers.first().map_or(UNKNOWN, String::as_str);
+    let children: Vec<Effect> = children.filter_map(|child| given_back(child, manager)).collect();
+    if !children.is_empty() {
+        return children;
+    }
+    // The history goes on where Interlock takes it over again.
+    let patch = json!({"metadata": {"annotations": {meta::LIVE_REVISION: null}}});
+    let recorded = annotation(of.object, meta::LIVE_REVISION).map(|_| of.patch(patch));
+    recorded.into_iter().chain([forget(of, record)]).collect()
+}
+
+fn given_back(found: &Value, manager: &str) -> Option<Effect> {
+    if annotation(found, meta::APPLIED_HASH).is_none() && !field_managers::has_ours(found) {
+        return None;
+    }
+    let patch = json!({"metadata": {
+        "annotations": {meta::APPLIED_HASH: null, meta::FORMER_SIDE_KEPT: null},
+        "managedFields": field_managers::given_back(found, manager),
+    }});
+    Effect::patch_of(ObjectKey::of(found)?, found, patch)
 }
 
 #[cfg(test)]

@@ -6,12 +6,10 @@ mod events;
 #[cfg(feature = "exploration")]
 mod explored;
 mod faults;
-mod fingerprint;
 mod history;
 mod invariants;
 mod kubernetes;
 mod phases;
-mod routes;
 mod scenarios;
 mod sourced_flavors;
 mod take_over;

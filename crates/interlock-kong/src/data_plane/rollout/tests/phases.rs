@@ -3,22 +3,21 @@
 use jiff::{SignedDuration, Timestamp};
 use rstest::rstest;
 
-use crate::data_plane::rollout::phase::{
-    PromotionGate, Reason, Recorded, RolloutFacts, RolloutPhase, page, phase,
-};
+use crate::data_plane::rollout::phase::{PromotionGate, Recorded, RolloutFacts, RolloutState, page, phase};
 use crate::data_plane::rollout::promotion::PromotionRequest;
+use crate::data_plane::rollout::report::RolloutPhase;
 
 fn facts() -> RolloutFacts {
     RolloutFacts {
         staged: true,
-        template: PromotionGate::Open,
-        preview: PromotionGate::Open,
-        answers: PromotionGate::Open,
+        template: Ok(()),
+        preview: Ok(()),
+        answers: Ok(()),
         unasked: String::new(),
         promotion: None,
         automatic: false,
         recorded: None,
-        traffic: PromotionGate::Open,
+        traffic: Ok(()),
         grace_period: SignedDuration::from_secs(30),
         now: at(100),
     }
@@ -28,74 +27,78 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn recorded(reason: Reason) -> Option<Recorded> {
-    Some(Recorded { reason, since: at(90) })
+fn recorded(phase: RolloutPhase) -> Option<Recorded> {
+    Some(Recorded { phase, since: at(90) })
 }
 
 fn closed(why: &str) -> PromotionGate {
-    PromotionGate::Closed(why.to_owned())
+    Err(why.to_owned())
+}
+
+fn is(phase: RolloutPhase, message: &str) -> RolloutState {
+    RolloutState { phase, message: message.to_owned(), until: None }
 }
 
 #[rstest]
-#[case::template(RolloutFacts { template: closed("t"), preview: closed("p"), ..facts() }, RolloutPhase::Failed("t".to_owned()))]
-#[case::pods(RolloutFacts { preview: closed("p"), answers: closed("a"), ..facts() }, RolloutPhase::Staging("p".to_owned()))]
-#[case::answers(RolloutFacts { answers: closed("a"), ..facts() }, RolloutPhase::Staging("a".to_owned()))]
+#[case::template(RolloutFacts { template: closed("t"), preview: closed("p"), ..facts() }, is(RolloutPhase::Failed, "t"))]
+#[case::pods(RolloutFacts { preview: closed("p"), answers: closed("a"), ..facts() }, is(RolloutPhase::Staging, "p"))]
+#[case::answers(RolloutFacts { answers: closed("a"), ..facts() }, is(RolloutPhase::Staging, "a"))]
 #[case::asked_too_early(
     RolloutFacts { preview: closed("p"), promotion: Some(PromotionRequest::True), ..facts() },
-    RolloutPhase::Staging("p".to_owned())
+    is(RolloutPhase::Staging, "p")
 )]
-#[case::waits(facts(), RolloutPhase::AwaitingPromotion(String::new()))]
-#[case::asked(RolloutFacts { promotion: Some(PromotionRequest::True), ..facts() }, RolloutPhase::Beginning)]
-#[case::automatic(RolloutFacts { automatic: true, ..facts() }, RolloutPhase::Beginning)]
+#[case::waits(facts(), is(RolloutPhase::AwaitingPromotion, ""))]
+#[case::asked(RolloutFacts { promotion: Some(PromotionRequest::True), ..facts() }, is(RolloutPhase::Promoting, ""))]
+#[case::automatic(RolloutFacts { automatic: true, ..facts() }, is(RolloutPhase::Promoting, ""))]
 #[case::begun(
-    RolloutFacts { promotion: Some(PromotionRequest::True), recorded: recorded(Reason::PromotionInProgress), ..facts() },
-    RolloutPhase::Committing
+    RolloutFacts { promotion: Some(PromotionRequest::True), recorded: recorded(RolloutPhase::Promoting), ..facts() },
+    is(RolloutPhase::Committing, "")
 )]
 #[case::begun_and_taken_back(
-    RolloutFacts { recorded: recorded(Reason::PromotionInProgress), ..facts() },
-    RolloutPhase::AwaitingPromotion(String::new())
+    RolloutFacts { recorded: recorded(RolloutPhase::Promoting), ..facts() },
+    is(RolloutPhase::AwaitingPromotion, "")
 )]
 #[case::begun_and_not_ready_any_more(
     RolloutFacts {
         promotion: Some(PromotionRequest::True),
-        recorded: recorded(Reason::PromotionInProgress),
+        recorded: recorded(RolloutPhase::Promoting),
         preview: closed("p"),
         ..facts()
     },
-    RolloutPhase::Staging("p".to_owned())
+    is(RolloutPhase::Staging, "p")
 )]
 #[case::staged_in_the_grace_period(
-    RolloutFacts { recorded: recorded(Reason::PromotionDone), ..facts() },
-    RolloutPhase::AwaitingPromotion(String::new())
+    RolloutFacts { recorded: recorded(RolloutPhase::Grace), ..facts() },
+    is(RolloutPhase::AwaitingPromotion, "")
 )]
-#[case::nothing_staged(RolloutFacts { staged: false, ..facts() }, RolloutPhase::Idle)]
-#[case::asked_for_nothing(RolloutFacts { staged: false, promotion: Some(PromotionRequest::True), ..facts() }, RolloutPhase::Idle)]
+#[case::nothing_staged(RolloutFacts { staged: false, ..facts() }, is(RolloutPhase::Idle, ""))]
+#[case::asked_for_nothing(RolloutFacts { staged: false, promotion: Some(PromotionRequest::True), ..facts() }, is(RolloutPhase::Idle, ""))]
 #[case::aborted(
-    RolloutFacts { staged: false, recorded: recorded(Reason::AwaitingPromotion), ..facts() },
-    RolloutPhase::Idle
+    RolloutFacts { staged: false, recorded: recorded(RolloutPhase::AwaitingPromotion), ..facts() },
+    is(RolloutPhase::Idle, "")
 )]
 #[case::committed(
     RolloutFacts {
         staged: false,
-        recorded: recorded(Reason::PromotionInProgress),
+        recorded: recorded(RolloutPhase::Promoting),
         traffic: closed("t"),
         ..facts()
     },
-    RolloutPhase::Following("t".to_owned())
+    is(RolloutPhase::Following, "t")
 )]
 #[case::followed(
-    RolloutFacts { staged: false, recorded: recorded(Reason::PromotionInProgress), ..facts() },
-    RolloutPhase::Grace(at(130))
+    RolloutFacts { staged: false, recorded: recorded(RolloutPhase::Promoting), ..facts() },
+    RolloutState { until: Some(at(130)), ..is(RolloutPhase::Grace, "") }
 )]
 #[case::in_the_grace_period(
-    RolloutFacts { staged: false, recorded: recorded(Reason::PromotionDone), ..facts() },
-    RolloutPhase::Grace(at(120))
+    RolloutFacts { staged: false, recorded: recorded(RolloutPhase::Grace), ..facts() },
+    RolloutState { until: Some(at(120)), ..is(RolloutPhase::Grace, "") }
 )]
 #[case::after_it(
-    RolloutFacts { staged: false, recorded: recorded(Reason::PromotionDone), now: at(120), ..facts() },
-    RolloutPhase::Idle
+    RolloutFacts { staged: false, recorded: recorded(RolloutPhase::Grace), now: at(120), ..facts() },
+    is(RolloutPhase::Idle, "")
 )]
-fn where_a_rollout_stands(#[case] facts: RolloutFacts, #[case] expected: RolloutPhase) {
+fn where_a_rollout_stands(#[case] facts: RolloutFacts, #[case] expected: RolloutState) {
     assert_eq!(phase(&facts), expected);
 }
 
@@ -103,12 +106,9 @@ fn where_a_rollout_stands(#[case] facts: RolloutFacts, #[case] expected: Rollout
 #[case::another(PromotionRequest::AnotherSpec, "another spec")]
 #[case::nonsense(PromotionRequest::Nonsense, "neither")]
 fn what_a_promotion_lacks_is_said(#[case] promotion: PromotionRequest, #[case] said: &str) {
-    let RolloutPhase::AwaitingPromotion(message) =
-        phase(&RolloutFacts { promotion: Some(promotion), ..facts() })
-    else {
-        panic!("it waits");
-    };
-    assert!(message.contains(said), "{message}");
+    let found = phase(&RolloutFacts { promotion: Some(promotion), ..facts() });
+    assert_eq!(found.phase, RolloutPhase::AwaitingPromotion);
+    assert!(found.message.contains(said), "{found:?}");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::error::Error as StdError;
 use std::future::Future;
-use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::cli::common::error::CliError;
+use crate::cli::common::error::{CliError, causes};
 use crate::telemetry::build;
 
 /// Redirects that are followed.
@@ -220,13 +219,9 @@ fn too_much(url: &Url, why: &str) -> CliError {
         .next("give the address of a package or of a repository")
 }
 
-/// The innermost cause, which names what happened; an I/O error hides what it wraps from `source`.
+/// The innermost cause, which names what happened.
 fn reason(error: &(dyn StdError + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |&error| match error.downcast_ref::<io::Error>() {
-        Some(io) => io.get_ref().map(|inner| inner as &(dyn StdError + 'static)),
-        None => error.source(),
-    });
-    causes.last().map(ToString::to_string).unwrap_or_default()
+    causes(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,0 +1,66 @@
+//! What a domain keeps of its objects beside the rows of the graph.
+
+use std::any::Any;
+
+use serde_json::Value;
+
+use crate::api::object::NamespacedName;
+use crate::topology::{GroupKind, KindName};
+
+/// The objects of a domain, as far as its rules and its page read them.
+pub trait Inventory: Any + Send + Sync {
+    /// Takes in an object that exists.
+    fn take(&mut self, object: &Value);
+
+    /// Removes a deleted object; `kind` is its name in the topology.
+    fn drop(&mut self, kind: &str, name: &NamespacedName);
+
+    /// Forgets the objects of a kind, which may exist.
+    fn forget(&mut self, kind: &str);
+}
+
+/// The empty inventory of a domain, and the capabilities that read the kinds that it is of; one kind of a domain has it
+/// for all.
+#[derive(Clone, Copy, Debug)]
+pub struct DomainInventory {
+    /// Makes it.
+    pub empty: fn() -> Box<dyn Inventory>,
+    /// By name.
+    pub capabilities: &'static [&'static str],
+}
+
+struct Filled {
+    inventory: Box<dyn Inventory>,
+    of: Vec<KindName>,
+}
+
+/// The inventories of the domains.
+pub struct Inventories(Vec<Filled>);
+
+impl Inventories {
+    /// Empty ones, each of these kinds of the topology.
+    pub fn new(all: impl IntoIterator<Item = (DomainInventory, Vec<KindName>)>) -> Self {
+        Self(all.into_iter().map(|(domain, of)| Filled { inventory: (domain.empty)(), of }).collect())
+    }
+
+    /// The inventory of a domain, by its type.
+    pub fn get<T: Inventory>(&self) -> Option<&T> {
+        self.0.iter().find_map(|filled| (&*filled.inventory as &dyn Any).downcast_ref())
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut<T: Inventory>(&mut self) -> Option<&mut T> {
+        self.0.iter_mut().find_map(|filled| (&mut *filled.inventory as &mut dyn Any).downcast_mut())
+    }
+
+    /// Whether one is of a kind of the topology.
+    pub fn has(&self, kind: &GroupKind) -> bool {
+        self.0.iter().any(|filled| filled.of.iter().any(|name| kind == name))
+    }
+
+    /// Those that are of a kind of the topology.
+    pub fn of(&mut self, kind: &GroupKind) -> impl Iterator<Item = &mut (dyn Inventory + 'static)> {
+        let filled = self.0.iter_mut().filter(move |filled| filled.of.iter().any(|name| kind == name));
+        filled.map(|filled| &mut *filled.inventory)
+    }
+}

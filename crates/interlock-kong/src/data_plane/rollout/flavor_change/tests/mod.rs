@@ -1,4 +1,0 @@
-mod edits;
-mod moves;
-mod outages;
-mod producers;

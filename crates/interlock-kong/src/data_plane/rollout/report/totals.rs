@@ -1,0 +1,165 @@
+//! What metrics say of rollouts: how many DataPlanes are in each phase, and since when. Pure, by the rows of the
+//! graph.
+
+use std::collections::BTreeMap;
+
+use interlock_core::api::object::meta_str;
+use interlock_core::kinds::fact;
+use interlock_core::kinds::gauge::Gauge;
+use interlock_core::topology::ObjectRow;
+use interlock_core::topology::schema::{Fact, ReadDepth};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
+
+/// The phase of a rollout.
+pub(crate) const PHASE: Fact =
+    Fact { name: fact::PHASE, read: ReadDepth::Word(|object| RolloutPhase::of(object).as_str().into()) };
+
+/// Since when it is in that phase.
+pub(crate) const PHASE_SINCE: Fact = Fact { name: fact::PHASE_SINCE, read: ReadDepth::Mark(since) };
+
+/// What metrics say of all DataPlanes: by their rows, whatever the size of the objects.
+pub(crate) fn gauges(rows: &mut dyn Iterator<Item = ObjectRow<'_>>, now: u64) -> Vec<Gauge> {
+    let phases = totals(rows);
+    let total = |phase: RolloutPhase| phases.get(phase.as_str()).copied().unwrap_or_default();
+    let waiting = RolloutPhase::ALL.into_iter().filter(|phase| !phase.is_at_rest());
+    let age = |phase| total(phase).oldest.map_or(0, |since| now.saturating_sub(since));
+    vec![
+        Gauge::by(
+            ("dataplane_rollouts", "phase"),
+            "DataPlanes by the phase of their rollout, as this replica has them",
+            RolloutPhase::ALL.map(|phase| (phase.as_str(), total(phase).count)),
+        ),
+        Gauge::by(
+            ("dataplane_rollout_oldest_seconds", "phase"),
+            "Seconds that the oldest DataPlane in a phase has been in it; 0 without one",
+            waiting.map(|phase| (phase.as_str(), age(phase))),
+        ),
+    ]
+}
+
+/// The DataPlanes in one phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct PhaseTotal {
+    /// How many there are.
+    count: u64,
+    /// When the one that has been there longest came into it, in Unix seconds; `None` where nothing is waited for.
+    oldest: Option<u64>,
+}
+
+fn totals<'g>(rows: impl Iterator<Item = ObjectRow<'g>>) -> BTreeMap<&'static str, PhaseTotal> {
+    let mut phases = BTreeMap::<&'static str, PhaseTotal>::new();
+    for row in rows {
+        let found = row.word(fact::PHASE).unwrap_or_default();
+        let mut all = RolloutPhase::ALL.into_iter();
+        let phase = all.find(|phase| phase.as_str() == found).unwrap_or(RolloutPhase::Unknown);
+        let total = phases.entry(phase.as_str()).or_default();
+        total.count += 1;
+        let since = row.number(fact::PHASE_SINCE).filter(|since| *since > 0 && !phase.is_at_rest());
+        total.oldest = [total.oldest, since].into_iter().flatten().min();
+    }
+    phases
+}
+
+/// Since when a DataPlane is in its phase, in Unix seconds: from the condition of its rollout, else from its
+/// creation; 0 where neither is a time.
+fn since(object: &Value) -> u64 {
+    let reported = ReportedRollout::of(object).and_then(|rollout| rollout.since);
+    let since = reported.or_else(|| meta_str(object, "creationTimestamp"));
+    let since = since.and_then(|text| text.parse::<Timestamp>().ok());
+    since.and_then(|since| u64::try_from(since.as_second()).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use interlock_core::topology::{Epoch, Graph, GraphChange, KindId};
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api;
+
+    fn data_plane(name: &str, blue_green: bool, status: Value) -> Value {
+        let rollout = if blue_green { json!({"strategy": {"blueGreen": {}}}) } else { Value::Null };
+        json!({
+            "apiVersion": api::API_VERSION, "kind": "DataPlane",
+            "metadata": {
+                "namespace": "kong", "name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:05Z",
+            },
+            "spec": {"deployment": {"rollout": rollout}}, "status": status,
+        })
+    }
+
+    fn rolled_out(reason: &str, second: u32) -> Value {
+        let since = format!("2026-01-01T00:00:{second:02}Z");
+        json!({"rollout": {"conditions": [{"type": "RolledOut", "reason": reason, "lastTransitionTime": since}]}})
+    }
+
+    const MIDNIGHT: u64 = 1_767_225_600;
+
+    fn graph(objects: &[Value]) -> (Graph, KindId) {
+        let mut graph = interlock_core::kinds::graph(crate::all());
+        let kind = graph.kind(api::GROUP, "DataPlane");
+        graph.kind_available(kind, Epoch(1));
+        for object in objects {
+            graph.apply(kind, Epoch(1), GraphChange::Applied(object));
+        }
+        (graph, kind)
+    }
+
+    fn counted(objects: &[Value]) -> BTreeMap<&'static str, PhaseTotal> {
+        let (graph, kind) = graph(objects);
+        totals(graph.rows(kind))
+    }
+
+    #[test]
+    fn rollouts_have_counts_and_ages_by_phase() {
+        let (graph, kind) = graph(&[
+            data_plane("a", true, rolled_out("AwaitingPromotion", 20)),
+            data_plane("b", true, rolled_out("AwaitingPromotion", 10)),
+            data_plane("c", true, rolled_out("WaitingForChange", 1)),
+        ]);
+        let gauges = gauges(&mut graph.rows(kind), MIDNIGHT + 310);
+        let [counts, ages] = &gauges[..] else { panic!("two gauges") };
+        let value = |gauge: &Gauge, phase: &str| {
+            gauge.values.iter().find(|(word, _)| *word == phase).map(|(_, value)| *value)
+        };
+        assert_eq!((counts.name, counts.label), ("dataplane_rollouts", Some("phase")));
+        assert_eq!((ages.name, ages.label), ("dataplane_rollout_oldest_seconds", Some("phase")));
+        let counted = ["AwaitingPromotion", "Idle", "Failed"].map(|phase| value(counts, phase));
+        assert_eq!(counted, [Some(2), Some(1), Some(0)]);
+        // An idle one waits for nothing.
+        let aged = ["AwaitingPromotion", "Failed", "Idle"].map(|phase| value(ages, phase));
+        assert_eq!(aged, [Some(300), Some(0), None]);
+    }
+
+    #[test]
+    fn data_planes_are_counted_by_phase_with_the_oldest() {
+        let found = counted(&[
+            data_plane("a", true, rolled_out("AwaitingPromotion", 20)),
+            data_plane("b", true, rolled_out("AwaitingPromotion", 10)),
+            data_plane("c", true, rolled_out("WaitingForChange", 1)),
+            data_plane("d", false, json!({})),
+        ]);
+        let expected = BTreeMap::from([
+            ("AwaitingPromotion", PhaseTotal { count: 2, oldest: Some(MIDNIGHT + 10) }),
+            ("Idle", PhaseTotal { count: 1, oldest: None }),
+            ("InPlace", PhaseTotal { count: 1, oldest: None }),
+        ]);
+        assert_eq!(found, expected);
+    }
+
+    #[rstest]
+    #[case::not_reported(json!({}), "Unreported", 5)]
+    #[case::never_ready(json!({"conditions": [{"type": "Ready", "message": "m"}]}), "Starting", 5)]
+    #[case::failed(rolled_out("Failed", 7), "Failed", 7)]
+    #[case::of_a_later_version(rolled_out("SomethingNew", 7), "Unknown", 7)]
+    #[case::forged(json!({"rollout": {"conditions": "x"}, "conditions": 1}), "Unreported", 5)]
+    fn a_phase_that_waits_has_its_start(#[case] status: Value, #[case] phase: &str, #[case] second: u64) {
+        let found = counted(&[data_plane("a", true, status)]);
+        let total = PhaseTotal { count: 1, oldest: Some(MIDNIGHT + second) };
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [(phase, total)]);
+    }
+}
