@@ -33,12 +33,12 @@ pub fn tree() -> Result<BTreeMap<String, String>, ChartError> {
         let base = with_base.then_some("../../base");
         let resources: Vec<&str> = base.into_iter().chain([resource]).collect();
         let (added, patches) = changes(&all, objects);
-        let patched: &[&str] = if patches.is_empty() { &[] } else { &["patches.yaml"] };
-        let kustomization = kustomization(&resources, patched);
+        let patched: Vec<String> = patches.iter().map(patch_file).collect();
+        let kustomization = kustomization(&resources, &patched);
         files.insert(format!("overlays/{name}/{resource}"), file(&added)?);
         files.insert(format!("overlays/{name}/kustomization.yaml"), file(&[kustomization])?);
-        if !patches.is_empty() {
-            files.insert(format!("overlays/{name}/patches.yaml"), file(&patches)?);
+        for (path, patch) in patched.into_iter().zip(patches) {
+            files.insert(format!("overlays/{name}/{path}"), file(&[patch])?);
         }
     }
     files.insert("install.yaml".to_owned(), file(&objects(Part::Install, &plain)?)?);
@@ -96,7 +96,7 @@ fn overlays(plain: &InstallOptions) -> Result<Vec<Overlay>, ChartError> {
     ])
 }
 
-fn kustomization(resources: &[&str], patches: &[&str]) -> Value {
+fn kustomization(resources: &[&str], patches: &[String]) -> Value {
     let mut file = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -106,6 +106,12 @@ fn kustomization(resources: &[&str], patches: &[&str]) -> Value {
         file["patches"] = patches.iter().map(|path| json!({ "path": path })).collect();
     }
     file
+}
+
+/// A file for each, as the kustomize of kubectl 1.30 takes one patch a file.
+fn patch_file(patch: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_lowercase();
+    format!("patch-{}-{}.yaml", word(&patch["kind"]), word(&patch["metadata"]["name"]))
 }
 
 /// The objects that the base lacks, and a patch of each that differs from it.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ::interlock::install::{InstallOptions, opt_in_rights};
+use ::interlock::install::InstallOptions;
 use go_template::yaml;
 use interlock_core::api::meta::{self, install};
 use interlock_kong::api as kong;
@@ -212,12 +212,14 @@ fn apply(admin: &Client, program: &Path, parts: &[&str]) {
 fn install(cluster: &Cluster, program: &Path, replica: &Interlock) {
     let admin = cluster.admin();
     apply(&admin, program, &["install", "kong-crds"]);
-    interlock::apply(&admin, vec![opt_in_rights::packages_cluster_admin(&InstallOptions::default())]);
+    let rights = InstallOptions { packages_cluster_admin: true, ..InstallOptions::default() };
+    interlock::apply(&admin, interlock::opt_in_rights(&rights));
     interlock::await_definitions(&admin);
     replica.start();
     replica.await_ready();
     apply(&admin, program, &["webhooks"]);
     replica.await_guarding(cluster);
+    service_path::await_endpoints(&admin, meta::NAMESPACE, install::SERVICE, 1);
     replica.await_settings(cluster);
     let patch = json!({"spec": {"capabilities": {"dataplanes": {"mode": "auto"}}}});
     admin.merge_patch("/apis/interlock.dev/v1alpha1/interlocks/default", &patch).ok();
