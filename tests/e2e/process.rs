@@ -128,7 +128,7 @@ fn authorities_that_come_and_go_cost_no_call() {
     let cluster = cluster();
     // The CA of another test would live for years.
     let _ = cluster.admin().delete(SECRET);
-    let process = Interlock::install(&cluster, &["--cert-lifetime=3s", "--ca-lifetime=6s"]);
+    let process = Interlock::install(&cluster, &["--cert-lifetime=9s", "--ca-lifetime=18s"]);
     let rotations = count(3, 100);
     let (mut authorities, mut leaves) = (BTreeSet::new(), BTreeSet::new());
     let (failures, calls) = calls_while(&cluster, || {

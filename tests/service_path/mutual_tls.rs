@@ -113,8 +113,8 @@ fn reviews_are_answered_to_the_api_server_and_health_to_everybody() {
         &*format!("--client-ca={}", ca.display()),
         "--client-name=kube-apiserver",
         "--cert-interval=100ms",
-        "--cert-lifetime=3s",
-        "--ca-lifetime=6s",
+        "--cert-lifetime=9s",
+        "--ca-lifetime=18s",
     ];
     let _installed = service_path::install(&cluster, 1, &flags);
     // Both webhooks answer: an Instance is created, and runs its plan.
@@ -128,7 +128,7 @@ fn reviews_are_answered_to_the_api_server_and_health_to_everybody() {
     }
 
     // Our certificate and its CA are exchanged, and so is the CA of the callers.
-    let load = Load::start(&ns, Duration::from_millis(20));
+    let (load, _) = rotation::half_load(&ns);
     let rotations = count(2, 50);
     for _ in 0..rotations {
         rotation::await_exchange(&cluster);

@@ -51,7 +51,7 @@ pub(super) struct Load {
 
 impl Load {
     /// Starts; `pace` = time between two calls of one caller, zero for as fast as it goes.
-    pub(super) fn start(ns: &Namespace<'_>, pace: Duration) -> Self {
+    fn start(ns: &Namespace<'_>, pace: Duration) -> Self {
         let (stop, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let failures = Arc::new(Mutex::new(Vec::new()));
         let mut callers = JoinSet::new();
@@ -105,7 +105,7 @@ impl Load {
 }
 
 /// Half of the highest rate that this machine holds.
-fn half_load(ns: &Namespace<'_>) -> (Load, f64) {
+pub(super) fn half_load(ns: &Namespace<'_>) -> (Load, f64) {
     let full = Load::start(ns, Duration::ZERO);
     wait_for("callers are warm", CAP, || full.calls() > 50);
     let (before, began) = (full.calls(), Instant::now());
@@ -139,7 +139,7 @@ fn rotations_cost_no_call() {
         return;
     }
     let cluster = service_path::cluster();
-    let _installation = service_path::install(&cluster, 2, &["--cert-lifetime=3s", "--ca-lifetime=6s"]);
+    let _installation = service_path::install(&cluster, 2, &["--cert-lifetime=9s", "--ca-lifetime=18s"]);
     let ns = ready(&cluster);
     let (load, rate) = half_load(&ns);
     let rotations = count(3, 100);

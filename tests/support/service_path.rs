@@ -50,9 +50,11 @@ pub fn inside() -> bool {
         .args(["--exact", test, "--nocapture", "--include-ignored", "--test-threads=1"])
         .output()
         .expect("unshare runs");
-    let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "inside its network namespace the test failed:\n{text}");
-    assert!(text.contains("1 passed"), "inside its network namespace the test did not run:\n{text}");
+    // What the case said is on stderr and comes first; indented, `hack/failures` takes it for the outer case's.
+    let text = format!("{}{}", String::from_utf8_lossy(&out.stderr), String::from_utf8_lossy(&out.stdout));
+    let said = || text.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    assert!(out.status.success(), "inside its network namespace the test failed:\n{}", said());
+    assert!(text.contains("1 passed"), "inside its network namespace the test did not run:\n{}", said());
     for line in text.lines().filter(|line| line.starts_with("skipped: ") || line.starts_with("counted: ")) {
         announce(line);
     }
