@@ -16,7 +16,7 @@ use interlock::server::webhook_routes;
 use interlock::server::webhook_routes::{Reviewer, WebhookRoutes};
 use interlock::telemetry::log;
 use interlock::telemetry::metrics::Metrics;
-use interlock::telemetry::readiness::Readiness;
+use interlock::telemetry::readyz::Readyz;
 use interlock_core::admission::{AdmissionAnswer, DecisionKind, DecisionRecord, Reply};
 use interlock_core::api::text::Text;
 use tokio::net::TcpListener;
@@ -67,7 +67,7 @@ fn port(reviewer: Arc<dyn Reviewer>, folder: &Path) -> Port {
     let file = |name: &str| std::fs::read(folder.join(name)).expect("a certificate");
     resolver.show(Pair::from_pem(&file("tls.crt"), &file("tls.key")).expect("a pair"));
     let in_flight = InFlight::new(&limits, metrics.clone());
-    let readiness = Readiness::new();
+    let readiness = Readyz::new();
     let callers = Arc::new(Callers::default());
     let app = webhook_routes::router(WebhookRoutes {
         kinds: interlock::kinds::all(),

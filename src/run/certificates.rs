@@ -17,7 +17,7 @@ use crate::cluster::tamper::Observation;
 use crate::server::certificate_reloader::CertificateFiles;
 use crate::server::tls::{CertificateResolver, Pair};
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::readiness::Check;
+use crate::telemetry::readyz::Check;
 
 /// Time between two checks: no event reports that a certificate expires.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);

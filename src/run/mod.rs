@@ -42,7 +42,7 @@ use crate::server::shutdown::Shutdown;
 use crate::server::tls::CertificateResolver;
 use crate::telemetry::build;
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::readiness::{Check, Readiness};
+use crate::telemetry::readyz::{Check, Readyz};
 
 /// Why the process ended.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +95,7 @@ pub enum RunError {
 struct Process {
     options: RunOptions,
     metrics: Arc<Metrics>,
-    readiness: Readiness,
+    readiness: Readyz,
     shutdown: Shutdown,
     resolver: CertificateResolver,
     store: Arc<index::Store>,
@@ -126,7 +126,7 @@ pub async fn run(options: RunOptions, runtimes: Handles) -> Result<(), RunError>
     let process = Process {
         pool: Pool::start(options.render_limit, metrics.clone()).map_err(RunError::Threads)?,
         metrics,
-        readiness: Readiness::new(),
+        readiness: Readyz::new(),
         shutdown: Shutdown::new(),
         resolver: CertificateResolver::new(),
         store: index::Store::new(options.kinds, options.roles.controllers),
@@ -273,8 +273,8 @@ impl Process {
         tracing::info!("stopping: not ready any more; still answering while callers move to other replicas");
         self.shutdown.begin();
         self.pool.stop();
-        let lease_given_back = tokio::time::timeout(DRAIN, reconciling);
-        let _ = tokio::join!(tokio::time::sleep(self.options.shutdown_delay), lease_given_back);
+        let lease_released = tokio::time::timeout(DRAIN, reconciling);
+        let _ = tokio::join!(tokio::time::sleep(self.options.shutdown_delay), lease_released);
         self.shutdown.close();
         while servers.join_next().await.is_some() {}
         tracing::info!("stopped");
@@ -352,8 +352,8 @@ impl Process {
             restarted("controllers", &metrics, || controllers::run(context.clone(), stop.clone())).await;
         });
         let reconciling = tokio::spawn(async move {
-            let give_back = CancellationToken::new();
-            let election = tokio::spawn(election.run(give_back.clone()));
+            let release_lease = CancellationToken::new();
+            let election = tokio::spawn(election.run(release_lease.clone()));
             let late = async {
                 stopped.cancelled().await;
                 tokio::time::sleep(CONTROLLERS_DRAIN).await;
@@ -365,7 +365,7 @@ impl Process {
                 _ = controllers => {}
                 () = late => {}
             }
-            give_back.cancel();
+            release_lease.cancel();
             let _ = election.await;
         });
         (reconciling, leadership)

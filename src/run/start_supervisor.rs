@@ -19,7 +19,7 @@ use crate::controllers::capabilities::{self, FLAVORS, INSTANCES, ROUTES, SETTING
 use crate::controllers::capability_events::CapabilityTurns;
 use crate::runtime::index::{Interlocks, Observer, reread};
 use crate::runtime::queue::Queue;
-use crate::telemetry::readiness::Check;
+use crate::telemetry::readyz::Check;
 
 impl Process {
     /// Starts the supervisor: it fills the store, and the queue where controllers run.

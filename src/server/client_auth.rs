@@ -20,7 +20,7 @@ use x509_parser::extensions::GeneralName;
 
 use super::certificate_reloader;
 use super::tls::{CertificateResolver, MOST_PEM_BYTES, MinVersion, Tls};
-use crate::telemetry::readiness::Check;
+use crate::telemetry::readyz::Check;
 
 /// Why a file is no CA.
 #[derive(Debug, thiserror::Error)]

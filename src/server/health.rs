@@ -7,13 +7,13 @@ use axum::routing::get;
 use http::{HeaderValue, StatusCode, Uri, header};
 
 use super::shutdown::Shutdown;
-use crate::telemetry::readiness::{Probe, Readiness, answer};
+use crate::telemetry::readyz::{Probe, Readyz, answer};
 
 /// The state behind the probes.
 #[derive(Clone)]
 pub struct Probes {
     /// The checks.
-    pub readiness: Readiness,
+    pub readiness: Readyz,
     /// A process that shuts down is not ready.
     pub shutdown: Shutdown,
 }

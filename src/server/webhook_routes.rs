@@ -26,7 +26,7 @@ use super::waiting::Waiting;
 use crate::cluster::arrivals::Arrivals;
 use crate::telemetry::line_budget::LineBudget;
 use crate::telemetry::metrics::{Cap, DecisionLabels, Metrics};
-use crate::telemetry::readiness::Readiness;
+use crate::telemetry::readyz::Readyz;
 
 /// Decides reviews; the server does not know the rules.
 pub trait Reviewer: Send + Sync + 'static {
@@ -50,7 +50,7 @@ pub struct WebhookRoutes {
     /// Wakes reviews when the cache holds the OperatorVersion that they wait for.
     pub arrivals: Arc<Arrivals>,
     /// Whether that cache is in sync.
-    pub readiness: Readiness,
+    pub readiness: Readyz,
     /// Bounds.
     pub limits: Limits,
     /// Memory of all bodies.

@@ -7,4 +7,4 @@ pub mod line_budget;
 pub mod log;
 pub mod metrics;
 pub mod panics;
-pub mod readiness;
+pub mod readyz;

@@ -9,7 +9,7 @@ use interlock::server::callers::Callers;
 use interlock::server::client_auth::ClientAuthority;
 use interlock::server::tls::MinVersion;
 use interlock::telemetry::metrics::Cap;
-use interlock::telemetry::readiness::Readiness;
+use interlock::telemetry::readyz::Readyz;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use rstest::rstest;
 use rustls::ClientConfig;
@@ -68,7 +68,7 @@ async fn guarded(names: &[&str]) -> Guarded {
         Callers { authority: Some(authority), ..Callers::default() }
     })
     .await;
-    let gate = Readiness::new().gate("client-ca");
+    let gate = Readyz::new().gate("client-ca");
     let (authority, followed) = (made.unwrap(), file.clone());
     tokio::spawn(async move { authority.follow(followed, Duration::from_millis(10), gate).await });
     let guarded = Guarded { world, ca, file, _dir: dir };

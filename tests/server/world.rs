@@ -19,7 +19,7 @@ use interlock::server::tls::{CertificateResolver, MinVersion, Pair};
 use interlock::server::webhook_routes;
 use interlock::server::webhook_routes::{Reviewer, WebhookRoutes};
 use interlock::telemetry::metrics::Metrics;
-use interlock::telemetry::readiness::Readiness;
+use interlock::telemetry::readyz::Readyz;
 use interlock_core::admission::{
     AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionKind, DecisionRecord, Reply, WebhookEndpoint,
 };
@@ -104,7 +104,7 @@ pub struct World {
     pub address: SocketAddr,
     pub authority: KeyPem,
     pub metrics: Arc<Metrics>,
-    pub readiness: Readiness,
+    pub readiness: Readyz,
     pub shutdown: Shutdown,
     pub resolver: CertificateResolver,
     pub served: JoinHandle<()>,
@@ -152,7 +152,7 @@ pub async fn world_with(
     leave_out_meant_panics();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (metrics, readiness) = (Arc::new(Metrics::new()), Readiness::new());
+    let (metrics, readiness) = (Arc::new(Metrics::new()), Readyz::new());
     let (shutdown, resolver, reviewer) =
         (Shutdown::new(), CertificateResolver::new(), Arc::new(Scripted::default()));
     let (arrivals, callers) = (Arc::new(Arrivals::default()), Arc::new(callers(&resolver)));

@@ -2,8 +2,8 @@
 //! caBundle of our webhook configurations.
 //!
 //! `rotation` decides from dates, `authority` makes CAs and leaves, `stored` is the Secret as a
-//! value, `validate` checks that its parts belong together, `ca_bundle` reads the caBundles, `retiring_ca`
-//! holds retiring CAs, `controller` is the controller.
+//! value, `validate` checks that its parts belong together, `ca_bundle_watch` reads the caBundles, `retiring_ca`
+//! holds retiring CAs, `controller` writes the Secret and the caBundles.
 //!
 //! `signing` is another CA of the same form, for what belongs to objects of users.
 

@@ -44,7 +44,7 @@ pub(crate) static DATA_PLANE_KIND: DeclaredKind = DeclaredKind {
     },
 };
 
-pub(crate) static DEPLOYMENT_KIND: DeclaredKind = DeclaredKind {
+pub(crate) static GUARDED_DEPLOYMENT_KIND: DeclaredKind = DeclaredKind {
     name: GUARDED_DEPLOYMENT,
     about: "a Deployment with the label interlock.dev/guard: a gateway, or its ingress controller",
     facts: &[FLAVOR],

@@ -121,7 +121,7 @@ pub static CONTROL_PLANE: Kind = Kind {
 /// Everything that is known of Deployments that run Kong or configure it: those with our label.
 pub static DEPLOYMENT: Kind = Kind {
     watch: Some(Watch::optional(&FLAVORS).labelled(&GUARDED_DEPLOYMENTS)),
-    schema: Some(&links::DEPLOYMENT_KIND),
+    schema: Some(&links::GUARDED_DEPLOYMENT_KIND),
     admission: Some(&GuardedKind {
         resource: DEPLOYMENTS,
         capability: None,

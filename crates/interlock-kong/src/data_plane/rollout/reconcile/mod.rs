@@ -166,7 +166,7 @@ impl Pass<'_> {
         }
         let mut wants = Wants::default();
         if self.lost.is_none() {
-            self.live(&mut wants);
+            self.restore_live(&mut wants);
         }
         // The live side waits for no answer of a preview.
         if !wants.effects.is_empty() {

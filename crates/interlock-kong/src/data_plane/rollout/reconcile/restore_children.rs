@@ -16,7 +16,7 @@ use crate::data_plane::rollout::wanted::{ChildRole, ChildState};
 impl Pass<'_> {
     /// The children of the live side. While not all of them are as the spec asks for, a missing one is made as the
     /// previous spec asked for.
-    pub(super) fn live(&self, wants: &mut Wants) {
+    pub(super) fn restore_live(&self, wants: &mut Wants) {
         let side = LiveSide { spec: self.live_spec(&self.side.spec), ..self.side.clone() };
         // How many pods there are is no matter of what was refused.
         let previous = self.side.previous.as_ref().map(|spec| live_spec::scaled_as(spec, &self.side.spec));

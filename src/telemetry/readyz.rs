@@ -12,7 +12,7 @@ use arc_swap::ArcSwapOption;
 
 /// All checks of the process.
 #[derive(Clone, Debug, Default)]
-pub struct Readiness {
+pub struct Readyz {
     shared: Arc<Shared>,
 }
 
@@ -37,7 +37,7 @@ pub struct Check {
     shared: Arc<Shared>,
 }
 
-impl Readiness {
+impl Readyz {
     /// A process without checks is ready.
     pub fn new() -> Self {
         Self::default()
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_gate_closes_the_webhook_and_a_check_does_not() {
-        let readiness = Readiness::new();
+        let readiness = Readyz::new();
         assert!(readiness.can_decide());
         let _check = readiness.check("certificate");
         assert!(readiness.can_decide());
