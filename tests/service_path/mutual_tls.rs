@@ -7,7 +7,7 @@ use std::time::Duration;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use serde_json::json;
 
-use super::rotation::{self, Load};
+use super::rotation;
 use crate::support::hostile_caller::HostileCaller;
 use crate::support::{Cluster, announce, block_on, count, service_path, wait_for, wait_until};
 
