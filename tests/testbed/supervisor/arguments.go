@@ -16,7 +16,7 @@ func (p *plane) arguments(name string) []string {
 	case "kube-controller-manager":
 		return []string{
 			"--kubeconfig=" + p.kubeconfigPath(name),
-			"--controllers=*,-nodeipam,-cloud-node-lifecycle,-service-lb-controller,-node-route-controller",
+			"--controllers=*,-nodeipam",
 			// One identity a controller, as in a cluster: the garbage collector and the
 			// namespace controller then arrive in admission under their own names.
 			"--use-service-account-credentials=true",
