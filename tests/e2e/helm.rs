@@ -95,6 +95,10 @@ fn the_chart_comes_to_what_is_rendered() {
     let deployment = without.iter().find(|object| object["kind"] == "Deployment").unwrap();
     assert_eq!(deployment["spec"]["replicas"], 3);
     assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "interlock:v9");
+    // Whoever leaves the number to an autoscaler takes it out, as Helm's null does.
+    let scaled = template(&admin, &["--set=replicas=null"]);
+    let deployment = scaled.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    assert_eq!(deployment["spec"].get("replicas").filter(|replicas| !replicas.is_null()), None);
     assert!(matches!(plain.layout, Layout::Together));
     let chart = chart().display().to_string();
     let said = helm(&admin, &["template", "interlock", &chart, "--set=replica=3"]).refused();

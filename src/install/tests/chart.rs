@@ -168,7 +168,7 @@ fn any_text_of_an_option_is_kept(#[case] text: &str) {
         controller_user: Some(text.to_owned()),
         image: text.to_owned(),
         namespace: "123".to_owned(),
-        packages: NamespacedName::new("456", "null"),
+        packages: NamespacedName::new("456", text),
         endpoint: Endpoint::Service { name: "789".to_owned() },
         client_ca: Some(ClientCa { config_map: "true".to_owned(), names: vec![text.to_owned()] }),
         replicas: i32::MAX,
@@ -181,7 +181,7 @@ fn any_text_of_an_option_is_kept(#[case] text: &str) {
     for argument in [
         format!("--controller-user={text}"),
         format!("--client-name={text}"),
-        "--packages-service-account=456/null".to_owned(),
+        format!("--packages-service-account=456/{text}"),
         "--service-name=789".to_owned(),
     ] {
         assert!(arguments.contains(&json!(argument)), "{arguments:#?}");

@@ -18,7 +18,9 @@ metadata:
   namespace: {{ .top.Release.Namespace | quote }}
   labels: {app.kubernetes.io/name: interlock, app.kubernetes.io/part-of: interlock}
 spec:
+  {{- if not (kindIs "invalid" $values.replicas) }}
   replicas: {{ int $values.replicas }}
+  {{- end }}
   selector:
     matchLabels: {app.kubernetes.io/name: interlock, app.kubernetes.io/component: {{ $component }}}
   # Two controllers overlap only for a moment; the Lease decides.
@@ -76,7 +78,7 @@ spec:
         - {{ printf "--controller-user=system:serviceaccount:%s:interlock" .top.Release.Namespace | quote }}
         {{- end }}
         {{- if not $apart }}
-        - "--packages-service-account={{ template "interlock.packages" .top }}"
+        - {{ default (printf "%s/interlock-packages" .top.Release.Namespace) $render.packages | printf "--packages-service-account=%s" | quote }}
         {{- end }}
         {{- if eq $values.freeze "same-plan" }}
         - --freeze=same-plan
@@ -91,7 +93,7 @@ spec:
         - {{ printf "--watch-namespaces=%s" (join "," .) | quote }}
         {{- end }}
         {{- if ne "interlock" (default "interlock" $render.serviceName) }}
-        - "--service-name={{ $render.serviceName }}"
+        - {{ printf "--service-name=%s" $render.serviceName | quote }}
         {{- end }}
         {{- if and $serves $render.apiServers }}
         - {{ printf "--api-server-cidr=%s" (join "," $render.apiServers) | quote }}

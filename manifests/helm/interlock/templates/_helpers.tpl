@@ -10,11 +10,6 @@ absent, and all in it.
 {{ (default (dict) .Values.render).serviceName | default "interlock" }}
 {{- end }}
 
-{{- /* What packages act as: NAMESPACE/NAME. */ -}}
-{{- define "interlock.packages" -}}
-{{ (default (dict) .Values.render).packages | default (printf "%s/interlock-packages" .Release.Namespace) }}
-{{- end }}
-
 {{- /* Binds the process, or "account", to the ClusterRole of that name, or to "role". */ -}}
 {{- define "interlock.bound" }}
 ---
