@@ -29,8 +29,14 @@ impl FromStr for Cidr {
     type Err = BadCidr;
 
     fn from_str(text: &str) -> Result<Self, BadCidr> {
-        let range = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-        range.map(|range| Self(range.trunc())).map_err(|_| BadCidr { text: text.to_owned() })
+        // An address by the parser of the standard library, as ipnet's takes `010.0.0.7`, which is 8.0.0.7 elsewhere.
+        let (address, prefix) = text.split_once('/').map_or((text, None), |(a, prefix)| (a, Some(prefix)));
+        let range = address.parse::<IpAddr>().ok().and_then(|address| match prefix {
+            None => Some(IpNet::from(address)),
+            Some(prefix) if prefix.starts_with('+') => None,
+            Some(prefix) => IpNet::new(address, prefix.parse().ok()?).ok(),
+        });
+        range.map(|range| Self(range.trunc())).ok_or_else(|| BadCidr { text: text.to_owned() })
     }
 }
 
@@ -77,6 +83,8 @@ mod tests {
     #[rstest]
     #[case("")]
     #[case("10.1.0.0/33")]
+    #[case::octal_elsewhere("010.0.0.7/8")]
+    #[case::nine_groups("1:2:3:4:5:6:7::8/64")]
     #[case("10.1.0.0/")]
     #[case("10.1.0.0/+8")]
     #[case("10.1/16")]
