@@ -102,10 +102,11 @@ pub(in crate::cli) fn entries(instance: &Instance) -> impl Iterator<Item = (&Str
     instance.status.iter().flat_map(|status| &status.plan_status)
 }
 
-/// The last ended run.
+/// The last ended run; of two that ended in one second, which is how exact the times are, the one that failed.
 pub(in crate::cli) fn last(instance: &Instance) -> Option<(&String, &PlanStatus)> {
     let ended = entries(instance).filter(|(_, e)| e.status.is_terminal());
-    ended.max_by_key(|(_, e)| e.last_updated_timestamp.as_ref().map(|time| time.0))
+    let failed = |entry: &PlanStatus| entry.status == ExecutionStatus::FatalError;
+    ended.max_by_key(|(_, e)| (e.last_updated_timestamp.as_ref().map(|time| time.0), failed(e)))
 }
 
 /// The plan that is queued behind the last run, where that is over.

@@ -85,7 +85,8 @@ pub(in crate::cli) struct Follower {
 }
 
 impl Follower {
-    /// Takes in a version of the Instance; returns new lines, and the end where there is one.
+    /// Takes in a version of the Instance; returns new lines, and the end where there is one. The record shows a run that
+    /// began and ended between two versions, such as one that was queued.
     pub(in crate::cli) fn observe(&mut self, instance: &Instance) -> (Vec<String>, Option<PlanEnd>) {
         if let Some(execution) = instance.spec.plan_execution.as_ref().filter(|e| !e.plan().is_empty()) {
             let run = (execution.plan().to_owned(), execution.uid().to_owned());
@@ -93,16 +94,24 @@ impl Follower {
                 *self = Self { run: Some(run), ..Self::default() };
             }
         }
-        let Some((plan, uid)) = self.run.clone() else { return (Vec::new(), None) };
+        let next = queued(instance).filter(|_| locking_run(instance).is_none());
+        let Some((plan, uid)) = self.run.clone() else {
+            self.next = next;
+            return (Vec::new(), None);
+        };
         let entry = instance.status.as_ref().and_then(|s| s.plan_status.get(&plan)).filter(|e| e.uid == uid);
         let Some(entry) = entry else { return (Vec::new(), None) };
         let mut lines = self.changes(&plan, entry);
-        let next = queued(instance).filter(|_| entry.status == ExecutionStatus::Complete);
+        let next = next.filter(|_| entry.status == ExecutionStatus::Complete);
         if let Some(next) = next.as_ref().filter(|next| self.next.as_ref() != Some(*next)) {
             lines.push(format!("plan {plan} is COMPLETE, and plan {next} is queued: it runs next"));
         }
         self.next = next;
-        (lines, end(instance, &plan, entry))
+        let end = match end(instance, &plan, entry) {
+            Some(PlanEnd::Complete(plan)) => ended(instance).or(Some(PlanEnd::Complete(plan))),
+            end => end,
+        };
+        (lines, end)
     }
 
     /// Whether a plan is known to be scheduled.
@@ -261,6 +270,32 @@ mod tests {
         plans["update"] = plan("2", "COMPLETE", "COMPLETE", "");
         let (_, end) = follower.observe(&owed(instance(json!({}), plans), &[]));
         assert_eq!(end, Some(PlanEnd::Complete("update".to_owned())));
+    }
+
+    /// A watch that begins again may not show the version in which the next plan was scheduled.
+    #[test]
+    fn a_queued_plan_that_failed_between_two_versions_is_a_failure() {
+        let mut follower = Follower::default();
+        follower.observe(&instance(json!({"planName": "deploy", "uid": "1"}), json!({})));
+        let mut plans = json!({
+            "backup": plan("2", "FATAL_ERROR", "FATAL_ERROR", "no"), "deploy": plan("1", "COMPLETE", "COMPLETE", ""),
+        });
+        for plan in ["backup", "deploy"] {
+            plans[plan]["lastUpdatedTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        let (_, end) = follower.observe(&instance(json!({}), plans));
+        assert_eq!(end, Some(PlanEnd::Failed("plan backup ended in FATAL_ERROR: step p/s: no".to_owned())));
+    }
+
+    /// Nobody schedules it: the capability is switched off, or its reference was refused.
+    #[test]
+    fn what_is_queued_behind_an_earlier_plan_is_named_when_the_time_is_up() {
+        let mut idle = instance(json!({}), json!({"deploy": plan("1", "COMPLETE", "COMPLETE", "")}));
+        let baseline = json!({"hash": "sha256:0", "owed": {"update": "queued"}});
+        idle.status.as_mut().unwrap().last_applied = Some(serde_json::from_value(baseline).unwrap());
+        let mut follower = Follower::default();
+        assert_eq!((follower.observe(&idle), ended(&idle)), ((vec![], None), None));
+        assert_eq!(follower.current_state(), "plan update is queued");
     }
 
     #[test]

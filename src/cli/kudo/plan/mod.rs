@@ -35,7 +35,7 @@ enum Verb {
     Status(status::StatusFlags),
     /// Shows the last runs of an Instance, with the requests for them and their authors.
     History(HistoryFlags),
-    /// Waits for the running plan: 0 COMPLETE, 1 FATAL_ERROR, 3 no end in time.
+    /// Waits for the running plan and those queued behind it: 0 COMPLETE, 1 FATAL_ERROR, 3 no end in time.
     Wait(PlanWaitFlags),
     /// Runs a plan of the package.
     Trigger(trigger::TriggerFlags),

@@ -24,8 +24,8 @@ pub(super) struct StatusFlags {
     pub(super) name: InstanceName,
     #[command(flatten)]
     form: OutputFlag,
-    /// Watch the plan until it ends: on a terminal as a tree with its phases, steps and pods, else a line
-    /// for each change. 0 where it is COMPLETE, 1 where it is FATAL_ERROR.
+    /// Watch the plan, and those queued behind it, until they end: on a terminal as a tree with its phases, steps and
+    /// pods, else a line for each change. 0 where it is COMPLETE, 1 where it is FATAL_ERROR.
     #[arg(long, short, conflicts_with = "output")]
     watch: bool,
 }
