@@ -93,6 +93,14 @@ impl<'a> Namespace<'a> {
             let found = admin.get("resourcequota", &name).ok_or("no quota")?;
             if found["status"]["hard"].is_null() { Err(format!("{found:#}")) } else { Ok(()) }
         });
+        // Admission has a watch of its own on quotas.
+        let (api_version, object) = one_of(resource);
+        let plural = resource.split('.').next().unwrap_or(resource);
+        let path = format!("{}?dryRun=All", self.path(api_version, plural, ""));
+        super::wait_until("the quota is kept", std::time::Duration::from_secs(60), || {
+            let answer = admin.post(&path, &object);
+            if answer.code == 403 { Ok(()) } else { Err(answer.to_string()) }
+        });
     }
 
     /// Takes the quota away again.
@@ -100,6 +108,26 @@ impl<'a> Namespace<'a> {
     pub fn allow(&self, resource: &str) {
         self.admin().kubectl(&["delete", "resourcequota", &format!("no-{resource}")]).ok();
     }
+}
+
+/// The least object of a built-in kind.
+fn one_of(resource: &str) -> (&'static str, serde_json::Value) {
+    let labels = serde_json::json!({"app": "one"});
+    let pod = serde_json::json!({"containers": [{"name": "one", "image": "one"}]});
+    let (api_version, rest) = match resource {
+        "secrets" => ("v1", serde_json::json!({})),
+        "pods" => ("v1", serde_json::json!({"spec": pod})),
+        "controllerrevisions.apps" => ("apps/v1", serde_json::json!({"revision": 1})),
+        "deployments.apps" => {
+            let template = serde_json::json!({"metadata": {"labels": labels}, "spec": pod});
+            let spec = serde_json::json!({"selector": {"matchLabels": labels}, "template": template});
+            ("apps/v1", serde_json::json!({"spec": spec}))
+        }
+        other => panic!("add the least object of {other}"),
+    };
+    let mut object = serde_json::json!({"apiVersion": api_version, "metadata": {"name": "one"}});
+    object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    (api_version, object)
 }
 
 impl Drop for Namespace<'_> {
