@@ -1,6 +1,6 @@
-//! The condition `Ready` of an Instance: its status, reason and message. It is set by [`super::conditions`] where a plan failed or
-//! the spec drifted; in `controllers/instance` by `record` while a plan runs and when it ends, `package_health` at rest, `plan_request`
-//! for a pause, `unavailable` while a definition or the OperatorVersion is missing, `no_room` where the object is full.
+//! The condition `Ready` of an Instance: its status, reason and message. It is set by [`super::conditions`] where a plan failed,
+//! the spec drifted or the OperatorVersion is missing; in `controllers/instance` by `record` while a plan runs and when it ends,
+//! `package_health` at rest (asked by `execute`), `plan_request` for a pause, `unavailable` while a definition is missing.
 
 use interlock_core::api::condition::{self, Condition, ConditionChange, ConditionStatus, WantedCondition};
 use interlock_core::api::meta::condition as types;
