@@ -117,7 +117,7 @@ fn one_of(resource: &str) -> (&'static str, serde_json::Value) {
     let (api_version, rest) = match resource {
         "secrets" => ("v1", serde_json::json!({})),
         "pods" => ("v1", serde_json::json!({"spec": pod})),
-        "controllerrevisions.apps" => ("apps/v1", serde_json::json!({"revision": 1})),
+        "controllerrevisions.apps" => ("apps/v1", serde_json::json!({"revision": 1, "data": {}})),
         "deployments.apps" => {
             let template = serde_json::json!({"metadata": {"labels": labels}, "spec": pod});
             let spec = serde_json::json!({"selector": {"matchLabels": labels}, "template": template});
