@@ -229,4 +229,13 @@ fn start_behind(world: &World, gate: &Gate, path: &'static str) {
     wait_until("a request waits at the gate", Duration::from_secs(90), || {
         if gate.waiting() > 0 { Ok(()) } else { Err("none".to_owned()) }
     });
+    // Before, a connection ends in its handshake, and the API server asks no more. A kubelet sends nobody there.
+    wait_until("it has its certificate", CAP, || {
+        let answer = world.interlock.ops("/readyz/certificate");
+        if answer.as_ref().is_some_and(|(code, _)| *code == 200) {
+            Ok(())
+        } else {
+            Err(format!("{answer:?}"))
+        }
+    });
 }
