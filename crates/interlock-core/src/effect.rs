@@ -106,11 +106,11 @@ impl Effect {
         Some(Self::Patch { key, resource_version, patch })
     }
 
-    /// The deletion of an object on the version that was read, in the background; `None` where that has none.
-    pub fn delete_of(key: ObjectKey, found: &Value) -> Option<Self> {
-        let (uid, resource_version) =
-            (meta_str(found, "uid")?.to_owned(), meta_str(found, "resourceVersion")?.to_owned());
-        Some(Self::Delete { key, uid, resource_version, propagation: Propagation::Background })
+    /// The deletion of an object on the version that was read, in the background.
+    pub fn delete_of(key: ObjectKey, found: &Value) -> Self {
+        let text = |field| meta_str(found, field).unwrap_or_default().to_owned();
+        let (uid, resource_version) = (text("uid"), text("resourceVersion"));
+        Self::Delete { key, uid, resource_version, propagation: Propagation::Background }
     }
 
     /// Whether it names the version that it was decided on, as far as it needs one: without, the API server

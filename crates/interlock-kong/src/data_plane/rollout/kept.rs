@@ -112,6 +112,6 @@ pub fn key(of: &DataPlaneView<'_>) -> ObjectKey {
 }
 
 /// Deletes the record.
-pub fn forget(of: &DataPlaneView<'_>, record: &Value) -> Option<Effect> {
+pub fn forget(of: &DataPlaneView<'_>, record: &Value) -> Effect {
     Effect::delete_of(key(of), record)
 }

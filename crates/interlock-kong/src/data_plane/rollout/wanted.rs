@@ -253,7 +253,7 @@ pub fn delete(of: &DataPlaneView<'_>, key: ObjectKey, found: Option<&Value>) -> 
     if meta_str(found, "deletionTimestamp").is_some() {
         return None;
     }
-    Effect::delete_of(key, found)
+    Some(Effect::delete_of(key, found))
 }
 
 /// Marks the former side as the preview, and leaves its pods as they are.

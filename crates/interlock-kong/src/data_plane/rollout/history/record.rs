@@ -166,7 +166,7 @@ fn delete(of: &DataPlaneView<'_>, part: &Value) -> Option<Effect> {
     if meta_str(part, "deletionTimestamp").is_some() {
         return None;
     }
-    Effect::delete_of(key(of, part)?, part)
+    Some(Effect::delete_of(key(of, part)?, part))
 }
 
 fn key(of: &DataPlaneView<'_>, part: &Value) -> Option<ObjectKey> {

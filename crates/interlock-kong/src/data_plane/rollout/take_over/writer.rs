@@ -162,7 +162,7 @@ pub fn hand_back<'c>(
     // The history goes on where Interlock takes it over again.
     let patch = json!({"metadata": {"annotations": {meta::LIVE_REVISION: null}}});
     let recorded = annotation(of.object, meta::LIVE_REVISION).map(|_| of.patch(patch));
-    recorded.into_iter().chain(forget(of, record)).collect()
+    recorded.into_iter().chain([forget(of, record)]).collect()
 }
 
 fn given_back(found: &Value, manager: &str) -> Option<Effect> {
