@@ -41,7 +41,7 @@ pub struct Attachment {
 pub struct RouteLinks {
     /// The listeners that carry the route, by key.
     pub attached: Vec<Attachment>,
-    /// The pairs that are left out.
+    /// The pairs that are left out, each once. Another reference of the route can still attach the listener.
     pub refused: Vec<Refusal>,
     /// The nodes of the rules, by position.
     pub rules: Vec<NodeKey>,
@@ -98,9 +98,7 @@ pub(crate) fn links(store: &Store, controllers: Option<&BTreeSet<String>>, route
         refused.insert(Refusal { parent: key.to_string(), reason: RefusalReason::OverBudget });
     }
     let attached: Vec<Attachment> = attached.into_values().take(admitted).collect();
-    // Two references can name one listener; the route is refused only where neither attaches.
-    let names: BTreeSet<String> = attached.iter().map(|own| own.listener.to_string()).collect();
-    let refused = refused.into_iter().filter(|refusal| !names.contains(&refusal.parent)).collect();
+    let refused = refused.into_iter().collect();
     RouteLinks { attached, refused, backends: backend::backends(store, route, &rules), rules }
 }
 

@@ -53,7 +53,7 @@ fn index() -> Index {
 }
 
 #[rstest]
-#[case::attachment(include_str!("cases/attachment.json"), 34)]
+#[case::attachment(include_str!("cases/attachment.json"), 35)]
 #[case::conditions(include_str!("cases/conditions.json"), 12)]
 #[case::events(include_str!("cases/events.json"), 8)]
 #[case::merge(include_str!("cases/merge.json"), 37)]

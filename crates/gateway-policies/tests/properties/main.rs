@@ -94,13 +94,14 @@ proptest! {
     }
 }
 
-/// An output's sources are exactly the policies of its path whose rules act.
+/// An output's policies are exactly those of its path, and each rule of them acts or is replaced.
 fn sources_are_policies_of_the_path(index: &Index) {
     for (key, effective) in index.outputs() {
         let Scope::Path(path) = &key.scope else { continue };
         let nodes: BTreeSet<_> = path.nodes().cloned().collect();
         let on_path: BTreeSet<_> = index
             .policies()
+            .filter(|policy| !policy.is_deleting)
             .filter(|policy| {
                 policy.id.kind == key.kind && policy.targets.iter().any(|own| nodes.contains(own))
             })
