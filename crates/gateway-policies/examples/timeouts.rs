@@ -34,7 +34,7 @@ impl PolicyKind for TimeoutPolicy {
 
     fn validate(&self, policy: &Policy) -> Vec<Violation> {
         let rules = policy.block.iter().flat_map(|block| &block.rules);
-        let wrong = rules.filter(|(_, seconds)| !seconds.as_u64().is_some_and(|seconds| seconds > 0));
+        let wrong = rules.filter(|(_, seconds)| seconds.as_u64().is_none_or(|seconds| seconds == 0));
         wrong.map(|(name, _)| Violation::new(format!("timeouts.{name}"), "has to be above 0")).collect()
     }
 }

@@ -17,6 +17,9 @@ use serde_json::Value;
 /// How many topologies a property sees.
 const TOPOLOGIES: u32 = 10_000;
 
+/// How many damaged objects, eight at a time.
+const DAMAGED: u32 = 2_000;
+
 const CONTROLLER: &str = "example.org/ours";
 
 fn index() -> Index {
@@ -79,6 +82,10 @@ proptest! {
 
         sources_are_policies_of_the_path(&index);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: DAMAGED, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_panic_on_any_spec(seed: u64, junk in generate::json()) {
