@@ -40,7 +40,7 @@ run: tools
 
 # Cases on a control plane wait more than they compute, so twice as many run at a time as there are cores, and of those
 # with pods and a network half as many more. The other suites measure time, and run as many as there are cores.
-DECISIONS := -p crd-schema -p go-template -p interlock-core -p interlock-gateway -p interlock-kong -p interlock-kudo
+DECISIONS := -p crd-schema -p gateway-policies -p go-template -p interlock-core -p interlock-gateway -p interlock-kong -p interlock-kudo
 FEATURES := interlock/pod-proxy,interlock-kong/exploration
 PACKAGES := $(DECISIONS) -p add-a-kind -p interlock --features $(FEATURES)
 SUITES := $(filter-out e2e service_path,$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))

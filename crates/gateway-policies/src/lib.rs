@@ -1,0 +1,64 @@
+//! Policy attachment of the Gateway API, as a decision: which policies act on which path, from where each rule
+//! comes, what it replaced, and which conditions follow. For whoever writes a policy controller in Rust.
+//!
+//! [`Index`] takes objects as the API server returns them ([`Index::observe`]), in any order. It keeps:
+//! - the [`Path`]s GatewayClass > Gateway (> ListenerSet) > Listener > Route > Rule, where the listener admits
+//!   the route, and each refused pair with its [`RefusalReason`];
+//! - the [`EffectivePolicy`] of each path and each inherited kind, and of each target of a direct kind;
+//! - the [`PolicyState`] of each policy, from which [`conditions`] and [`ancestor_statuses`] follow.
+//!
+//! An event recomputes what it touches, and [`Changes`] names what differs. The order of events does not matter.
+//!
+//! A kind of one's own implements [`PolicyKind`]; `examples/timeouts.rs` is a whole one. `tests/conformance` is a
+//! kit of data files, with which other implementations of inherited policies can be checked.
+//!
+//! # What is not known
+//!
+//! An object that does not decode is listed in [`Index::faults`], and its last decoded version stays in force. So
+//! does the last valid version of an invalid policy. A policy that was never valid is listed in
+//! [`EffectivePolicy::unreadable`] of each path that it targets. Whoever cannot read a kind sends no events of it,
+//! and so changes nothing.
+//!
+//! # Hostile input
+//!
+//! [`limits`] bound each object, each path and each message; each bound has a stated outcome.
+//!
+//! The crate has no clock, no files, no randomness and no Kubernetes client.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod attach;
+mod condition;
+mod effective;
+mod index;
+mod kind;
+pub mod limits;
+mod node;
+mod object;
+mod path;
+mod policy;
+mod read;
+mod state;
+mod store;
+
+pub use attach::{Attachment, BackendLink, BackendState, Refusal, RefusalReason, RouteLinks, intersection};
+pub use condition::{AncestorStatus, Condition, Delivery, ancestor_statuses, conditions};
+pub use effective::{EffectivePolicy, EffectiveRule, Replaced, fold};
+pub use index::{Changes, Event, Index, OutputKey, Subject};
+pub use kind::{PolicyClass, PolicyKind, Scope, TargetKind, rules_under};
+pub use node::{GATEWAY_GROUP, Level, NodeKey, ObjectKind};
+pub use object::{
+    AllowedListeners, AllowedRoutes, BackendRef, DecodeError, Gateway, GatewayClass, GatewaySpec, Grant,
+    GrantFrom, GrantSpec, GrantTo, LabelSelector, Listener, ListenerSet, ListenerSetSpec, Metadata,
+    Namespace, NamespaceRule, NamespacesFrom, Object, Operator, ParentRef, Requirement, Route,
+    RouteGroupKind, RouteRule, RouteSpec, Service, ServicePort, ServiceSpec, Tls, decode,
+};
+pub use path::Path;
+pub use policy::{Block, Policy, PolicyId, Precedence, Role, Rules, Strategy, Violation};
+pub use read::read_policy;
+pub use state::{AncestorState, PolicyState, TargetState};
+pub use store::ObjectKey;
+
+#[cfg(test)]
+mod tests;
