@@ -57,7 +57,7 @@ fn index() -> Index {
 #[case::conditions(include_str!("cases/conditions.json"), 12)]
 #[case::events(include_str!("cases/events.json"), 8)]
 #[case::merge(include_str!("cases/merge.json"), 37)]
-#[case::precedence(include_str!("cases/precedence.json"), 12)]
+#[case::precedence(include_str!("cases/precedence.json"), 13)]
 #[case::sections(include_str!("cases/sections.json"), 8)]
 fn conforms(#[case] file: &str, #[case] count: usize) {
     let file: Value = serde_json::from_str(file).unwrap();

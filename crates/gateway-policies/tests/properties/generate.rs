@@ -76,7 +76,7 @@ pub fn object(dice: &mut Dice) -> Value {
         11 => namespace(dice),
         12 => service(dice),
         13 => grant(dice),
-        14 => certificate(dice),
+        14 | 15 => certificate(dice),
         _ => limit(dice),
     }
 }
@@ -279,7 +279,7 @@ fn target(dice: &mut Dice, kinds: &[&str]) -> Value {
 }
 
 fn certificate(dice: &mut Dice) -> Value {
-    let mut metadata = named(dice, &["p", "o"]);
+    let mut metadata = named(dice, &["p", "o", "m"]);
     created(dice, &mut metadata);
     json!({
         "apiVersion": "example.org/v1", "kind": "CertificatePolicy", "metadata": metadata,
