@@ -104,8 +104,15 @@ fn imports_run_downwards() {
 }
 
 /// The crates of what decides.
-const DECISIONS: [&str; 6] =
-    ["crd-schema", "go-template", "interlock-core", "interlock-gateway", "interlock-kong", "interlock-kudo"];
+const DECISIONS: [&str; 7] = [
+    "crd-schema",
+    "gateway-policies",
+    "go-template",
+    "interlock-core",
+    "interlock-gateway",
+    "interlock-kong",
+    "interlock-kudo",
+];
 
 /// A domain knows the core and no other domain, and the core none.
 #[test]
