@@ -1,5 +1,5 @@
 //! Policy attachment of the Gateway API, as a decision: which policies act on which path, from where each rule
-//! comes, what it replaced, and which conditions follow. For whoever writes a policy controller in Rust.
+//! comes, what it replaced, and which conditions follow. For authors of policy controllers in Rust.
 //!
 //! [`Index`] takes objects as the API server returns them ([`Index::observe`]), in any order. It keeps:
 //! - the [`Path`]s GatewayClass > Gateway (> ListenerSet) > Listener > Route > Rule, where the listener admits
@@ -16,7 +16,7 @@
 //!
 //! An object that does not decode is listed in [`Index::faults`], and its last decoded version stays in force. So
 //! does the last valid version of an invalid policy. A policy that was never valid is listed in
-//! [`EffectivePolicy::unreadable`] of each path that it targets. Whoever cannot read a kind sends no events of it,
+//! [`EffectivePolicy::unreadable`] of each path that it targets. A caller that cannot read a kind sends no events of it,
 //! and so changes nothing.
 //!
 //! # Hostile input

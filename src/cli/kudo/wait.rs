@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(end, Some(PlanEnd::Failed("plan backup ended in FATAL_ERROR: step p/s: no".to_owned())));
     }
 
-    /// Nobody schedules it: the capability is switched off, or its reference was refused.
+    /// The controller does not schedule it while the capability is off, or the reference was refused.
     #[test]
     fn what_is_queued_behind_an_earlier_plan_is_named_when_the_time_is_up() {
         let mut idle = instance(json!({}), json!({"deploy": plan("1", "COMPLETE", "COMPLETE", "")}));

@@ -20,7 +20,7 @@ pub enum Subject {
 
 /// What happened to an object.
 ///
-/// An object that is not available is not deleted: whoever cannot read a kind sends no event, and everything
+/// An object that is not available is not deleted: a caller that cannot read a kind sends no event, and everything
 /// stays as it is.
 #[derive(Clone, Debug)]
 pub enum Event {
