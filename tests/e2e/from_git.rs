@@ -268,6 +268,8 @@ fn argo_cd_syncs_edits_upgrades_and_prunes() {
     await_run(&repository.user, "web", "deploy", "");
     assert_eq!((repository.data("version"), repository.data("size")), (json!("1.0.0"), json!("2")));
 
+    await_idle(&repository.user);
+
     // At rest nothing is written.
     let before = repository.instance()["metadata"]["resourceVersion"].clone();
     let said = sync(&["--rounds=10"], &first).ok();
