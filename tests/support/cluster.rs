@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{LazyLock, Mutex};
-use std::time::Duration;
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::testbed::{BIN, Ready, Testbed};
 use super::{Client, Namespace, skipped, wait_until};
@@ -14,6 +14,20 @@ pub struct Cluster {
     ground: Ground,
     dir: PathBuf,
     users: Mutex<HashMap<(String, String), Client>>,
+    occupancy: Mutex<Occupancy>,
+    rested: Condvar,
+}
+
+/// How many namespaces cases have, and when that was asked or changed last.
+struct Occupancy {
+    namespaces: usize,
+    since: Instant,
+}
+
+impl Default for Occupancy {
+    fn default() -> Self {
+        Self { namespaces: 0, since: Instant::now() }
+    }
 }
 
 enum Ground {
@@ -40,7 +54,11 @@ impl Cluster {
     /// A control plane that is already up.
     pub fn of(testbed: Testbed) -> Self {
         let dir = testbed.ready.dir.clone();
-        Self { ground: Ground::Testbed(Box::new(testbed)), dir, users: Mutex::default() }
+        Self::on(Ground::Testbed(Box::new(testbed)), dir)
+    }
+
+    fn on(ground: Ground, dir: PathBuf) -> Self {
+        Self { ground, dir, users: Mutex::default(), occupancy: Mutex::default(), rested: Condvar::new() }
     }
 
     fn existing() -> Self {
@@ -57,7 +75,7 @@ impl Cluster {
         let temporary = tempfile::tempdir().expect("a directory");
         let dir = temporary.path().to_owned();
         std::fs::create_dir_all(dir.join("logs")).expect("a directory");
-        Self { ground: Ground::Existing { kubeconfig, _dir: temporary }, dir, users: Mutex::default() }
+        Self::on(Ground::Existing { kubeconfig, _dir: temporary }, dir)
     }
 
     /// The testbed's supervisor, for tests that stop components. `None` on an existing cluster:
@@ -90,6 +108,49 @@ impl Cluster {
             skipped("this control plane has no controller manager, scheduler and kwok");
         }
         has
+    }
+
+    /// Ends its processes, where they are ours.
+    pub fn end(&self) {
+        if let Ground::Testbed(testbed) = &self.ground {
+            testbed.end();
+        }
+    }
+
+    /// A case is about to use it.
+    pub fn touch(&self) {
+        self.occupy(|_| {});
+    }
+
+    /// A namespace on it is given back.
+    pub(super) fn leave(&self) {
+        self.occupy(|namespaces| *namespaces -= 1);
+    }
+
+    fn occupy(&self, change: impl FnOnce(&mut usize)) {
+        let mut occupancy = self.occupancy();
+        change(&mut occupancy.namespaces);
+        occupancy.since = Instant::now();
+        self.rested.notify_all();
+    }
+
+    fn occupancy(&self) -> MutexGuard<'_, Occupancy> {
+        self.occupancy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Since when no case has a namespace on it; `None` while one has.
+    pub fn rests_for(&self) -> Option<Duration> {
+        let occupancy = self.occupancy();
+        (occupancy.namespaces == 0).then(|| occupancy.since.elapsed())
+    }
+
+    /// Waits until no case has had a namespace on it for so long.
+    pub fn await_rest(&self, rest: Duration) {
+        let mut occupancy = self.occupancy();
+        while occupancy.namespaces > 0 || occupancy.since.elapsed() < rest {
+            let wait = self.rested.wait_timeout(occupancy, rest);
+            occupancy = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Directory for logs and files of this cluster's tests.
@@ -141,6 +202,7 @@ impl Cluster {
 
     /// A fresh namespace, ready for pods; deleted at the end of the test.
     pub fn namespace(&self, base: &str) -> Namespace<'_> {
+        self.occupy(|namespaces| *namespaces += 1);
         let name = format!("{base}-{}", super::suffix());
         let admin = self.admin();
         // Without kubectl, whose start costs more than the request.

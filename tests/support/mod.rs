@@ -29,6 +29,7 @@ pub mod held_back;
 pub mod hostile_caller;
 pub mod instances;
 pub mod interlock;
+pub mod lasting;
 pub mod namespace;
 pub mod neighbour;
 pub mod peers;

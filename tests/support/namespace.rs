@@ -140,5 +140,6 @@ impl Drop for Namespace<'_> {
             Interlock::print_logs(self.cluster.dir());
         }
         let _ = self.cluster.admin().delete(&format!("/api/v1/namespaces/{}", self.name));
+        self.cluster.leave();
     }
 }

@@ -79,12 +79,19 @@ impl Testbed {
         assert!(answer.get("error").is_none(), "{line}: {answer}");
         answer
     }
+
+    /// Ends it and its components; once is enough.
+    pub fn end(&self) {
+        let mut child = self.child.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Ok(None) = child.try_wait() {
+            process::signal(child.id(), "TERM");
+            let _ = child.wait();
+        }
+    }
 }
 
 impl Drop for Testbed {
     fn drop(&mut self) {
-        let child = self.child.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        process::signal(child.id(), "TERM");
-        let _ = child.wait();
+        self.end();
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! What a test's name says is what Interlock decides on purpose.
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use interlock_core::api::meta;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::support::client::Answer;
 use crate::support::ground::{self, Ground};
 use crate::support::instances::condition;
+use crate::support::lasting::Lasting;
 use crate::support::{Client, Cluster, Interlock, wait_until};
 
 mod frozen;
@@ -41,7 +42,8 @@ const DOCS: &str = "--docs-url=https://docs.example.org/guard/";
 
 /// The control plane whose webhook configurations are gone, while Interlock runs.
 fn policies_alone() -> &'static Cluster {
-    static OWN: LazyLock<(Cluster, Interlock)> = LazyLock::new(|| {
+    static OWN: Lasting<(Cluster, Interlock)> = Lasting::new();
+    let (cluster, _) = OWN.get(|| {
         let cluster = Cluster::own(&[]);
         let process = Interlock::install(&cluster, &[]);
         process.await_requests_count(&cluster);
@@ -66,18 +68,19 @@ fn policies_alone() -> &'static Cluster {
         drop(ns);
         (cluster, process)
     });
-    &OWN.0
+    cluster
 }
 
 /// The control plane where a change that triggers the running plan restarts it.
 fn same_plan() -> &'static Cluster {
-    static OWN: LazyLock<(Cluster, Interlock)> = LazyLock::new(|| {
+    static OWN: Lasting<(Cluster, Interlock)> = Lasting::new();
+    let (cluster, _) = OWN.get(|| {
         let cluster = Cluster::own(&[]);
         let process = Interlock::install(&cluster, &["--freeze=same-plan", DOCS]);
         process.await_requests_count(&cluster);
         (cluster, process)
     });
-    &OWN.0
+    cluster
 }
 
 /// Which layers guard, and how.

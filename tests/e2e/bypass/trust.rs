@@ -1,19 +1,19 @@
 //! What was written while nothing guarded it, found when something does: stamps by hand, and references
 //! into other namespaces.
 
-use std::sync::LazyLock;
-
 use interlock_core::api::meta;
 use interlock_core::api::stamp::{Applied, VersionRef};
 use serde_json::{Value, json};
 
 use super::{CAP, GATED, Ground, PACKAGE, condition, instance};
+use crate::support::lasting::Lasting;
 use crate::support::{Cluster, Interlock, wait_until};
 
 /// The control plane of an installation that was taken apart: the webhook configurations are gone, and
 /// the policies about stamps and plans. Interlock runs.
 fn unguarded() -> &'static Cluster {
-    static OWN: LazyLock<(Cluster, Interlock)> = LazyLock::new(|| {
+    static OWN: Lasting<(Cluster, Interlock)> = Lasting::new();
+    let (cluster, _) = OWN.get(|| {
         let cluster = Cluster::own(&[]);
         let process = Interlock::install(&cluster, &[]);
         process.await_requests_count(&cluster);
@@ -35,7 +35,7 @@ fn unguarded() -> &'static Cluster {
         drop(ns);
         (cluster, process)
     });
-    &OWN.0
+    cluster
 }
 
 fn ground(base: &str) -> Ground<'static> {

@@ -8,7 +8,6 @@ mod pods;
 mod status;
 mod terminating;
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use interlock_kong::api as kong;
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 use crate::rollouts_seen::switch_on;
 use crate::support::answering::Answering;
 use crate::support::instances::condition;
+use crate::support::lasting::{Lasting, Shared};
 use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
 
 /// The longest back-off of a refused write is a minute.
@@ -26,20 +26,31 @@ const CAP: Duration = Duration::from_secs(100);
 struct World {
     cluster: Cluster,
     answering: Answering,
-    _process: Interlock,
+    process: Interlock,
 }
 
 impl World {
     /// The one of these tests: what they do is refused by namespace or by name.
     fn shared() -> &'static Self {
-        static SHARED: LazyLock<World> = LazyLock::new(|| {
+        static SHARED: Lasting<World> = Lasting::new();
+        SHARED.get(|| {
             let cluster = Cluster::own(&[]);
             let answering = Answering::start(&cluster, &cluster.user("interlock", &[]));
             let process = Interlock::install(&cluster, &[&answering.flag()]);
             switch_on(&cluster, &process);
-            World { cluster, answering, _process: process }
-        });
-        &SHARED
+            World { cluster, answering, process }
+        })
+    }
+}
+
+impl Shared for World {
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn end(&self) {
+        self.process.kill();
+        self.cluster.end();
     }
 }
 

@@ -2,12 +2,12 @@
 //! the reconciler finds every one, carries out what admission would have accepted and reports
 //! what it would have refused. A case a row of the table in `docs/drift.md`, "Drift".
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::instances::condition;
+use crate::support::lasting::Lasting;
 use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
 
 mod midway;
@@ -19,8 +19,8 @@ const STAMP: &str = "interlock.dev/last-applied-spec";
 
 /// A control plane where Interlock runs and nothing guards.
 fn unguarded() -> &'static Cluster {
-    static CLUSTER: OnceLock<(Cluster, Interlock)> = OnceLock::new();
-    let (cluster, _) = CLUSTER.get_or_init(|| {
+    static OWN: Lasting<(Cluster, Interlock)> = Lasting::new();
+    let (cluster, _) = OWN.get(|| {
         let cluster = Cluster::own(&[]);
         let process = Interlock::install(&cluster, &[]);
         remove_guards(&cluster);
