@@ -169,7 +169,9 @@ fn helm_installs_upgrades_and_is_told_what_is_refused() {
 fn await_idle(user: &Client) {
     wait_until("no plan runs", Duration::from_secs(60), || {
         let found = user.get("instances.kudo.dev", "web").ok_or("no Instance")?;
-        if idle(&found) { Ok(()) } else { Err(found["status"].to_string()) }
+        // The status that observes the clear of planExecution is the last write.
+        let observed = found["status"]["observedGeneration"] == found["metadata"]["generation"];
+        if idle(&found) && observed { Ok(()) } else { Err(found.to_string()) }
     });
 }
 
@@ -210,6 +212,7 @@ fn flux_installs_edits_upgrades_and_prunes() {
     assert_eq!((repository.data("version"), repository.data("size")), (json!("1.0.0"), json!("2")));
 
     // At rest nothing is written.
+    await_idle(&repository.user);
     let before = repository.instance()["metadata"]["resourceVersion"].clone();
     let said = flux(&["--rounds=10"], &first).ok();
     assert_eq!(said.matches(" unchanged").count(), 30, "{said}");
