@@ -47,7 +47,7 @@ pub use condition::{AncestorStatus, Condition, Delivery, ancestor_statuses, cond
 pub use effective::{EffectivePolicy, EffectiveRule, Replaced, fold};
 pub use index::{Changes, Event, Index, OutputKey, Subject};
 pub use kind::{PolicyClass, PolicyKind, Scope, TargetKind, rules_under};
-pub use node::{GATEWAY_GROUP, Level, NodeKey, ObjectKind};
+pub use node::{EXPERIMENTAL_GROUP, GATEWAY_GROUP, Level, NodeKey, ObjectKind};
 pub use object::{
     AllowedListeners, AllowedRoutes, BackendRef, DecodeError, Gateway, GatewayClass, GatewaySpec, Grant,
     GrantFrom, GrantSpec, GrantTo, LabelSelector, Listener, ListenerSet, ListenerSetSpec, Metadata,

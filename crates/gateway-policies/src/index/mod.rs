@@ -80,8 +80,8 @@ impl Index {
             Event::Apply(object) => {
                 let key = object.key();
                 self.faults.remove(&Subject::Object(key.clone()));
-                if self.store.put(object) {
-                    self.topology_changed(&key, &mut work);
+                if let Some(stored) = self.store.replace(&key, Some(object)) {
+                    self.topology_changed(&key, stored.routes, &mut work);
                 }
             }
             Event::ApplyPolicy(policy) => {
@@ -93,8 +93,8 @@ impl Index {
                 self.faults.remove(&subject);
                 match subject {
                     Subject::Object(key) => {
-                        if self.store.remove(&key) {
-                            self.topology_changed(&key, &mut work);
+                        if let Some(stored) = self.store.replace(&key, None) {
+                            self.topology_changed(&key, stored.routes, &mut work);
                         }
                     }
                     Subject::Policy(id) => self.policy_changed(&id, None, &mut work),
@@ -107,8 +107,8 @@ impl Index {
         self.carry_out(work)
     }
 
-    fn topology_changed(&mut self, key: &ObjectKey, work: &mut Work) {
-        for route in self.store.affected_routes(key) {
+    fn topology_changed(&mut self, key: &ObjectKey, routes: BTreeSet<NodeKey>, work: &mut Work) {
+        for route in routes {
             self.link(&route, work);
         }
         let ObjectKey::Node(node) = key else { return };

@@ -48,7 +48,7 @@ pub fn object(kind: &str, name: &str, spec: Value) -> Value {
 
 pub fn gateway(listeners: usize) -> Value {
     let listeners: Vec<Value> = (0..listeners)
-        .map(|number| json!({"name": format!("l{number:03}"), "port": 80, "protocol": "HTTP"}))
+        .map(|number| json!({"name": format!("l{number:03}"), "port": 1000 + number, "protocol": "HTTP"}))
         .collect();
     object("Gateway", "gw", json!({"gatewayClassName": "eg", "listeners": listeners}))
 }
