@@ -114,6 +114,7 @@ fn merge(
 /// Says of each policy which of its rules act.
 fn finish(policies: &[&Policy], rules: EffectiveRules) -> EffectivePolicy {
     let mut effective = EffectivePolicy { rules, ..EffectivePolicy::default() };
+    let sources: Vec<PolicyId> = effective.sources().into_iter().cloned().collect();
     let mut known = BTreeSet::new();
     for policy in policies.iter().filter(|policy| known.insert(&policy.id)) {
         effective.policies.push(policy.id.clone());
@@ -125,7 +126,7 @@ fn finish(policies: &[&Policy], rules: EffectiveRules) -> EffectivePolicy {
             let by = match effective.rules.get(key) {
                 Some(rule) if rule.source == policy.id => continue,
                 Some(rule) => vec![rule.source.clone()],
-                None => effective.sources().into_iter().cloned().collect(),
+                None => sources.clone(),
             };
             effective.replaced.push(Replaced { policy: policy.id.clone(), rule: key.clone(), by });
         }

@@ -45,7 +45,7 @@ mod store;
 pub use attach::{Attachment, BackendLink, BackendState, Refusal, RefusalReason, RouteLinks, intersection};
 pub use condition::{AncestorStatus, Condition, Delivery, ancestor_statuses, conditions};
 pub use effective::{EffectivePolicy, EffectiveRule, Replaced, fold};
-pub use index::{Changes, Event, Index, OutputKey, Subject};
+pub use index::{Changes, Cost, Event, Index, OutputKey, Subject};
 pub use kind::{PolicyClass, PolicyKind, Scope, TargetKind, rules_under};
 pub use node::{EXPERIMENTAL_GROUP, GATEWAY_GROUP, Level, NodeKey, ObjectKind};
 pub use object::{
