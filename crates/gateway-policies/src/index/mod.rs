@@ -2,7 +2,9 @@
 //!
 //! Input: [`Event`]s in any order. Output: [`Changes`], and everything that can be asked of an [`Index`].
 
+mod difference;
 mod event;
+mod finding;
 mod observe;
 mod output;
 mod paths;
@@ -26,11 +28,13 @@ use crate::store::{ObjectKey, Store, Stored};
 use output::Output;
 use recompute::{Journal, Work};
 
+pub use difference::{Difference, OverBudget, Replacement};
 pub use event::{Changes, Cost, Event, OutputKey, Subject};
+pub use finding::Finding;
 
 /// The topology, its policies and their outputs.
 ///
-/// A clone is an independent copy. Apply a change to it to see what the change would do.
+/// A clone is an independent copy. [`Index::difference`] says what one event would change, at the cost of that event.
 #[derive(Clone)]
 pub struct Index {
     kinds: BTreeMap<Arc<str>, Arc<dyn PolicyKind>>,

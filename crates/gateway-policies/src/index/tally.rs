@@ -129,6 +129,11 @@ impl Tallies {
         }
     }
 
+    /// The outputs that a policy has a part in.
+    pub fn outputs(&self, policy: &PolicyId) -> usize {
+        self.0.get(policy).into_iter().flatten().map(|(_, tally)| tally.outputs).sum()
+    }
+
     fn get(&self, policy: &PolicyId, ancestor: &NodeKey) -> Option<&Tally> {
         self.0.get(policy)?.get(ancestor)
     }

@@ -1,5 +1,6 @@
 //! Bounds, refused policies and deliveries. Merging and attachment are in `tests/conformance`.
 
+mod difference;
 mod limits;
 mod objects;
 mod policies;
