@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::fields;
 use crate::policy::{Block, Policy, PolicyId, Role, Strategy};
 
 /// A rule that acts.
@@ -103,12 +104,22 @@ fn merge(
         }
         (Role::Defaults, Strategy::Merge) => (lower, upper),
         (Role::Overrides, Strategy::Merge) => (upper, lower),
+        (Role::Defaults, Strategy::Patch) => return patch(lower, upper),
+        (Role::Overrides, Strategy::Patch) => return patch(upper, lower),
     };
     let mut merged = first;
     for (key, rule) in second {
         merged.entry(key).or_insert(rule);
     }
     merged
+}
+
+/// The fields of a policy applied onto those of another one.
+fn patch(patch: EffectiveRules, target: EffectiveRules) -> EffectiveRules {
+    let mut left: EffectiveRules =
+        target.into_iter().filter(|(key, _)| !fields::is_patched(&patch, key)).collect();
+    left.extend(patch);
+    left
 }
 
 /// Says of each policy which of its rules act.

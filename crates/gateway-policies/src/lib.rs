@@ -43,6 +43,7 @@
 mod attach;
 mod condition;
 mod effective;
+mod fields;
 mod index;
 mod kind;
 pub mod limits;
@@ -57,6 +58,7 @@ mod store;
 pub use attach::{Attachment, BackendLink, BackendState, Refusal, RefusalReason, RouteLinks, intersection};
 pub use condition::{AncestorStatus, Condition, Delivery, ancestor_statuses, conditions};
 pub use effective::{EffectivePolicy, EffectiveRule, Replaced, fold};
+pub use fields::{assemble, fields_under};
 pub use index::{
     Changes, Cost, Difference, Event, Finding, Index, OutputKey, OverBudget, Replacement, Subject,
 };

@@ -1,6 +1,7 @@
 //! Bounds, refused policies and deliveries. Merging and attachment are in `tests/conformance`.
 
 mod difference;
+mod fields;
 mod limits;
 mod objects;
 mod policies;
