@@ -236,7 +236,7 @@ fn condition(
 }
 
 /// Names, sorted by their source and bounded by [`limits::NAMES_IN_MESSAGE`].
-fn names<T: Display>(all: impl Iterator<Item = T>) -> String {
+pub(crate) fn names<T: Display>(all: impl Iterator<Item = T>) -> String {
     let all: Vec<String> = all.map(|name| name.to_string()).collect();
     let shown = all.iter().take(limits::NAMES_IN_MESSAGE).map(String::as_str).collect::<Vec<_>>().join(" ");
     match all.len().saturating_sub(limits::NAMES_IN_MESSAGE) {

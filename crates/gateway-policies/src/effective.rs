@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::fields;
 use crate::policy::{Block, Policy, PolicyId, Role, Strategy};
 
 /// A rule that acts.
@@ -103,6 +104,8 @@ fn merge(
         }
         (Role::Defaults, Strategy::Merge) => (lower, upper),
         (Role::Overrides, Strategy::Merge) => (upper, lower),
+        (Role::Defaults, Strategy::Patch) => return patch(lower, upper),
+        (Role::Overrides, Strategy::Patch) => return patch(upper, lower),
     };
     let mut merged = first;
     for (key, rule) in second {
@@ -111,9 +114,18 @@ fn merge(
     merged
 }
 
+/// The fields of a policy applied onto those of another one.
+fn patch(patch: EffectiveRules, target: EffectiveRules) -> EffectiveRules {
+    let mut left: EffectiveRules =
+        target.into_iter().filter(|(key, _)| !fields::is_patched(&patch, key)).collect();
+    left.extend(patch);
+    left
+}
+
 /// Says of each policy which of its rules act.
 fn finish(policies: &[&Policy], rules: EffectiveRules) -> EffectivePolicy {
     let mut effective = EffectivePolicy { rules, ..EffectivePolicy::default() };
+    let sources: Vec<PolicyId> = effective.sources().into_iter().cloned().collect();
     let mut known = BTreeSet::new();
     for policy in policies.iter().filter(|policy| known.insert(&policy.id)) {
         effective.policies.push(policy.id.clone());
@@ -125,7 +137,7 @@ fn finish(policies: &[&Policy], rules: EffectiveRules) -> EffectivePolicy {
             let by = match effective.rules.get(key) {
                 Some(rule) if rule.source == policy.id => continue,
                 Some(rule) => vec![rule.source.clone()],
-                None => effective.sources().into_iter().cloned().collect(),
+                None => sources.clone(),
             };
             effective.replaced.push(Replaced { policy: policy.id.clone(), rule: key.clone(), by });
         }

@@ -73,7 +73,7 @@ pub trait PolicyKind: Send + Sync {
     /// The kinds that it can target.
     fn targets(&self) -> &[TargetKind];
 
-    /// The strategies that a block can name.
+    /// The strategies that a block can name. [`Strategy::Patch`] needs rules that are split into fields.
     fn strategies(&self) -> &[Strategy] {
         &[Strategy::Atomic, Strategy::Merge]
     }

@@ -12,6 +12,18 @@
 //! A kind of one's own implements [`PolicyKind`]; `examples/timeouts.rs` is a whole one. `tests/conformance` is a
 //! kit of data files, with which other implementations of inherited policies can be checked.
 //!
+//! # What a change would do
+//!
+//! [`Index::difference`] says before an event what it would change, for admission webhooks: [`Finding`]s are the
+//! sentences. The index is as before afterwards.
+//!
+//! # Backends
+//!
+//! A path ends at the rule. GEP-713 lets a hierarchy go on to backends; of the kinds that are merged today none does:
+//! those of Kuadrant and Envoy Gateway act where the proxy has picked a route, before it picks a backend. A backend as
+//! a level would multiply the paths, and with them the outputs, by the backends of a rule. A direct kind can target a
+//! Service and its ports; [`RouteLinks::backends`] says which rules lead to them.
+//!
 //! # What is not known
 //!
 //! An object that does not decode is listed in [`Index::faults`], and its last decoded version stays in force. So
@@ -31,6 +43,7 @@
 mod attach;
 mod condition;
 mod effective;
+mod fields;
 mod index;
 mod kind;
 pub mod limits;
@@ -45,9 +58,12 @@ mod store;
 pub use attach::{Attachment, BackendLink, BackendState, Refusal, RefusalReason, RouteLinks, intersection};
 pub use condition::{AncestorStatus, Condition, Delivery, ancestor_statuses, conditions};
 pub use effective::{EffectivePolicy, EffectiveRule, Replaced, fold};
-pub use index::{Changes, Event, Index, OutputKey, Subject};
+pub use fields::{assemble, fields_under};
+pub use index::{
+    Changes, Cost, Difference, Event, Finding, Index, OutputKey, OverBudget, Replacement, Subject,
+};
 pub use kind::{PolicyClass, PolicyKind, Scope, TargetKind, rules_under};
-pub use node::{GATEWAY_GROUP, Level, NodeKey, ObjectKind};
+pub use node::{EXPERIMENTAL_GROUP, GATEWAY_GROUP, Level, NodeKey, ObjectKind};
 pub use object::{
     AllowedListeners, AllowedRoutes, BackendRef, DecodeError, Gateway, GatewayClass, GatewaySpec, Grant,
     GrantFrom, GrantSpec, GrantTo, LabelSelector, Listener, ListenerSet, ListenerSetSpec, Metadata,

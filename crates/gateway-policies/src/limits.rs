@@ -38,6 +38,10 @@ pub const POLICIES_PER_TARGET: usize = 16;
 /// 64 listeners with 64 rules each need as many.
 pub const PATHS_PER_ROUTE: usize = 4096;
 
+/// Routes and paths that [`crate::Index::difference`] follows; policies on a target with more paths are over it too.
+/// Over it, the difference is an error: the change is not foreseen, and not refused for that.
+pub const DIFFERENCE: usize = 20_000;
+
 /// Ancestors in the status of one policy (GEP-713, `PolicyStatus.ancestors`, maxItems 16).
 pub const ANCESTORS: usize = 16;
 

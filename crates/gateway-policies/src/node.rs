@@ -6,6 +6,9 @@ use std::sync::Arc;
 /// The API group of Gateway API.
 pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
+/// The API group of Gateway API's experiments.
+pub const EXPERIMENTAL_GROUP: &str = "gateway.networking.x-k8s.io";
+
 /// Kinds of objects that are nodes.
 ///
 /// The kind is part of every key: an HTTPRoute and a GRPCRoute of one name are two nodes.
@@ -17,6 +20,9 @@ pub enum ObjectKind {
     Gateway,
     /// `gateway.networking.k8s.io/ListenerSet` (GEP-1713); its sections are listeners.
     ListenerSet,
+    /// `gateway.networking.x-k8s.io/XListenerSet`, its form before Gateway API 1.5; another object than a
+    /// ListenerSet of its name.
+    XListenerSet,
     /// `gateway.networking.k8s.io/HTTPRoute`; its sections are rules.
     HttpRoute,
     /// `gateway.networking.k8s.io/GRPCRoute`; its sections are rules.
@@ -33,10 +39,11 @@ pub enum ObjectKind {
 
 impl ObjectKind {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::GatewayClass,
         Self::Gateway,
         Self::ListenerSet,
+        Self::XListenerSet,
         Self::HttpRoute,
         Self::GrpcRoute,
         Self::TlsRoute,
@@ -51,6 +58,7 @@ impl ObjectKind {
             Self::GatewayClass => "GatewayClass",
             Self::Gateway => "Gateway",
             Self::ListenerSet => "ListenerSet",
+            Self::XListenerSet => "XListenerSet",
             Self::HttpRoute => "HTTPRoute",
             Self::GrpcRoute => "GRPCRoute",
             Self::TlsRoute => "TLSRoute",
@@ -62,7 +70,11 @@ impl ObjectKind {
 
     /// The kind's API group; empty for the core group.
     pub fn group(self) -> &'static str {
-        if self == Self::Service { "" } else { GATEWAY_GROUP }
+        match self {
+            Self::Service => "",
+            Self::XListenerSet => EXPERIMENTAL_GROUP,
+            _ => GATEWAY_GROUP,
+        }
     }
 
     /// The kind of a group and a name, if it is a node.
@@ -74,8 +86,15 @@ impl ObjectKind {
     pub fn is_route(self) -> bool {
         match self {
             Self::HttpRoute | Self::GrpcRoute | Self::TlsRoute | Self::TcpRoute | Self::UdpRoute => true,
-            Self::GatewayClass | Self::Gateway | Self::ListenerSet | Self::Service => false,
+            Self::GatewayClass | Self::Gateway | Self::ListenerSet | Self::XListenerSet | Self::Service => {
+                false
+            }
         }
+    }
+
+    /// Whether its objects add listeners to a Gateway.
+    pub fn is_listener_set(self) -> bool {
+        matches!(self, Self::ListenerSet | Self::XListenerSet)
     }
 }
 
@@ -139,8 +158,10 @@ impl NodeKey {
         match (self.kind, self.section.is_some()) {
             (ObjectKind::GatewayClass, _) => Level::GatewayClass,
             (ObjectKind::Gateway, false) => Level::Gateway,
-            (ObjectKind::ListenerSet, false) => Level::ListenerSet,
-            (ObjectKind::Gateway | ObjectKind::ListenerSet, true) => Level::Listener,
+            (ObjectKind::ListenerSet | ObjectKind::XListenerSet, false) => Level::ListenerSet,
+            (ObjectKind::Gateway | ObjectKind::ListenerSet | ObjectKind::XListenerSet, true) => {
+                Level::Listener
+            }
             (ObjectKind::Service, false) => Level::Service,
             (ObjectKind::Service, true) => Level::ServicePort,
             (

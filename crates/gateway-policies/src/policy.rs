@@ -56,12 +56,20 @@ pub enum Role {
 }
 
 /// How the rules of two policies combine.
+///
+/// With the [`Role`] it is a merge strategy of GEP-713: Atomic Defaults, Atomic Overrides, Patch Defaults, Patch
+/// Overrides. `Merge` is a custom one in its words. None is [`crate::PolicyClass::Direct`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strategy {
     /// All rules of one policy, and none of the other. The default (GEP-713).
     Atomic,
     /// Rules of both, by key and each rule whole (Kuadrant, RFC 0009).
     Merge,
+    /// Fields of both, as a JSON Merge Patch (RFC 7386) of the rules of one onto those of the other (GEP-713).
+    ///
+    /// The kind has to split its rules into fields ([`crate::fields_under`]); whole rules are merged as by `Merge`.
+    /// A null stays in the merged rules, and removes the field of each policy that its own wins over.
+    Patch,
 }
 
 /// Rules by key. A rule is whole: nothing here looks into it.

@@ -166,6 +166,7 @@ fn strategy(
         None | Some(Value::Null) => Some(Strategy::Atomic),
         Some(Value::String(name)) if name == "atomic" => Some(Strategy::Atomic),
         Some(Value::String(name)) if name == "merge" => Some(Strategy::Merge),
+        Some(Value::String(name)) if name == "patch" => Some(Strategy::Patch),
         Some(_) => None,
     };
     let strategy = strategy.filter(|strategy| kind.strategies().contains(strategy));

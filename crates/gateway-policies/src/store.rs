@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use crate::attach::{self, Conflicts, RefusalReason};
 use crate::node::{NodeKey, ObjectKind};
 use crate::object::{Gateway, GatewayClass, Grant, ListenerSet, Namespace, Object, Route, Service};
 
@@ -64,26 +65,73 @@ pub(crate) struct Store {
     sets_of_gateway: Referents,
     routes_of_parent: Referents,
     routes_of_service: Referents,
+    /// By Gateway, where it has any.
+    conflicts: BTreeMap<NodeKey, Conflicts>,
+}
+
+/// What a change of an object leads to.
+pub(crate) struct Stored {
+    /// The version of before.
+    pub old: Option<Object>,
+    /// The routes whose links can change.
+    pub routes: BTreeSet<NodeKey>,
 }
 
 impl Store {
-    /// Stores an object. Whether it differs from the stored one.
-    pub fn put(&mut self, object: Object) -> bool {
-        let key = object.key();
-        if self.objects.get(&key) == Some(&object) {
-            return false;
+    /// Stores or removes an object; none where it does not differ from the stored one.
+    pub fn replace(&mut self, key: &ObjectKey, new: Option<Object>) -> Option<Stored> {
+        if self.objects.get(key) == new.as_ref() {
+            return None;
         }
-        self.remove(&key);
-        self.refer(&object, Referents::insert);
-        self.objects.insert(key, object);
-        true
+        let mut gateways = self.gateways_of(key);
+        let old = self.objects.remove(key);
+        if let Some(old) = &old {
+            self.refer(old, |referents, node, referent| referents.remove(&node, referent));
+        }
+        if let Some(new) = new {
+            self.refer(&new, Referents::insert);
+            self.objects.insert(key.clone(), new);
+        }
+        gateways.extend(self.gateways_of(key));
+        let mut routes = self.affected_routes(key);
+        for gateway in gateways {
+            self.find_conflicts(gateway, &mut routes);
+        }
+        Some(Stored { old, routes })
     }
 
-    /// Removes an object. Whether it was stored.
-    pub fn remove(&mut self, key: &ObjectKey) -> bool {
-        let Some(object) = self.objects.remove(key) else { return false };
-        self.refer(&object, |referents, node, referent| referents.remove(&node, referent));
-        true
+    /// The Gateways whose listeners an object can bring into conflict. A ListenerSet names its Gateway, so that both
+    /// versions of it count.
+    fn gateways_of(&self, key: &ObjectKey) -> BTreeSet<NodeKey> {
+        let of_set = |set: &NodeKey| {
+            let set = self.listener_set(set)?;
+            set.spec.parent_ref.node(&set.key.namespace).map(|parent| parent.object())
+        };
+        match key {
+            ObjectKey::Node(node) if node.kind == ObjectKind::Gateway => BTreeSet::from([node.clone()]),
+            ObjectKey::Node(node) => of_set(node).into_iter().collect(),
+            ObjectKey::Namespace(namespace) => self.sets_in(namespace).filter_map(of_set).collect(),
+            ObjectKey::Grant(..) => BTreeSet::new(),
+        }
+    }
+
+    /// Finds the conflicted listeners of a Gateway anew, and adds the routes of those that differ.
+    fn find_conflicts(&mut self, key: NodeKey, routes: &mut BTreeSet<NodeKey>) {
+        let sets = self.sets_of_gateway.of(&key).filter_map(|set| self.listener_set(set));
+        let new =
+            self.gateway(&key).map(|gateway| attach::conflicts(self, gateway, sets)).unwrap_or_default();
+        let old = self.conflicts.remove(&key).unwrap_or_default();
+        for object in attach::differing(&old, &new) {
+            routes.extend(self.routes_of_parent.of(&object).cloned());
+        }
+        if !new.is_empty() {
+            self.conflicts.insert(key, new);
+        }
+    }
+
+    /// Why a listener of a Gateway or of its ListenerSets carries no route at all.
+    pub fn conflict(&self, gateway: &NodeKey, listener: &NodeKey) -> Option<RefusalReason> {
+        self.conflicts.get(gateway)?.get(listener).copied()
     }
 
     /// Does the same for each reference of an object.
@@ -116,7 +164,7 @@ impl Store {
     /// The routes whose links an object can change.
     ///
     /// All ways to them are references by name, so it does not matter which version is stored.
-    pub fn affected_routes(&self, key: &ObjectKey) -> BTreeSet<NodeKey> {
+    fn affected_routes(&self, key: &ObjectKey) -> BTreeSet<NodeKey> {
         let under_gateway = move |gateway| {
             let sets = self.sets_of_gateway.of(gateway).flat_map(move |set| self.routes_of_parent.of(set));
             self.routes_of_parent.of(gateway).chain(sets)
@@ -127,7 +175,9 @@ impl Store {
                     self.gateways_of_class.of(node).flat_map(under_gateway).cloned().collect()
                 }
                 ObjectKind::Gateway => under_gateway(node).cloned().collect(),
-                ObjectKind::ListenerSet => self.routes_of_parent.of(node).cloned().collect(),
+                ObjectKind::ListenerSet | ObjectKind::XListenerSet => {
+                    self.routes_of_parent.of(node).cloned().collect()
+                }
                 ObjectKind::Service => self.routes_of_service.of(node).cloned().collect(),
                 ObjectKind::HttpRoute
                 | ObjectKind::GrpcRoute
@@ -144,10 +194,15 @@ impl Store {
             ObjectKey::Namespace(namespace) => {
                 let routes = ObjectKind::ALL.into_iter().filter(|kind| kind.is_route());
                 let routes = routes.flat_map(|kind| self.in_namespace(kind, namespace)).cloned();
-                let sets = self.in_namespace(ObjectKind::ListenerSet, namespace);
+                let sets = self.sets_in(namespace);
                 routes.chain(sets.flat_map(|set| self.routes_of_parent.of(set)).cloned()).collect()
             }
         }
+    }
+
+    fn sets_in(&self, namespace: &str) -> impl Iterator<Item = &NodeKey> {
+        let sets = ObjectKind::ALL.into_iter().filter(|kind| kind.is_listener_set());
+        sets.flat_map(move |kind| self.in_namespace(kind, namespace))
     }
 
     fn in_namespace(&self, kind: ObjectKind, namespace: &str) -> impl Iterator<Item = &NodeKey> {

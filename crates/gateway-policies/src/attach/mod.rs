@@ -3,6 +3,7 @@
 //! Input: a route and the stored objects. Output: [`RouteLinks`].
 
 mod backend;
+mod conflict;
 mod hostname;
 mod listener;
 mod namespace;
@@ -16,6 +17,7 @@ use crate::object::{Gateway, Listener, ListenerSet, NamespacesFrom, ParentRef, R
 use crate::store::Store;
 
 pub use backend::{BackendLink, BackendState};
+pub(crate) use conflict::{Conflicts, conflicts, differing};
 pub use hostname::intersection;
 pub use refusal::{Refusal, RefusalReason};
 
@@ -75,7 +77,8 @@ pub(crate) fn links(store: &Store, controllers: Option<&BTreeSet<String>>, route
                 continue;
             }
             let object = parent.set.map_or(&parent.gateway.key, |set| &set.key);
-            match listener::admits(store, object, listener, route) {
+            let conflict = store.conflict(&parent.gateway.key, &key).map_or(Ok(()), Err);
+            match conflict.and_then(|()| listener::admits(store, object, listener, route)) {
                 Ok(hostnames) => {
                     let attachment = Attachment {
                         gateway_class: parent.gateway_class.clone(),
@@ -124,7 +127,7 @@ fn parent<'a>(
     let object = node.object();
     let (gateway, set) = match node.kind {
         ObjectKind::Gateway => (store.gateway(&object).ok_or(RefusalReason::ParentNotFound)?, None),
-        ObjectKind::ListenerSet => {
+        ObjectKind::ListenerSet | ObjectKind::XListenerSet => {
             let set = store.listener_set(&object).ok_or(RefusalReason::ParentNotFound)?;
             (gateway_of(store, set)?, Some(set))
         }
@@ -154,6 +157,12 @@ fn gateway_of<'a>(store: &'a Store, set: &ListenerSet) -> Result<&'a Gateway, Re
     }
 }
 
+/// The listeners of an object that count: of two with one name, which the definition refuses, the first.
+fn unique(declared: &[Listener]) -> impl Iterator<Item = &Listener> {
+    let mut names = BTreeSet::new();
+    declared.iter().filter(move |listener| names.insert(listener.name.as_str()))
+}
+
 /// The listeners of a section and a port. A reference to a Gateway never reaches its ListenerSets (GEP-1713).
 fn listeners<'a>(
     object: &NodeKey,
@@ -161,11 +170,8 @@ fn listeners<'a>(
     section: Option<&str>,
     port: Option<u16>,
 ) -> Result<Vec<(NodeKey, &'a Listener)>, RefusalReason> {
-    let mut names = BTreeSet::new();
-    // Of two listeners with one name, which the definition refuses, the first counts.
-    let unique = declared.iter().filter(|listener| names.insert(listener.name.as_str()));
     let named: Vec<&Listener> =
-        unique.filter(|listener| section.is_none_or(|section| listener.name == section)).collect();
+        unique(declared).filter(|listener| section.is_none_or(|section| listener.name == section)).collect();
     if named.is_empty() {
         return Err(RefusalReason::SectionNotFound);
     }

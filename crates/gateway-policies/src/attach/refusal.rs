@@ -28,6 +28,11 @@ pub enum RefusalReason {
     SectionNotFound,
     /// No listener that the reference names has the `port`.
     PortNotFound,
+    /// Another listener of the Gateway or of its ListenerSets has the port with a protocol that it is not shared
+    /// with.
+    ProtocolConflict,
+    /// Another listener of the Gateway or of its ListenerSets has the port and the hostname.
+    HostnameConflict,
     /// The protocol cannot carry the route's kind.
     ProtocolMismatch,
     /// `allowedRoutes.kinds` does not list the route's kind.
@@ -53,6 +58,8 @@ impl RefusalReason {
             Self::ListenerSetNotAllowed => "ListenerSetNotAllowed",
             Self::SectionNotFound => "SectionNotFound",
             Self::PortNotFound => "PortNotFound",
+            Self::ProtocolConflict => "ProtocolConflict",
+            Self::HostnameConflict => "HostnameConflict",
             Self::ProtocolMismatch => "ProtocolMismatch",
             Self::KindNotAllowed => "KindNotAllowed",
             Self::NamespaceNotAllowed => "NamespaceNotAllowed",
@@ -75,6 +82,8 @@ impl RefusalReason {
             | Self::ClassNotFound
             | Self::ForeignController
             | Self::ListenerSetNotAllowed
+            | Self::ProtocolConflict
+            | Self::HostnameConflict
             | Self::NamespaceUnknown
             | Self::OverBudget => None,
         }

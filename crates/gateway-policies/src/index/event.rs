@@ -34,6 +34,17 @@ pub enum Event {
     Undecodable(Subject, String),
 }
 
+impl Event {
+    /// What it is about.
+    pub fn subject(&self) -> Subject {
+        match self {
+            Self::Apply(object) => Subject::Object(object.key()),
+            Self::ApplyPolicy(policy) => Subject::Policy(policy.id.clone()),
+            Self::Delete(subject) | Self::Undecodable(subject, _) => subject.clone(),
+        }
+    }
+}
+
 /// The key of an output: a kind of policies, and a path or a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OutputKey {
@@ -41,6 +52,19 @@ pub struct OutputKey {
     pub kind: Arc<str>,
     /// The path or the target.
     pub scope: Scope,
+}
+
+/// What an event cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Routes that were linked anew.
+    pub routes: usize,
+    /// Outputs that were looked up anew.
+    pub outputs: usize,
+    /// Merges of policies. Outputs with the same policies share one.
+    pub merges: usize,
+    /// Policies whose state was computed anew.
+    pub policies: usize,
 }
 
 /// What an event changed. Everything that is not listed is as before.
@@ -52,6 +76,8 @@ pub struct Changes {
     pub routes: BTreeSet<NodeKey>,
     /// Policies whose state changed, or that vanished.
     pub policies: BTreeSet<PolicyId>,
+    /// What finding it out cost.
+    pub cost: Cost,
 }
 
 impl Changes {
@@ -62,9 +88,13 @@ impl Changes {
 
     /// Adds the changes of another event.
     pub fn extend(&mut self, other: Self) {
-        let Self { outputs, routes, policies } = other;
+        let Self { outputs, routes, policies, cost } = other;
         self.outputs.extend(outputs);
         self.routes.extend(routes);
         self.policies.extend(policies);
+        self.cost.routes += cost.routes;
+        self.cost.outputs += cost.outputs;
+        self.cost.merges += cost.merges;
+        self.cost.policies += cost.policies;
     }
 }

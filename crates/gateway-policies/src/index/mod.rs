@@ -2,31 +2,39 @@
 //!
 //! Input: [`Event`]s in any order. Output: [`Changes`], and everything that can be asked of an [`Index`].
 
+mod difference;
 mod event;
+mod finding;
 mod observe;
+mod output;
 mod paths;
 mod policies;
 mod query;
+mod recompute;
 mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::attach::{self, RouteLinks};
-use crate::effective::{self, EffectivePolicy};
 use crate::kind::{PolicyClass, PolicyKind, Scope};
 use crate::limits;
 use crate::node::NodeKey;
+use crate::object::Object;
 use crate::path::Path;
 use crate::policy::{Policy, PolicyId};
-use crate::state::{PolicyState, TargetState};
-use crate::store::{ObjectKey, Store};
+use crate::state::PolicyState;
+use crate::store::{ObjectKey, Store, Stored};
+use output::Output;
+use recompute::{Journal, Work};
 
-pub use event::{Changes, Event, OutputKey, Subject};
+pub use difference::{Difference, OverBudget, Replacement};
+pub use event::{Changes, Cost, Event, OutputKey, Subject};
+pub use finding::Finding;
 
 /// The topology, its policies and their outputs.
 ///
-/// A clone is an independent copy: apply a change to it to see what the change would do.
+/// A clone is an independent copy. [`Index::difference`] says what one event would change, at the cost of that event.
 #[derive(Clone)]
 pub struct Index {
     kinds: BTreeMap<Arc<str>, Arc<dyn PolicyKind>>,
@@ -36,17 +44,15 @@ pub struct Index {
     faults: BTreeMap<Subject, String>,
     links: BTreeMap<NodeKey, RouteLinks>,
     paths: paths::Paths,
-    outputs: BTreeMap<OutputKey, EffectivePolicy>,
+    outputs: BTreeMap<OutputKey, Arc<Output>>,
     tallies: tally::Tallies,
-    states: BTreeMap<PolicyId, PolicyState>,
+    states: BTreeMap<PolicyId, Arc<PolicyState>>,
 }
 
-/// What an event made necessary.
-#[derive(Default)]
-struct Work {
-    outputs: BTreeSet<OutputKey>,
-    policies: BTreeSet<PolicyId>,
-    routes: BTreeSet<NodeKey>,
+/// The replacement of an object or a policy as it is stored.
+enum Change {
+    Object(ObjectKey, Option<Object>),
+    Policy(PolicyId, Option<Policy>),
 }
 
 impl Index {
@@ -75,42 +81,59 @@ impl Index {
 
     /// Applies an event.
     pub fn apply(&mut self, event: Event) -> Changes {
-        let mut work = Work::default();
-        match event {
-            Event::Apply(object) => {
-                let key = object.key();
-                self.faults.remove(&Subject::Object(key.clone()));
-                if self.store.put(object) {
-                    self.topology_changed(&key, &mut work);
-                }
-            }
-            Event::ApplyPolicy(policy) => {
-                let id = policy.id.clone();
-                self.faults.remove(&Subject::Policy(id.clone()));
-                self.policy_changed(&id, Some(policy), &mut work);
-            }
-            Event::Delete(subject) => {
-                self.faults.remove(&subject);
-                match subject {
-                    Subject::Object(key) => {
-                        if self.store.remove(&key) {
-                            self.topology_changed(&key, &mut work);
-                        }
-                    }
-                    Subject::Policy(id) => self.policy_changed(&id, None, &mut work),
-                }
-            }
-            Event::Undecodable(subject, message) => {
+        self.faults.remove(&event.subject());
+        let change = match self.change(event) {
+            Ok(change) => change,
+            Err((subject, message)) => {
                 self.faults.insert(subject, message);
+                return Changes::default();
             }
-        }
-        self.carry_out(work)
+        };
+        let mut work = Work::default();
+        let mut journal = Journal::default();
+        self.carry_out(change, &mut work, &mut journal);
+        self.recompute(work, &mut journal);
+        journal.into_changes()
     }
 
-    fn topology_changed(&mut self, key: &ObjectKey, work: &mut Work) {
-        for route in self.store.affected_routes(key) {
-            self.link(&route, work);
+    /// What an event stores; an error is a version that cannot be decoded.
+    fn change(&self, event: Event) -> Result<Change, (Subject, String)> {
+        Ok(match event {
+            Event::Apply(object) => Change::Object(object.key(), Some(object)),
+            Event::ApplyPolicy(policy) => {
+                let last = self.policies.get(&policy.id);
+                Change::Policy(policy.id.clone(), Some(policy.after(last)))
+            }
+            Event::Delete(Subject::Object(key)) => Change::Object(key, None),
+            Event::Delete(Subject::Policy(id)) => Change::Policy(id, None),
+            Event::Undecodable(subject, message) => return Err((subject, message)),
+        })
+    }
+
+    /// Replaces an object or a policy, and marks what that touches. Returns the change that takes it back.
+    fn carry_out(&mut self, change: Change, work: &mut Work, journal: &mut Journal) -> Option<Change> {
+        match change {
+            Change::Object(key, new) => {
+                let Stored { old, routes } = self.store.replace(&key, new)?;
+                work.routes += routes.len();
+                for route in routes {
+                    if work.is_over_budget() {
+                        break;
+                    }
+                    self.link(&route, work, journal);
+                }
+                self.mark_policies_of(&key, work);
+                Some(Change::Object(key, old))
+            }
+            Change::Policy(id, new) => {
+                let old = self.policy_changed(&id, new, work)?;
+                Some(Change::Policy(id, old))
+            }
         }
+    }
+
+    /// Marks the policies that target an object or a section of it.
+    fn mark_policies_of(&self, key: &ObjectKey, work: &mut Work) {
         let ObjectKey::Node(node) = key else { return };
         for policy in self.policies.of_object(node) {
             work.policies.insert(policy.id.clone());
@@ -122,134 +145,76 @@ impl Index {
     }
 
     /// Links a route anew, and marks the outputs of the paths that appeared or vanished.
-    fn link(&mut self, route: &NodeKey, work: &mut Work) {
+    fn link(&mut self, route: &NodeKey, work: &mut Work, journal: &mut Journal) {
         let controllers = self.controllers.as_ref();
         let links = self.store.route(route).map(|stored| attach::links(&self.store, controllers, stored));
         if self.links.get(route) == links.as_ref() {
             return;
         }
-        work.routes.insert(route.clone());
         let changed = self.paths.replace(route, links.as_ref());
-        match links {
+        let old = match links {
             Some(links) => self.links.insert(route.clone(), links),
             None => self.links.remove(route),
         };
+        journal.links.insert(route.clone(), old);
+        work.paths += changed.len();
         let inherited = self.kinds.iter().filter(|(_, kind)| kind.class() == PolicyClass::Inherited);
         for (kind, _) in inherited {
             work.outputs.extend(changed.iter().map(|path| inherited_key(kind, path)));
         }
     }
 
-    fn policy_changed(&mut self, id: &PolicyId, policy: Option<Policy>, work: &mut Work) {
-        let Some(targets) = self.policies.replace(id, policy) else { return };
-        work.policies.insert(id.clone());
-        let class = self.class(&id.kind);
-        for target in &targets {
-            // Others on the target can win or lose it.
-            work.policies.extend(self.policies.on(target, &id.kind).map(|other| other.id.clone()));
-            match class {
-                PolicyClass::Direct => {
-                    work.outputs.insert(direct_key(&id.kind, target));
-                }
-                PolicyClass::Inherited => {
-                    let paths = self.paths.through(target);
-                    work.outputs.extend(paths.map(|path| inherited_key(&id.kind, path)));
-                }
-            }
-        }
-    }
-
-    /// Recomputes what is marked, and compares it with what was.
-    fn carry_out(&mut self, work: Work) -> Changes {
-        let Work { outputs, mut policies, routes } = work;
-        let mut changes = Changes { routes, ..Changes::default() };
-        for key in outputs {
-            let new = self.output(&key);
-            if self.outputs.get(&key) == new.as_ref() {
-                continue;
-            }
-            let ancestor = ancestor(&key.scope);
-            if let Some(old) = self.outputs.remove(&key) {
-                self.tallies.remove(&ancestor, &old);
-                policies.extend(old.policies);
-            }
-            if let Some(new) = new {
-                self.tallies.add(&ancestor, &new);
-                policies.extend(new.policies.iter().cloned());
-                self.outputs.insert(key.clone(), new);
-            }
-            changes.outputs.insert(key);
-        }
-        for id in policies {
-            let state = self.compute_state(&id);
-            if self.states.get(&id) != state.as_ref() {
-                match state {
-                    Some(state) => self.states.insert(id.clone(), state),
-                    None => self.states.remove(&id),
-                };
-                changes.policies.insert(id);
-            }
-        }
-        changes
-    }
-
-    /// The effective policy of a path or a target; none where no policy is attached, or the path is not there.
-    fn output(&self, key: &OutputKey) -> Option<EffectivePolicy> {
-        let kind = self.kinds.get(&key.kind)?;
-        let policies: Vec<&Policy> = match &key.scope {
-            Scope::Path(path) if self.paths.contains(path) => {
-                path.nodes().flat_map(|node| self.attached(node, &key.kind)).collect()
-            }
-            Scope::Target(target) if self.store.has(target) => {
-                let (valid, unreadable): (Vec<&Policy>, Vec<&Policy>) =
-                    self.policies.on(target, &key.kind).partition(|policy| policy.block.is_some());
-                let bounded = unreadable.into_iter().take(limits::POLICIES_PER_TARGET);
-                valid.into_iter().take(1).chain(bounded).collect()
-            }
-            Scope::Path(_) | Scope::Target(_) => return None,
+    /// Replaces a policy. Returns the version of before; none where nothing changed.
+    fn policy_changed(
+        &mut self,
+        id: &PolicyId,
+        policy: Option<Policy>,
+        work: &mut Work,
+    ) -> Option<Option<Policy>> {
+        let (before, after) = (self.policies.get(id), policy.as_ref());
+        let targets = before.into_iter().chain(after).flat_map(|policy| policy.targets.iter().cloned());
+        let targets: BTreeSet<NodeKey> = targets.collect();
+        let counted = |index: &Self| -> Vec<Vec<PolicyId>> {
+            targets.iter().map(|target| index.counted(target, &id.kind)).collect()
         };
-        (!policies.is_empty()).then(|| effective::fold(&policies, &|key| kind.is_rule(key)))
+        let counted_before = counted(self);
+        let old = self.policies.replace(id, policy)?;
+        let counted_after = counted(self);
+        work.policies.insert(id.clone());
+        for (target, (before, after)) in targets.iter().zip(counted_before.into_iter().zip(counted_after)) {
+            if self.class(&id.kind) == PolicyClass::Direct {
+                work.outputs.insert(direct_key(&id.kind, target));
+                // The losers name the winner.
+                if before != after {
+                    work.policies.extend(self.policies.on(target, &id.kind).map(|other| other.id.clone()));
+                }
+            } else {
+                work.outputs.extend(self.paths.through(target).map(|path| inherited_key(&id.kind, path)));
+                work.policies.extend(before.into_iter().chain(after));
+            }
+        }
+        Some(old)
+    }
+
+    /// The policies of a kind that count on a target. The state of no other one there depends on who they are, but
+    /// for losers of a direct kind.
+    fn counted(&self, target: &NodeKey, kind: &str) -> Vec<PolicyId> {
+        match self.class(kind) {
+            PolicyClass::Direct => {
+                self.winner(target, kind).map(|policy| policy.id.clone()).into_iter().collect()
+            }
+            PolicyClass::Inherited => self.attached(target, kind).map(|policy| policy.id.clone()).collect(),
+        }
+    }
+
+    /// The policy of a direct kind that has a target.
+    fn winner(&self, target: &NodeKey, kind: &str) -> Option<&Policy> {
+        self.policies.on(target, kind).find(|policy| policy.block.is_some())
     }
 
     /// The policies of an inherited kind that count on a node, the older one first.
     fn attached(&self, node: &NodeKey, kind: &str) -> impl Iterator<Item = &Policy> {
         self.policies.on(node, kind).take(limits::POLICIES_PER_TARGET)
-    }
-
-    fn compute_state(&self, id: &PolicyId) -> Option<PolicyState> {
-        let policy = self.policies.get(id)?;
-        let targets = policy.targets.iter().map(|target| (target.clone(), self.target_state(policy, target)));
-        Some(PolicyState {
-            id: id.clone(),
-            generation: policy.generation,
-            violations: policy.violations.clone(),
-            has_last_valid: !policy.violations.is_empty() && policy.block.is_some(),
-            targets: targets.collect(),
-            ancestors: self.tallies.states(id),
-        })
-    }
-
-    fn target_state(&self, policy: &Policy, target: &NodeKey) -> TargetState {
-        if !self.store.has(target) {
-            return TargetState::NotFound;
-        }
-        if policy.is_deleting {
-            return TargetState::Attached;
-        }
-        let kind = &policy.id.kind;
-        match self.class(kind) {
-            PolicyClass::Direct => {
-                let winner = self.policies.on(target, kind).find(|other| other.block.is_some());
-                match winner.filter(|winner| winner.id != policy.id && policy.block.is_some()) {
-                    Some(winner) => TargetState::Conflicted(winner.id.clone()),
-                    None => TargetState::Attached,
-                }
-            }
-            PolicyClass::Inherited => {
-                let counts = self.attached(target, kind).any(|other| other.id == policy.id);
-                if counts { TargetState::Attached } else { TargetState::OverLimit }
-            }
-        }
     }
 
     fn class(&self, kind: &str) -> PolicyClass {
@@ -263,12 +228,4 @@ fn inherited_key(kind: &Arc<str>, path: &Arc<Path>) -> OutputKey {
 
 fn direct_key(kind: &Arc<str>, target: &NodeKey) -> OutputKey {
     OutputKey { kind: kind.clone(), scope: Scope::Target(target.clone()) }
-}
-
-/// The object whose status an output counts for.
-fn ancestor(scope: &Scope) -> NodeKey {
-    match scope {
-        Scope::Path(path) => path.gateway.clone(),
-        Scope::Target(target) => target.object(),
-    }
 }

@@ -15,6 +15,18 @@ impl Index {
     ///
     /// An error is an object that has no name, or a kind that the index does not know.
     pub fn observe(&mut self, value: &Value) -> Result<Changes, DecodeError> {
+        let event = self.event(value)?;
+        Ok(self.apply(event))
+    }
+
+    /// Applies the deletion of an object; only its identity matters.
+    pub fn forget(&mut self, value: &Value) -> Result<Changes, DecodeError> {
+        let event = self.deletion(value)?;
+        Ok(self.apply(event))
+    }
+
+    /// What [`Self::observe`] would apply; [`Self::difference`] says what that would change.
+    pub fn event(&self, value: &Value) -> Result<Event, DecodeError> {
         let subject = self.identify(value)?;
         let event = match &subject {
             Subject::Object(_) => object::decode(value).map(Event::Apply),
@@ -23,14 +35,12 @@ impl Index {
                 None => return Err(unknown(value)),
             },
         };
-        let event = event.unwrap_or_else(|error| Event::Undecodable(subject, error.to_string()));
-        Ok(self.apply(event))
+        Ok(event.unwrap_or_else(|error| Event::Undecodable(subject, error.to_string())))
     }
 
-    /// Applies the deletion of an object; only its identity matters.
-    pub fn forget(&mut self, value: &Value) -> Result<Changes, DecodeError> {
-        let subject = self.identify(value)?;
-        Ok(self.apply(Event::Delete(subject)))
+    /// What [`Self::forget`] would apply.
+    pub fn deletion(&self, value: &Value) -> Result<Event, DecodeError> {
+        self.identify(value).map(Event::Delete)
     }
 
     /// What an object is, read from as little of it as possible.

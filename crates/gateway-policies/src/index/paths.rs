@@ -7,7 +7,7 @@ use crate::attach::RouteLinks;
 use crate::node::NodeKey;
 use crate::path::Path;
 
-type PathSet = BTreeSet<Arc<Path>>;
+pub(super) type PathSet = BTreeSet<Arc<Path>>;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paths {
@@ -58,12 +58,17 @@ impl Paths {
         self.of_route.get(route).into_iter().flatten()
     }
 
+    pub fn count_through(&self, node: &NodeKey) -> usize {
+        self.through.get(node).map_or(0, BTreeSet::len)
+    }
+
     pub fn through(&self, node: &NodeKey) -> impl Iterator<Item = &Arc<Path>> {
         self.through.get(node).into_iter().flatten()
     }
 }
 
-fn paths(route: &NodeKey, links: &RouteLinks) -> PathSet {
+/// The paths of a route.
+pub(super) fn paths(route: &NodeKey, links: &RouteLinks) -> PathSet {
     let of_listener = |attached: &crate::attach::Attachment| {
         let rules = links.rules.iter().enumerate();
         let paths = rules.map(|(rule_index, rule)| {

@@ -16,23 +16,20 @@ pub(super) struct Policies {
 }
 
 impl Policies {
-    /// Stores or removes a policy. Returns its targets of before and after; none where nothing changed.
-    pub fn replace(&mut self, id: &PolicyId, new: Option<Policy>) -> Option<BTreeSet<NodeKey>> {
-        let new = new.map(|new| new.after(self.by_id.get(id)));
+    /// Stores or removes a policy. Returns the version of before; none where nothing changed.
+    pub fn replace(&mut self, id: &PolicyId, new: Option<Policy>) -> Option<Option<Policy>> {
         if self.by_id.get(id) == new.as_ref() {
             return None;
         }
-        let mut targets = BTreeSet::new();
-        if let Some(old) = self.by_id.remove(id) {
-            self.detach(&old);
-            targets.extend(old.targets);
+        let old = self.by_id.remove(id);
+        if let Some(old) = &old {
+            self.detach(old);
         }
         if let Some(new) = new {
             self.attach(&new);
-            targets.extend(new.targets.iter().cloned());
             self.by_id.insert(id.clone(), new);
         }
-        Some(targets)
+        Some(old)
     }
 
     fn attach(&mut self, policy: &Policy) {

@@ -42,22 +42,22 @@ impl Index {
 
     /// The effective policy of an inherited kind on a path; none where no policy is attached to the path.
     pub fn effective(&self, kind: &str, path: &Arc<Path>) -> Option<&EffectivePolicy> {
-        self.outputs.get(&inherited_key(&kind.into(), path))
+        self.outputs.get(&inherited_key(&kind.into(), path)).map(|output| output.effective.as_ref())
     }
 
     /// The policy of a direct kind that acts on a target.
     pub fn direct(&self, kind: &str, target: &NodeKey) -> Option<&EffectivePolicy> {
-        self.outputs.get(&direct_key(&kind.into(), target))
+        self.outputs.get(&direct_key(&kind.into(), target)).map(|output| output.effective.as_ref())
     }
 
     /// All outputs.
     pub fn outputs(&self) -> impl Iterator<Item = (&OutputKey, &EffectivePolicy)> {
-        self.outputs.iter()
+        self.outputs.iter().map(|(key, output)| (key, output.effective.as_ref()))
     }
 
     /// What an output's kind renders; none where the output is absent.
     pub fn render(&self, key: &OutputKey) -> Option<Result<Value, Violation>> {
-        let effective = self.outputs.get(key)?;
+        let effective = &self.outputs.get(key)?.effective;
         Some(self.kinds.get(&key.kind)?.render(&key.scope, effective))
     }
 
@@ -73,7 +73,7 @@ impl Index {
 
     /// What a policy came to.
     pub fn state(&self, id: &PolicyId) -> Option<&PolicyState> {
-        self.states.get(id)
+        self.states.get(id).map(AsRef::as_ref)
     }
 
     /// The objects whose newest version cannot be decoded, with the cause.
@@ -108,13 +108,13 @@ impl Index {
         };
         for path in paths {
             for kind in &inherited {
-                if let Some(effective) = self.outputs.get(&inherited_key(kind, path)) {
+                if let Some(effective) = self.effective(kind, path) {
                     add(kind, effective);
                 }
             }
         }
         for (kind, _) in self.kinds.iter().filter(|(_, kind)| kind.class() == PolicyClass::Direct) {
-            if let Some(effective) = self.outputs.get(&direct_key(kind, node)) {
+            if let Some(effective) = self.direct(kind, node) {
                 add(kind, effective);
             }
         }

@@ -17,7 +17,7 @@ pub enum Object {
     GatewayClass(GatewayClass),
     /// A Gateway.
     Gateway(Gateway),
-    /// A ListenerSet.
+    /// A ListenerSet, in either form.
     ListenerSet(ListenerSet),
     /// A route of any kind.
     Route(Route),
@@ -97,10 +97,10 @@ pub fn decode(value: &Value) -> Result<Object, DecodeError> {
             bounded_listeners(&spec.listeners)?;
             Object::Gateway(Gateway { key, spec })
         }
-        ObjectKind::ListenerSet => {
+        ObjectKind::ListenerSet | ObjectKind::XListenerSet => {
             let spec: ListenerSetSpec = part(value, "spec")?;
             bounded_listeners(&spec.listeners)?;
-            Object::ListenerSet(ListenerSet { key, spec })
+            Object::ListenerSet(ListenerSet { key, created: metadata.creation_timestamp, spec })
         }
         ObjectKind::Service => {
             let spec: ServiceSpec = part(value, "spec")?;

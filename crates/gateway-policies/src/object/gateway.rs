@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::route::ParentRef;
@@ -47,11 +48,13 @@ pub struct AllowedListeners {
     pub namespaces: NamespaceRule,
 }
 
-/// A ListenerSet (GEP-1713).
+/// A ListenerSet (GEP-1713), or an XListenerSet, which has the same fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenerSet {
     /// Its node.
     pub key: NodeKey,
+    /// `metadata.creationTimestamp`; of two sets with one listener the older has it.
+    pub created: Option<Timestamp>,
     /// Its `spec`.
     pub spec: ListenerSetSpec,
 }
@@ -75,7 +78,8 @@ pub struct Listener {
     pub name: String,
     /// The hostname; none or empty stands for all.
     pub hostname: Option<String>,
-    /// The port.
+    /// The port; 0, the default of an XListenerSet, stands for one that the implementation picks.
+    #[serde(default)]
     pub port: u16,
     /// HTTP, HTTPS, TLS, TCP, UDP, or a name with a domain.
     pub protocol: String,

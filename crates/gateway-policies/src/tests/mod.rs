@@ -1,5 +1,7 @@
 //! Bounds, refused policies and deliveries. Merging and attachment are in `tests/conformance`.
 
+mod difference;
+mod fields;
 mod limits;
 mod objects;
 mod policies;
@@ -48,7 +50,7 @@ pub fn object(kind: &str, name: &str, spec: Value) -> Value {
 
 pub fn gateway(listeners: usize) -> Value {
     let listeners: Vec<Value> = (0..listeners)
-        .map(|number| json!({"name": format!("l{number:03}"), "port": 80, "protocol": "HTTP"}))
+        .map(|number| json!({"name": format!("l{number:03}"), "port": 1000 + number, "protocol": "HTTP"}))
         .collect();
     object("Gateway", "gw", json!({"gatewayClassName": "eg", "listeners": listeners}))
 }

@@ -55,6 +55,7 @@ fn index() -> Index {
 #[rstest]
 #[case::attachment(include_str!("cases/attachment.json"), 35)]
 #[case::conditions(include_str!("cases/conditions.json"), 12)]
+#[case::conflicts(include_str!("cases/conflicts.json"), 25)]
 #[case::events(include_str!("cases/events.json"), 8)]
 #[case::merge(include_str!("cases/merge.json"), 37)]
 #[case::precedence(include_str!("cases/precedence.json"), 13)]

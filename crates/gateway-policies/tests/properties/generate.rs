@@ -66,6 +66,7 @@ const HOSTNAMES: [&str; 7] = [
 ];
 const ROUTES: [&str; 5] = ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"];
 const GROUP: &str = "gateway.networking.k8s.io";
+const EXPERIMENTAL: &str = "gateway.networking.x-k8s.io";
 
 pub fn object(dice: &mut Dice) -> Value {
     match dice.below(20) {
@@ -114,9 +115,22 @@ fn listener_set(dice: &mut Dice) -> Value {
     if dice.is(60) {
         parent["namespace"] = json!(dice.one(&NAMESPACES));
     }
-    let listeners = listeners(dice);
+    let mut listeners = listeners(dice);
+    let mut metadata = named(dice, &["s", "t"]);
+    created(dice, &mut metadata);
+    let is_experimental = dice.is(30);
+    let (version, kind) = if is_experimental {
+        (format!("{EXPERIMENTAL}/v1alpha1"), "XListenerSet")
+    } else {
+        (format!("{GROUP}/v1"), "ListenerSet")
+    };
+    if is_experimental && dice.is(20) {
+        for listener in &mut listeners {
+            listener.as_object_mut().unwrap().remove("port");
+        }
+    }
     json!({
-        "apiVersion": format!("{GROUP}/v1"), "kind": "ListenerSet", "metadata": named(dice, &["s", "t"]),
+        "apiVersion": version, "kind": kind, "metadata": metadata,
         "spec": {"parentRef": parent, "listeners": listeners},
     })
 }
@@ -128,7 +142,8 @@ fn listeners(dice: &mut Dice) -> Vec<Value> {
             let protocol =
                 dice.one(&["HTTP", "HTTP", "HTTPS", "HTTPS", "TLS", "TCP", "UDP", "example.org/own"]);
             let name = ["x", "y", "z"][index];
-            let mut listener = json!({"name": name, "port": dice.one(&[80, 443]), "protocol": protocol});
+            let mut listener =
+                json!({"name": name, "port": dice.one(&[80, 443, 8080, 8443]), "protocol": protocol});
             if dice.is(50) {
                 listener["hostname"] = json!(dice.one(&HOSTNAMES));
             }
@@ -185,13 +200,17 @@ fn route(dice: &mut Dice) -> Value {
 
 fn parent_ref(dice: &mut Dice) -> Value {
     let (kind, name) = match dice.below(10) {
-        0..=6 => (None, dice.one(&["g", "h"])),
-        7 | 8 => (Some("ListenerSet"), dice.one(&["s", "t"])),
+        0..=5 => (None, dice.one(&["g", "h"])),
+        6 | 7 => (Some("ListenerSet"), dice.one(&["s", "t"])),
+        8 => (Some("XListenerSet"), dice.one(&["s", "t"])),
         _ => (Some(dice.one(&["GatewayClass", "Mesh"])), "g"),
     };
     let mut parent = json!({"name": name});
     if let Some(kind) = kind {
         parent["kind"] = json!(kind);
+        if kind == "XListenerSet" {
+            parent["group"] = json!(EXPERIMENTAL);
+        }
     }
     if dice.is(60) {
         parent["namespace"] = json!(dice.one(&NAMESPACES));
@@ -267,6 +286,7 @@ fn target(dice: &mut Dice, kinds: &[&str]) -> Value {
     let (group, names, sections): (_, &[&str], &[&str]) = match kind {
         "Gateway" => (GROUP, &["g", "h"], &["x", "y"]),
         "ListenerSet" => (GROUP, &["s", "t"], &["x", "y"]),
+        "XListenerSet" => (EXPERIMENTAL, &["s", "t"], &["x", "y"]),
         "GatewayClass" => (GROUP, &["ours", "theirs"], &[]),
         "Service" => ("", &["v", "w"], &["web", "443"]),
         _ => (GROUP, &["r", "q"], &["one", "rule-1", "rule-2", "rule-3"]),
@@ -288,7 +308,16 @@ fn certificate(dice: &mut Dice) -> Value {
 }
 
 fn limit(dice: &mut Dice) -> Value {
-    let kinds = ["Gateway", "Gateway", "HTTPRoute", "HTTPRoute", "GRPCRoute", "ListenerSet", "GatewayClass"];
+    let kinds = [
+        "Gateway",
+        "Gateway",
+        "HTTPRoute",
+        "HTTPRoute",
+        "GRPCRoute",
+        "ListenerSet",
+        "XListenerSet",
+        "GatewayClass",
+    ];
     let is_broken = dice.is(5);
     let mut metadata = named(dice, if is_broken { &["broken"] } else { &["p", "o", "m"] });
     created(dice, &mut metadata);

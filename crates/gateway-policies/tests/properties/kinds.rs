@@ -26,6 +26,7 @@ impl PolicyKind for Limit {
                 TargetKind::whole(ObjectKind::GatewayClass),
                 TargetKind::with_sections(ObjectKind::Gateway),
                 TargetKind::with_sections(ObjectKind::ListenerSet),
+                TargetKind::with_sections(ObjectKind::XListenerSet),
                 TargetKind::with_sections(ObjectKind::HttpRoute),
                 TargetKind::with_sections(ObjectKind::GrpcRoute),
                 TargetKind::with_sections(ObjectKind::TlsRoute),

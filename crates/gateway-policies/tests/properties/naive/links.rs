@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::conflicts::conflicts;
+
 const GROUP: &str = "gateway.networking.k8s.io";
 
 /// All objects, found by scanning.
@@ -17,7 +19,7 @@ pub fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn or<'a>(value: &'a str, default: &'a str) -> &'a str {
+pub fn or<'a>(value: &'a str, default: &'a str) -> &'a str {
     if value.is_empty() { default } else { value }
 }
 
@@ -25,6 +27,16 @@ pub fn locator(object: &Value) -> String {
     let (kind, namespace, name) =
         (text(object, "/kind"), text(object, "/metadata/namespace"), text(object, "/metadata/name"));
     if namespace.is_empty() { format!("{kind}/{name}") } else { format!("{kind}/{namespace}/{name}") }
+}
+
+/// A text that sorts by age; what was never created comes last.
+pub fn age(object: &Value) -> String {
+    let created = match text(object, "/metadata/creationTimestamp") {
+        "" => "9",
+        "2026-01-02T00:00:00+01:00" => "2026-01-01T23:00:00Z",
+        created => created,
+    };
+    created.to_owned()
 }
 
 impl<'a> World<'a> {
@@ -40,7 +52,7 @@ impl<'a> World<'a> {
         let Some((object, section)) = target.split_once('#') else { return self.get(target).is_some() };
         let Some(object) = self.get(object) else { return false };
         match text(object, "/kind") {
-            "Gateway" | "ListenerSet" => {
+            "Gateway" | "ListenerSet" | "XListenerSet" => {
                 list(object, "/spec/listeners").iter().any(|own| text(own, "/name") == section)
             }
             "Service" => list(object, "/spec/ports")
@@ -51,7 +63,7 @@ impl<'a> World<'a> {
     }
 
     /// None: the namespace is unknown.
-    fn selects(&self, rule: &Value, default: &str, own: &str, other: &str) -> Option<bool> {
+    pub fn selects(&self, rule: &Value, default: &str, own: &str, other: &str) -> Option<bool> {
         match or(text(rule, "/from"), default) {
             "All" => Some(true),
             "Same" => Some(own == other),
@@ -173,12 +185,12 @@ fn parent<'a>(
     reference: &Reference,
     controller: &str,
 ) -> Result<(&'a Value, &'a Value), &'static str> {
-    if !["Gateway", "ListenerSet"].contains(&reference.kind) {
+    if !["Gateway", "ListenerSet", "XListenerSet"].contains(&reference.kind) {
         return Err("ParentKindUnsupported");
     }
     let owner = world.get(&reference.object).ok_or("ParentNotFound")?;
     let mut gateway = owner;
-    if reference.kind == "ListenerSet" {
+    if reference.kind != "Gateway" {
         let own = text(owner, "/metadata/namespace");
         let up = or(text(owner, "/spec/parentRef/namespace"), own);
         let name = format!("Gateway/{up}/{}", text(owner, "/spec/parentRef/name"));
@@ -246,12 +258,13 @@ pub fn carried(world: &World, route: &Value, controller: &str, refused: &mut BTr
         }
         for listener in listeners.into_iter().filter(|own| port.is_none() || own.get("port") == port) {
             let key = format!("{}#{}", locator(owner), text(listener, "/name"));
-            if let Some(reason) = refusal(world, owner, listener, route) {
+            let conflict = conflicts(world, gateway).get(&key).copied();
+            if let Some(reason) = conflict.or_else(|| refusal(world, owner, listener, route)) {
                 refuse(&key, reason);
                 continue;
             }
             let mut above = vec![class_of(gateway), locator(gateway)];
-            if reference.kind == "ListenerSet" {
+            if reference.kind != "Gateway" {
                 above.push(locator(owner));
             }
             above.push(key);

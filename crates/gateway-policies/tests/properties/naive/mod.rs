@@ -1,10 +1,11 @@
 //! A second implementation, from the same sheet of rules: everything anew each time, on raw JSON.
 
+mod conflicts;
 mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use links::{World, backends, carried, list, locator, rule_names, text};
+use links::{World, age, backends, carried, list, locator, rule_names, text};
 use serde_json::{Map, Value, json};
 
 /// Whether a policy acts, who replaced rules of it, and whether any was replaced.
@@ -49,18 +50,13 @@ fn policies<'a>(world: &World<'a>, kind: &'a str) -> Vec<Policy<'a>> {
             let limits = block["limits"].as_object().unwrap();
             let rules = limits.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
             let short = format!("{namespace}/{}", text(object, "/metadata/name"));
-            let created = match text(object, "/metadata/creationTimestamp") {
-                "" => "9",
-                "2026-01-02T00:00:00+01:00" => "2026-01-01T23:00:00Z",
-                created => created,
-            };
             Policy {
                 object,
                 targets: targets.collect(),
                 overrides: spec.get("overrides").is_some(),
                 merges: text(block, "/strategy") == "merge",
                 rules: (used.len() < 2).then_some(rules),
-                age: (created.to_owned(), short.clone()),
+                age: (age(object), short.clone()),
                 short,
             }
         })
