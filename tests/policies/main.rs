@@ -235,7 +235,7 @@ fn a_new_policy_that_is_not_accepted_is_noted() {
 #[case::stdin_twice("policies effective --diff -f - --objects -", 2, "standard input is given twice")]
 #[case::no_file("policies list -f /no/such/file", 2, "/no/such/file cannot be read")]
 #[case::no_object("policies list -f tests/policies", 2, "-f holds no object")]
-#[case::no_cluster("policies tree", 2, "the kubeconfig cannot be used")]
+#[case::no_cluster("policies tree", 2, "no cluster is configured")]
 #[case::all_and_one("policies list -A -n shop -f EXAMPLE", 2, "leave one of the two flags out")]
 fn errors_name_the_remedy(#[case] line: &str, #[case] code: i32, #[case] text: &str) {
     let ended = run(&line.replace("EXAMPLE", EXAMPLE), SETS);

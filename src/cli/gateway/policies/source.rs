@@ -108,8 +108,10 @@ impl Source {
 }
 
 fn objects(files: &[PathBuf], namespace: &str) -> anyhow::Result<Vec<Value>> {
-    let mut objects: Vec<Value> =
-        manifests::read(files)?.into_iter().map(|manifest| manifest.object).collect();
+    let unreadable =
+        |error: anyhow::Error| CliError::usage("the objects cannot be read").why(format!("{error:#}"));
+    let manifests = manifests::read(files).map_err(unreadable)?;
+    let mut objects: Vec<Value> = manifests.into_iter().map(|manifest| manifest.object).collect();
     if objects.is_empty() {
         return Err(CliError::usage("-f holds no object").next("give a file or a folder with one").into());
     }
