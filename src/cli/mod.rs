@@ -11,6 +11,7 @@ pub mod check;
 mod common;
 pub mod completion;
 pub mod explain;
+pub mod gateway;
 pub mod kong;
 pub mod kudo;
 pub mod man;
@@ -61,6 +62,8 @@ enum Command {
     Check(Box<check::CheckArguments>),
     /// Prints the objects that Interlock watches, and the links between them.
     Topology(Box<topology::TopologyArguments>),
+    /// Shows which policies of the Gateway API act where, and why; from a cluster or from files.
+    Policies(Box<gateway::policies::PoliciesCommand>),
     /// Explains an object: its state, its dependencies, its writers and its recent history.
     Why(Box<why::WhyArguments>),
     /// Explains a rule, a condition or a reason, without a cluster.
@@ -98,6 +101,7 @@ pub fn main(kinds: Kinds) -> ExitCode {
         Command::Plan(arguments) => kudo::plan::main(*arguments),
         Command::Check(arguments) => check::main(*arguments, kinds),
         Command::Topology(arguments) => topology::main(*arguments, kinds),
+        Command::Policies(arguments) => gateway::policies::main(*arguments),
         Command::Why(arguments) => why::main(*arguments),
         Command::Explain(arguments) => explain::main(&arguments),
         Command::Flavor(arguments) => kong::flavor::main(*arguments),

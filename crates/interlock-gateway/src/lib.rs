@@ -4,6 +4,7 @@ pub mod gateway;
 pub mod ingress;
 pub mod names;
 mod page;
+pub mod policies;
 pub mod route;
 pub mod service;
 

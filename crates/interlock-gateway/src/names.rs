@@ -19,3 +19,8 @@ pub const HTTP_ROUTE: KindName = KindName::new(GATEWAY_API, "HTTPRoute");
 pub const GRPC_ROUTE: KindName = KindName::new(GATEWAY_API, "GRPCRoute");
 /// `TLSRoute.gateway.networking.k8s.io`.
 pub const TLS_ROUTE: KindName = KindName::new(GATEWAY_API, "TLSRoute");
+
+/// The group of Kuadrant's policies.
+pub const KUADRANT: &str = "kuadrant.io";
+/// The group of Envoy Gateway's policies.
+pub const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io";

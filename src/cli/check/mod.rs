@@ -22,7 +22,7 @@ use crate::cli::common::flags::{DocsFlag, FreezeFlag, dns_label};
 
 mod checker;
 mod decision;
-mod manifests;
+pub(in crate::cli) mod manifests;
 mod object;
 mod output;
 mod settings;

@@ -5,6 +5,7 @@ pub(in crate::cli) mod error;
 pub(in crate::cli) mod exit;
 pub(in crate::cli) mod files;
 pub(in crate::cli) mod flags;
+pub(in crate::cli) mod gaps;
 pub(in crate::cli) mod installation;
 pub(in crate::cli) mod invoked;
 pub(in crate::cli) mod object_ref;

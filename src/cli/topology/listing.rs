@@ -13,9 +13,9 @@ use interlock_core::topology::{Epoch, Graph, GraphChange, GroupKind, NodeId};
 use kube::Client;
 use serde_json::Value;
 
-use super::gaps::{Gaps, ListProblem};
 use super::node_facts::NodeFacts;
 use crate::cli::common::discovery::{ServedKinds, ServedResource};
+use crate::cli::common::gaps::{Gaps, ListProblem};
 use crate::cli::common::progress::ProgressLine;
 use crate::cli::common::reader;
 use crate::cli::common::reader::{ReadOutcome, Selection};

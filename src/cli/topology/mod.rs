@@ -17,7 +17,6 @@ use crate::cli::common::output::Output;
 use crate::cli::common::target::{AllNamespaces, TargetFlags, block_on};
 use crate::cli::common::{exit, output};
 
-mod gaps;
 mod listing;
 mod node_facts;
 

@@ -31,11 +31,11 @@ const MAX_LOCATED: usize = 1 << 20;
 const MAX_DEPTH: usize = 32;
 
 /// What standard input is called.
-pub(super) const STDIN: &str = "-";
+pub(in crate::cli) const STDIN: &str = "-";
 
 /// Where an object is in the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ManifestPlace {
+pub(in crate::cli) struct ManifestPlace {
     pub(super) file: String,
     /// From 1.
     pub(super) line: usize,
@@ -50,9 +50,9 @@ impl fmt::Display for ManifestPlace {
 
 /// An object of the input.
 #[derive(Clone, Debug)]
-pub(super) struct Manifest {
-    pub(super) object: Value,
-    pub(super) place: ManifestPlace,
+pub(in crate::cli) struct Manifest {
+    pub(in crate::cli) object: Value,
+    pub(in crate::cli) place: ManifestPlace,
     /// The text of the object; `None` where it was made of several files.
     source: Option<Arc<Source>>,
 }
@@ -86,7 +86,7 @@ fn step(part: &PathPart) -> PathStep<'_> {
 }
 
 /// Reads all of these, in order.
-pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
+pub(in crate::cli) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
     let mut input = Input::default();
     for path in paths {
         input.path(path, 0)?;

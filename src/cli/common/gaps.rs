@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::cli::common::error::CliError;
+use super::error::CliError;
 
 /// Why a kind was not listed, or not everywhere.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ListProblem {
+pub(in crate::cli) enum ListProblem {
     /// The API server does not serve it.
     NotServed,
     /// The caller may list it in this namespace only.
@@ -38,7 +38,7 @@ impl ListProblem {
 
 /// The kinds that were listed incompletely, by reason, each as `PLURAL.GROUP`.
 #[derive(Debug, Default)]
-pub(super) struct Gaps {
+pub(in crate::cli) struct Gaps {
     kinds: BTreeMap<ListProblem, BTreeSet<String>>,
     /// Whether any kind was listed.
     seen: bool,
@@ -46,22 +46,22 @@ pub(super) struct Gaps {
 
 impl Gaps {
     /// A kind was listed, if only in one namespace.
-    pub(super) fn seen(&mut self) {
+    pub(in crate::cli) fn seen(&mut self) {
         self.seen = true;
     }
 
     /// A kind was not listed everywhere.
-    pub(super) fn add(&mut self, kind: &str, why: ListProblem) {
+    pub(in crate::cli) fn add(&mut self, kind: &str, why: ListProblem) {
         self.kinds.entry(why).or_default().insert(kind.to_owned());
     }
 
     /// Whether every kind was listed everywhere.
-    pub(super) fn is_none(&self) -> bool {
+    pub(in crate::cli) fn is_none(&self) -> bool {
         self.kinds.is_empty()
     }
 
     /// For people: a line for each reason, and the remedy where rights are missing.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(in crate::cli) fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.reasons().map(|line| format!("not seen, {line}")).collect();
         if self.kinds.keys().any(ListProblem::is_a_right) {
             lines.push(format!("to see more, {REMEDY}"));
@@ -84,7 +84,7 @@ impl Gaps {
     }
 
     /// For programs.
-    pub(super) fn json(&self) -> Vec<Value> {
+    pub(in crate::cli) fn json(&self) -> Vec<Value> {
         let mut all: Vec<(&String, String)> =
             self.kinds.iter().flat_map(|(why, kinds)| kinds.iter().map(|kind| (kind, why.text()))).collect();
         all.sort();
@@ -92,7 +92,7 @@ impl Gaps {
     }
 
     /// The error where nothing could be listed at all.
-    pub(super) fn nothing(&self) -> Option<CliError> {
+    pub(in crate::cli) fn nothing(&self) -> Option<CliError> {
         if self.seen {
             return None;
         }

@@ -1,0 +1,135 @@
+//! The policies of a path, kind by kind: which rules act, and what they replaced.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gateway_policies::{
+    BackendState, EffectivePolicy, EffectiveRule, Level, NodeKey, Path, Policy, Replaced,
+};
+use serde_json::{Map, Value};
+
+use super::generic::Precedence;
+use super::survey::PolicySurvey;
+
+impl PolicySurvey {
+    /// What acts on a path, by the name of the kind. Kinds without a policy on the path are left out.
+    pub fn acting(&self, path: &Arc<Path>) -> BTreeMap<String, EffectivePolicy> {
+        let kinds = self.kinds.names().map(|(name, ..)| name);
+        let acting = kinds.filter_map(|kind| Some((kind.to_owned(), self.acting_of(kind, path)?)));
+        acting.collect()
+    }
+
+    fn acting_of(&self, kind: &str, path: &Arc<Path>) -> Option<EffectivePolicy> {
+        let mut effective = match self.kinds.precedence(kind)? {
+            Precedence::Inherited => return self.index.effective(kind, path).cloned(),
+            Precedence::MostSpecific => self.most_specific(kind, path),
+            Precedence::OnePerTarget => {
+                let mut nodes: Vec<NodeKey> = path.nodes().cloned().collect();
+                nodes.extend(self.backends(kind, path));
+                self.side_by_side(kind, nodes.iter(), 1)
+            }
+            Precedence::All => self.side_by_side(kind, path.nodes(), usize::MAX),
+        };
+        let attached = path.nodes().flat_map(|node| self.attached(node)).filter(|id| &*id.kind == kind);
+        let unreadable = attached.filter(|id| self.index.policy(id).is_some_and(|own| own.block.is_none()));
+        effective.unreadable = unreadable.cloned().collect();
+        let is_there = !effective.policies.is_empty() || !effective.unreadable.is_empty();
+        is_there.then_some(effective)
+    }
+
+    /// One policy for the whole path. The others are replaced, but for the one that it merges with.
+    fn most_specific(&self, kind: &str, path: &Path) -> EffectivePolicy {
+        let mut effective = EffectivePolicy::default();
+        let mut merges = false;
+        let nodes: Vec<&NodeKey> = path.nodes().collect();
+        for node in nodes.into_iter().rev() {
+            let Some(policy) = self.valid(node, kind).next() else { continue };
+            let is_of_route = matches!(node.level(), Level::Route | Level::Rule);
+            let actor = effective.policies.first().cloned();
+            effective.policies.push(policy.id.clone());
+            match actor {
+                None => {
+                    merges = is_of_route && self.policies.get(&policy.id).is_some_and(|own| own.merges);
+                    effective.rules.extend(rules(policy));
+                }
+                Some(_) if merges && !is_of_route => {
+                    merges = false;
+                    merge_below(&mut effective, policy);
+                }
+                Some(actor) => {
+                    let replaced = rules(policy).map(|(rule, _)| Replaced {
+                        policy: policy.id.clone(),
+                        rule,
+                        by: vec![actor.clone()],
+                    });
+                    effective.replaced.extend(replaced);
+                }
+            }
+        }
+        effective.policies.reverse();
+        effective.replaced.sort();
+        effective
+    }
+
+    /// The first policies of each node, whole, by their names.
+    pub(super) fn side_by_side<'a>(
+        &self,
+        kind: &str,
+        nodes: impl Iterator<Item = &'a NodeKey>,
+        of_each: usize,
+    ) -> EffectivePolicy {
+        let mut effective = EffectivePolicy::default();
+        for node in nodes {
+            for policy in self.valid(node, kind).take(of_each) {
+                let key: Arc<str> = policy.id.qualified_name().into();
+                if effective.rules.contains_key(&key) {
+                    continue;
+                }
+                let fields = rules(policy).map(|(field, rule)| (field.to_string(), (*rule.value).clone()));
+                let value = Arc::new(Value::Object(fields.collect()));
+                effective.rules.insert(key, EffectiveRule { value, source: policy.id.clone() });
+                effective.policies.push(policy.id.clone());
+            }
+        }
+        effective
+    }
+
+    /// The Services of a rule, or their ports where a policy targets the port.
+    fn backends(&self, kind: &str, path: &Path) -> Vec<NodeKey> {
+        let links = self.index.links(&path.route).into_iter().flat_map(|links| &links.backends);
+        let resolved = links.filter(|link| link.rule == path.rule && link.state == BackendState::Resolved);
+        let nodes = resolved.filter_map(|link| link.node.as_ref());
+        let most_specific = |node: &NodeKey| {
+            if self.valid(node, kind).next().is_some() { node.clone() } else { node.object() }
+        };
+        nodes.map(most_specific).collect()
+    }
+}
+
+fn rules(policy: &Policy) -> impl Iterator<Item = (Arc<str>, EffectiveRule)> {
+    let rules = policy.block.iter().flat_map(|block| &block.rules);
+    rules.map(|(key, value)| (key.clone(), EffectiveRule { value: value.clone(), source: policy.id.clone() }))
+}
+
+/// Adds what the acting policy lacks; in a field that both have, its values win (RFC 7386).
+fn merge_below(effective: &mut EffectivePolicy, parent: &Policy) {
+    for (key, upper) in rules(parent) {
+        match effective.rules.get_mut(&key) {
+            None => {
+                effective.rules.insert(key, upper);
+            }
+            Some(own) => own.value = Arc::new(merged(&upper.value, &own.value)),
+        }
+    }
+}
+
+/// A merge of two values, of which the second wins. Depth is bounded by that of the objects that were read.
+fn merged(upper: &Value, own: &Value) -> Value {
+    let (Some(upper), Some(own)) = (upper.as_object(), own.as_object()) else { return own.clone() };
+    let mut all: Map<String, Value> = upper.clone();
+    for (key, value) in own {
+        let value = upper.get(key).map_or_else(|| value.clone(), |upper| merged(upper, value));
+        all.insert(key.clone(), value);
+    }
+    Value::Object(all)
+}

@@ -1,0 +1,24 @@
+//! Policies of the Gateway API: the kinds that are known, and what their objects do.
+//!
+//! Input: objects as the API server returns them. Output: a [`PolicySurvey`], which says what acts on each path,
+//! from which policy, and what it replaced. `gateway-policies` does the linking and merging.
+
+mod acting;
+mod auth;
+mod generic;
+mod known;
+mod predicates;
+mod rate_limit;
+mod rows;
+mod statuses;
+mod survey;
+mod targets;
+
+pub use self::generic::Precedence;
+pub use self::known::{POLICY_LABEL, PolicyKinds};
+pub use self::rows::{Acceptance, AffectedTargets, PolicyRow};
+pub use self::statuses::StatusCondition;
+pub use self::survey::{PolicySurvey, UnlistedKind, applied};
+
+#[cfg(test)]
+mod tests;

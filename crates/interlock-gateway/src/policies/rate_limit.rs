@@ -1,0 +1,53 @@
+//! `RateLimitPolicy` (`kuadrant.io/v1`): limits by name.
+
+use std::sync::Arc;
+
+use gateway_policies::{ObjectKind, PolicyKind, Rules, TargetKind, Violation, rules_under};
+use serde_json::{Map, Value};
+
+use super::predicates::with_block_predicates;
+use crate::names::KUADRANT;
+
+/// The kinds that Kuadrant's inherited policies can target.
+pub(super) const TARGETS: [TargetKind; 3] = [
+    TargetKind::with_sections(ObjectKind::Gateway),
+    TargetKind::with_sections(ObjectKind::HttpRoute),
+    TargetKind::with_sections(ObjectKind::GrpcRoute),
+];
+
+/// `limits` of a block by name, each with the predicates of the block.
+pub(super) struct RateLimitPolicy;
+
+impl PolicyKind for RateLimitPolicy {
+    fn name(&self) -> &str {
+        "RateLimitPolicy"
+    }
+
+    fn group(&self) -> &str {
+        KUADRANT
+    }
+
+    fn targets(&self) -> &[TargetKind] {
+        &TARGETS
+    }
+
+    fn rules(&self, block: &Map<String, Value>) -> Result<Rules, Vec<Violation>> {
+        let mut rules = rules_under(block, "limits")?;
+        for (name, limit) in &mut rules {
+            if !limit.is_object() {
+                return Err(vec![Violation::new(format!("limits.{name}"), "has to be an object with rates")]);
+            }
+            *limit = Arc::new(with_block_predicates(block, limit));
+        }
+        Ok(rules)
+    }
+
+    /// The definition admits it, and Kuadrant ignores it.
+    fn warnings(&self, spec: &Map<String, Value>) -> Vec<Violation> {
+        let is_there = |field: &str| spec.get(field).is_some_and(|value| !value.is_null());
+        let block = ["defaults", "overrides"].into_iter().find(|block| is_there(block));
+        let ignored = block.filter(|_| is_there("when"));
+        let message = |block| format!("is ignored beside {block}; move it to spec.{block}.when");
+        ignored.map(|block| Violation::new("spec.when", message(block))).into_iter().collect()
+    }
+}

@@ -1,0 +1,49 @@
+//! What the status of a policy says today.
+
+use std::collections::BTreeMap;
+
+use gateway_policies::PolicyId;
+use serde_json::Value;
+
+/// A condition as an object's status has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusCondition {
+    /// `status`.
+    pub status: String,
+    /// `reason`.
+    pub reason: String,
+    /// `message`.
+    pub message: String,
+}
+
+/// The condition of a type in `conditions` of a status, or of an ancestor.
+pub(super) fn condition(holder: &Value, kind: &str) -> Option<StatusCondition> {
+    let mut conditions = holder["conditions"].as_array()?.iter();
+    let found = conditions.find(|condition| condition["type"] == kind)?;
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    Some(StatusCondition { status: text("status"), reason: text("reason"), message: text("message") })
+}
+
+/// `Programmed` by ancestor: a Gateway is `NAMESPACE/NAME`, with `#SECTION` where the ancestor is a listener, and
+/// another kind has its name before that.
+pub(super) fn programmed(id: &PolicyId, status: &Value) -> BTreeMap<String, StatusCondition> {
+    let ancestors = status["ancestors"].as_array().into_iter().flatten();
+    let found = ancestors.filter_map(|ancestor| {
+        Some((ancestor_name(id, &ancestor["ancestorRef"]), condition(ancestor, "Programmed")?))
+    });
+    found.collect()
+}
+
+fn ancestor_name(id: &PolicyId, ancestor: &Value) -> String {
+    let text = |field: &str| ancestor[field].as_str().filter(|text| !text.is_empty());
+    let mut name = text("name").unwrap_or_default().to_owned();
+    match text("kind").unwrap_or("Gateway") {
+        "Gateway" => name = format!("{}/{name}", text("namespace").unwrap_or(&id.namespace)),
+        "GatewayClass" => name = format!("GatewayClass/{name}"),
+        kind => name = format!("{kind}/{}/{name}", text("namespace").unwrap_or(&id.namespace)),
+    }
+    match text("sectionName") {
+        Some(section) => format!("{name}#{section}"),
+        None => name,
+    }
+}

@@ -1,0 +1,244 @@
+//! All objects and policies, linked: what can be asked about them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gateway_policies::{DecodeError, Index, NodeKey, ObjectKey, Path, Policy, PolicyId, Precedence, Subject};
+use serde_json::{Value, json};
+
+use super::known::PolicyKinds;
+use super::targets::linked;
+use crate::names::GATEWAY_API;
+
+/// A kind of policies that could not be listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnlistedKind {
+    /// The name of the kind.
+    pub kind: String,
+    /// The one namespace that could be listed; none where no namespace could.
+    pub listed_namespace: Option<String>,
+}
+
+/// What of a policy its index does not have.
+#[derive(Default)]
+pub(super) struct SeenPolicy {
+    pub(super) status: Value,
+    /// Whether it merges with a policy above it (Envoy Gateway).
+    pub(super) merges: bool,
+    /// Targets that are no nodes.
+    pub(super) elsewhere: Vec<String>,
+    /// Whether its selectors match nothing.
+    pub(super) is_unmatched: bool,
+}
+
+/// Gateways, routes and policies, and what the policies do.
+pub struct PolicySurvey {
+    pub(super) index: Index,
+    pub(super) kinds: PolicyKinds,
+    pub(super) policies: BTreeMap<PolicyId, SeenPolicy>,
+    /// The policies of each node, by kind and the older one first.
+    attached: BTreeMap<NodeKey, Vec<PolicyId>>,
+    unlisted: Vec<UnlistedKind>,
+    assumed_classes: BTreeSet<String>,
+    unknown_kinds: BTreeSet<String>,
+    faults: Vec<String>,
+}
+
+impl PolicySurvey {
+    /// Links all objects. Others than Gateways, routes, policies and what decides about them are passed over.
+    ///
+    /// With `assume_classes` a Gateway's class is taken as present where it is not among the objects.
+    pub fn of(
+        kinds: PolicyKinds,
+        objects: &[Value],
+        unlisted: Vec<UnlistedKind>,
+        assume_classes: bool,
+    ) -> Self {
+        let mut survey = Self {
+            index: Index::new(kinds.all()),
+            kinds,
+            policies: BTreeMap::new(),
+            attached: BTreeMap::new(),
+            unlisted,
+            assumed_classes: BTreeSet::new(),
+            unknown_kinds: BTreeSet::new(),
+            faults: Vec::new(),
+        };
+        for object in objects {
+            survey.observe(object, objects);
+        }
+        if assume_classes {
+            survey.assume_classes(objects);
+        }
+        let faults = survey.index.faults().iter();
+        survey.faults.extend(faults.map(|(subject, why)| format!("{}: {why}", subject_name(subject))));
+        survey.attach();
+        survey
+    }
+
+    fn observe(&mut self, object: &Value, all: &[Value]) {
+        let (group, kind) = group_and_kind(object);
+        let Some(name) = self.kinds.name_of(group, kind).map(str::to_owned) else {
+            let spec = &object["spec"];
+            let targets = ["targetRef", "targetRefs"].map(|field| &spec[field]);
+            if targets.iter().any(|target| target.is_object() || target.is_array()) {
+                self.unknown_kinds.insert(format!("{kind}.{group}"));
+            }
+            return self.index_observe(object);
+        };
+        let Some(own) = self.kinds.get(&name) else { return };
+        let Some(linked) = linked(own, object, all) else { return };
+        let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+        let (namespace, own_name) =
+            (text("namespace").unwrap_or("default"), text("name").unwrap_or_default());
+        let id = PolicyId { kind: name.into(), namespace: namespace.into(), name: own_name.into() };
+        let seen = SeenPolicy {
+            status: object["status"].clone(),
+            merges: object["spec"]["mergeType"].is_string(),
+            elsewhere: linked.elsewhere,
+            is_unmatched: linked.is_unmatched,
+        };
+        self.policies.insert(id, seen);
+        if let Some(object) = &linked.object {
+            self.index_observe(object);
+        }
+    }
+
+    fn index_observe(&mut self, object: &Value) {
+        match self.index.observe(object) {
+            Ok(_) | Err(DecodeError::UnknownKind { .. }) => {}
+            Err(error) => {
+                let (_, kind) = group_and_kind(object);
+                let name = object["metadata"]["generateName"].as_str().unwrap_or_default();
+                self.faults.push(format!("{kind} {name}: {error}"));
+            }
+        }
+    }
+
+    fn assume_classes(&mut self, objects: &[Value]) {
+        let of_kind = |kind: &'static str| {
+            objects.iter().filter(move |object| group_and_kind(object) == (GATEWAY_API, kind))
+        };
+        let known: BTreeSet<&str> =
+            of_kind("GatewayClass").filter_map(|class| class["metadata"]["name"].as_str()).collect();
+        let named = of_kind("Gateway").filter_map(|gateway| gateway["spec"]["gatewayClassName"].as_str());
+        let assumed: BTreeSet<String> =
+            named.filter(|name| !known.contains(name) && !name.is_empty()).map(str::to_owned).collect();
+        for name in &assumed {
+            self.index_observe(&json!({
+                "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+                "metadata": {"name": name}, "spec": {"controllerName": ""},
+            }));
+        }
+        self.assumed_classes = assumed;
+    }
+
+    fn attach(&mut self) {
+        let mut attached: BTreeMap<NodeKey, Vec<Precedence>> = BTreeMap::new();
+        for policy in self.index.policies().filter(|policy| !policy.is_deleting) {
+            for target in &policy.targets {
+                attached.entry(target.clone()).or_default().push(policy.precedence());
+            }
+        }
+        let sorted = attached.into_iter().map(|(target, mut policies)| {
+            policies.sort_by(|one, other| (&one.id.kind, one).cmp(&(&other.id.kind, other)));
+            (target, policies.into_iter().map(|policy| policy.id).collect())
+        });
+        self.attached = sorted.collect();
+    }
+
+    /// The paths, the routes with their refusals, and the merged policies.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The kinds of policies.
+    pub fn kinds(&self) -> &PolicyKinds {
+        &self.kinds
+    }
+
+    /// The policies that target a node, by kind and the older one first.
+    pub fn attached(&self, node: &NodeKey) -> &[PolicyId] {
+        self.attached.get(node).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// All policies.
+    pub fn policies(&self) -> impl Iterator<Item = &PolicyId> {
+        self.policies.keys()
+    }
+
+    /// The nodes that policies target, whether they exist or not.
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeKey> {
+        self.attached.keys()
+    }
+
+    /// The policies of one kind that target a node and are valid, the older one first.
+    pub(super) fn valid<'a>(&'a self, node: &NodeKey, kind: &'a str) -> impl Iterator<Item = &'a Policy> {
+        let ids = self.attached(node).iter().filter(move |id| &*id.kind == kind);
+        ids.filter_map(|id| self.index.policy(id)).filter(|policy| policy.block.is_some())
+    }
+
+    /// The kinds of which policies may act on a path that could not be listed.
+    pub fn unknown_on(&self, path: &Path) -> impl Iterator<Item = &str> {
+        let is_outside = |namespace: &str| {
+            path.nodes().any(|node| !node.namespace.is_empty() && &*node.namespace != namespace)
+        };
+        let unknown =
+            self.unlisted.iter().filter(move |own| own.listed_namespace.as_deref().is_none_or(is_outside));
+        unknown.map(|own| own.kind.as_str())
+    }
+
+    /// The GatewayClasses that were taken as present.
+    pub fn assumed_classes(&self) -> &BTreeSet<String> {
+        &self.assumed_classes
+    }
+
+    /// Kinds with targets, as `KIND.GROUP`, that no definition with the label is known of.
+    pub fn unknown_kinds(&self) -> &BTreeSet<String> {
+        &self.unknown_kinds
+    }
+
+    /// The objects that do not decode, with the cause.
+    pub fn faults(&self) -> &[String] {
+        &self.faults
+    }
+}
+
+fn subject_name(subject: &Subject) -> String {
+    match subject {
+        Subject::Policy(id) => id.to_string(),
+        Subject::Object(ObjectKey::Node(node)) => node.to_string(),
+        Subject::Object(ObjectKey::Grant(namespace, name)) => format!("ReferenceGrant/{namespace}/{name}"),
+        Subject::Object(ObjectKey::Namespace(name)) => format!("Namespace/{name}"),
+    }
+}
+
+fn group_and_kind(object: &Value) -> (&str, &str) {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    (text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group), text("kind"))
+}
+
+/// The objects after others are applied: one of the same kind and name is replaced, and keeps its age and status.
+pub fn applied(before: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
+    let key = |object: &Value| {
+        let (group, kind) = group_and_kind(object);
+        let text = |field: &str| Arc::<str>::from(object["metadata"][field].as_str().unwrap_or_default());
+        (group.to_owned(), kind.to_owned(), text("namespace"), text("name"))
+    };
+    let mut objects: BTreeMap<_, Value> = before.into_iter().map(|object| (key(&object), object)).collect();
+    for mut object in new {
+        let key = key(&object);
+        if let Some(old) = objects.get(&key) {
+            for field in ["creationTimestamp", "generation"] {
+                if let Some(value) = old["metadata"].get(field) {
+                    object["metadata"][field] = value.clone();
+                }
+            }
+            if let Some(status) = old.get("status") {
+                object["status"] = status.clone();
+            }
+        }
+        objects.insert(key, object);
+    }
+    objects.into_values().collect()
+}

@@ -1,0 +1,537 @@
+//! Policies with their real fields on one Gateway, one route and two rules: what acts on which rule.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gateway_policies::PolicyId;
+use go_template::yaml;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::{PolicyKinds, PolicyRow, PolicySurvey, applied};
+
+const KUADRANT: &str = "kuadrant.io/v1";
+const ENVOY: &str = "gateway.envoyproxy.io/v1alpha1";
+
+fn topology() -> Vec<Value> {
+    let object = |kind: &str, name: &str, spec: Value| {
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind,
+            "metadata": {"namespace": "shop", "name": name, "labels": {"team": name}}, "spec": spec,
+        })
+    };
+    let rules = json!([{"name": "read", "backendRefs": [{"name": "db", "port": 80}]}, {"name": "write"}]);
+    vec![
+        object(
+            "Gateway",
+            "gw",
+            json!({"gatewayClassName": "eg", "listeners": [
+                {"name": "http", "port": 80, "protocol": "HTTP"}, {"name": "alt", "port": 81, "protocol": "HTTP"},
+            ]}),
+        ),
+        object("HTTPRoute", "api", json!({"parentRefs": [{"name": "gw"}], "rules": rules})),
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "shop", "name": "db"},
+            "spec": {"ports": [{"name": "web", "port": 80}]},
+        }),
+    ]
+}
+
+/// A policy of a target such as `Gateway/gw#http`; later ones are younger.
+fn policy(api_version: &str, kind: &str, age: usize, name: &str, target: &str, spec: Value) -> Value {
+    let (object, section) =
+        target.split_once('#').map_or((target, None), |(object, section)| (object, Some(section)));
+    let (target_kind, target_name) = object.split_once('/').unwrap();
+    let group = if target_kind == "Service" { "" } else { "gateway.networking.k8s.io" };
+    let mut reference = json!({"group": group, "kind": target_kind, "name": target_name});
+    if let Some(section) = section {
+        reference["sectionName"] = section.into();
+    }
+    let mut spec = spec;
+    match api_version {
+        KUADRANT => spec["targetRef"] = reference,
+        _ => spec["targetRefs"] = json!([reference]),
+    }
+    json!({
+        "apiVersion": api_version, "kind": kind, "spec": spec,
+        "metadata": {"namespace": "shop", "name": name, "creationTimestamp": format!("2026-01-01T00:00:{age:02}Z")},
+    })
+}
+
+fn survey(policies: &[Value]) -> PolicySurvey {
+    let objects: Vec<Value> = topology().into_iter().chain(policies.iter().cloned()).collect();
+    let mut kinds = PolicyKinds::known();
+    kinds.add_definitions(&objects);
+    PolicySurvey::of(kinds, &objects, Vec::new(), true)
+}
+
+/// `KEY=POLICY` for each rule on the path over the listener `http` to a rule, and `-KEY=POLICY` for a replaced one.
+fn acting(survey: &PolicySurvey, kind: &str, rule: usize) -> Vec<String> {
+    let is_path = |path: &&std::sync::Arc<gateway_policies::Path>| {
+        path.rule_index == rule && path.listener.section.as_deref() == Some("http")
+    };
+    let path = survey.index().paths().find(is_path).unwrap();
+    let acting = survey.acting(path);
+    let Some(effective) = acting.get(kind) else { return Vec::new() };
+    let rules = effective.rules.iter().map(|(key, rule)| format!("{key}={}", rule.source.name));
+    let replaced = effective.replaced.iter().map(|own| format!("-{}={}", own.rule, own.policy.name));
+    rules.chain(replaced).collect()
+}
+
+fn row(survey: &PolicySurvey, name: &str) -> PolicyRow {
+    survey.rows().0.into_iter().find(|row| &*row.id.name == name).unwrap()
+}
+
+fn by(row: &PolicyRow) -> Vec<&str> {
+    row.by.iter().map(|id| &*id.name).collect()
+}
+
+fn limits(names: &[&str]) -> Value {
+    let limit =
+        json!({"rates": [{"limit": 5, "window": "1m"}], "when": [{"predicate": "request.method == 'GET'"}]});
+    json!({"limits": names.iter().map(|name| ((*name).to_owned(), limit.clone())).collect::<BTreeMap<_, _>>()})
+}
+
+fn block(role: &str, strategy: &str, rules: Value) -> Value {
+    let mut rules = rules;
+    rules["strategy"] = strategy.into();
+    json!({ role: rules })
+}
+
+fn auth(names: &[&str]) -> Value {
+    let mut spec = json!({"rules": {}});
+    for name in names {
+        let (phase, name) = name.split_once('.').unwrap();
+        match phase {
+            "patterns" => {
+                spec["patterns"][name] =
+                    json!({"allOf": [{"selector": "request.path", "operator": "eq", "value": "/"}]})
+            }
+            "authentication" => spec["rules"][phase][name] = json!({"anonymous": {}}),
+            "headers" => {
+                spec["rules"]["response"]["success"]["headers"][name] = json!({"plain": {"value": "x"}})
+            }
+            "response" => spec["rules"]["response"][name] = json!({"code": 403}),
+            _ => spec["rules"][phase][name] = json!({"opa": {"rego": "allow = true"}}),
+        }
+    }
+    spec
+}
+
+/// Two RateLimitPolicies, of the Gateway and of the route's rule `write`.
+fn rate_limit_cases() -> Vec<(&'static str, Value, Value, &'static [&'static str])> {
+    let (upper, lower) = (limits(&["a", "b"]), limits(&["b", "c"]));
+    vec![
+        ("bare", upper.clone(), lower.clone(), &["b=lower", "c=lower", "-a=upper", "-b=upper"]),
+        (
+            "defaults",
+            block("defaults", "atomic", upper.clone()),
+            lower.clone(),
+            &["b=lower", "c=lower", "-a=upper", "-b=upper"],
+        ),
+        (
+            "defaults merge",
+            block("defaults", "merge", upper.clone()),
+            lower.clone(),
+            &["a=upper", "b=lower", "c=lower", "-b=upper"],
+        ),
+        (
+            "overrides",
+            block("overrides", "atomic", upper.clone()),
+            lower.clone(),
+            &["a=upper", "b=upper", "-b=lower", "-c=lower"],
+        ),
+        (
+            "overrides merge",
+            block("overrides", "merge", upper),
+            lower,
+            &["a=upper", "b=upper", "c=lower", "-b=lower"],
+        ),
+    ]
+}
+
+#[test]
+fn rate_limits_merge_by_name() {
+    for (case, upper, lower, expected) in rate_limit_cases() {
+        let policies = [
+            policy(KUADRANT, "RateLimitPolicy", 0, "upper", "Gateway/gw", upper.clone()),
+            policy(KUADRANT, "RateLimitPolicy", 1, "lower", "HTTPRoute/api#write", lower),
+        ];
+        let survey = survey(&policies);
+        assert_eq!(acting(&survey, "RateLimitPolicy", 1), expected, "{case}");
+        let alone = acting(&survey, "RateLimitPolicy", 0);
+        assert_eq!(alone, ["a=upper", "b=upper"], "{case}: no policy of the rule");
+    }
+}
+
+/// Of a listener, a predicate of its block stays with its limits.
+#[test]
+fn predicates_stay_in_the_policy_that_wrote_them() {
+    let mut upper = limits(&["a"]);
+    upper["when"] = json!([{"predicate": "true"}]);
+    let mut lower = limits(&["b"]);
+    lower["when"] = json!([{"predicate": "false"}]);
+    let policies = [
+        policy(
+            KUADRANT,
+            "RateLimitPolicy",
+            0,
+            "upper",
+            "Gateway/gw#http",
+            block("overrides", "merge", upper),
+        ),
+        policy(KUADRANT, "RateLimitPolicy", 1, "lower", "HTTPRoute/api", block("defaults", "merge", lower)),
+    ];
+    let survey = survey(&policies);
+    let paths = survey.index().paths();
+    let path = paths.into_iter().find(|path| path.listener.section.as_deref() == Some("http")).unwrap();
+    let effective = survey.acting(path).remove("RateLimitPolicy").unwrap();
+    let when = |key: &str| effective.rules[key].value["when"].clone();
+    let own = json!({"predicate": "request.method == 'GET'"});
+    assert_eq!(when("a"), json!([{"predicate": "true"}, own]));
+    assert_eq!(when("b"), json!([{"predicate": "false"}, own]));
+}
+
+#[rstest]
+#[case::atomic(
+    auth(&["authentication.jwt", "authorization.opa"]), auth(&["authentication.key", "patterns.p"]),
+    &["authentication.key=lower", "patterns.p=lower", "-authentication.jwt=upper", "-authorization.opa=upper"]
+)]
+#[case::patterns_alone_guard_nothing(
+    auth(&["authentication.jwt"]), json!({"patterns": {"p": {"allOf": [{"selector": "request.path", "operator": "eq", "value": "/"}]}}}),
+    &["authentication.jwt=upper"]
+)]
+#[case::merged(
+    block("defaults", "merge", auth(&["authentication.jwt", "headers.x", "response.unauthorized", "patterns.p"])),
+    auth(&["authentication.jwt", "response.unauthenticated"]),
+    &[
+        "authentication.jwt=lower", "patterns.p=upper", "response.success.headers.x=upper",
+        "response.unauthenticated=lower", "response.unauthorized=upper", "-authentication.jwt=upper",
+    ]
+)]
+#[case::overrides(
+    block("overrides", "merge", auth(&["authorization.opa", "metadata.m", "callbacks.c"])),
+    auth(&["authorization.opa", "authorization.other"]),
+    &[
+        "authorization.opa=upper", "authorization.other=lower", "callbacks.c=upper", "metadata.m=upper",
+        "-authorization.opa=lower",
+    ]
+)]
+fn auth_merges_by_phase_and_name(#[case] upper: Value, #[case] lower: Value, #[case] expected: &[&str]) {
+    let policies = [
+        policy(KUADRANT, "AuthPolicy", 0, "upper", "Gateway/gw", upper),
+        policy(KUADRANT, "AuthPolicy", 1, "lower", "HTTPRoute/api", lower),
+    ];
+    assert_eq!(acting(&survey(&policies), "AuthPolicy", 0), expected);
+}
+
+#[rstest]
+#[case::no_limit(KUADRANT, "RateLimitPolicy", "Gateway/gw", json!({"limits": {}}), "spec: has no rule")]
+#[case::a_limit_is_text(KUADRANT, "RateLimitPolicy", "Gateway/gw", json!({"limits": {"a": "5/m"}}), "spec.limits.a: ")]
+#[case::two_blocks(
+    KUADRANT, "RateLimitPolicy", "Gateway/gw",
+    json!({"defaults": limits(&["a"]), "overrides": limits(&["a"])}), "spec: has more than one"
+)]
+#[case::no_map(KUADRANT, "AuthPolicy", "Gateway/gw", json!({"rules": []}), "spec.rules: has to be an object")]
+#[case::no_rules(
+    KUADRANT, "AuthPolicy", "HTTPRoute/api",
+    json!({"overrides": {"rules": {"response": {"success": {"headers": "x"}}}}}),
+    "spec.overrides.rules.response.success.headers: has to be a map"
+)]
+#[case::target(KUADRANT, "TLSPolicy", "HTTPRoute/api", json!({}), "spec.targetRef: TLSPolicy cannot target")]
+#[case::of_envoy(ENVOY, "ClientTrafficPolicy", "HTTPRoute/api", json!({}), "it can target Gateway, ListenerSet")]
+fn what_can_never_act_is_invalid(
+    #[case] api_version: &str,
+    #[case] kind: &str,
+    #[case] target: &str,
+    #[case] spec: Value,
+    #[case] message: &str,
+) {
+    let row = row(&survey(&[policy(api_version, kind, 0, "bad", target, spec)]), "bad");
+    assert_eq!((row.accepted.status, row.accepted.reason), ("False", "Invalid"));
+    assert!(row.accepted.message.contains(message), "{}", row.accepted.message);
+}
+
+/// Of Envoy Gateway: the more specific policy replaces the upper ones whole, or merges with the nearest of a Gateway.
+#[rstest]
+#[case::replaced(
+    json!({"cors": {}}), &["cors=rule", "-cors=gateway", "-jwt=gateway", "-cors=route"], &["route", "rule"]
+)]
+#[case::replaced_by_an_empty_one(
+    json!({}), &["spec=rule", "-cors=gateway", "-jwt=gateway", "-cors=route"], &["route", "rule"]
+)]
+#[case::merged(
+    json!({"cors": {}, "mergeType": "StrategicMerge"}), &["cors=rule", "jwt=gateway", "-cors=route"], &["route"]
+)]
+fn the_more_specific_replaces(#[case] spec: Value, #[case] expected: &[&str], #[case] replaced_by: &[&str]) {
+    let gateway = json!({"cors": {"maxAge": "5m"}, "jwt": {"providers": []}});
+    let policies = [
+        policy(ENVOY, "SecurityPolicy", 0, "gateway", "Gateway/gw", gateway),
+        policy(ENVOY, "SecurityPolicy", 1, "route", "HTTPRoute/api", json!({"cors": {}})),
+        policy(ENVOY, "SecurityPolicy", 2, "rule", "HTTPRoute/api#read", spec),
+    ];
+    let survey = survey(&policies);
+    assert_eq!(acting(&survey, "SecurityPolicy", 0), expected);
+    assert_eq!(acting(&survey, "SecurityPolicy", 1), ["cors=route", "-cors=gateway", "-jwt=gateway"]);
+    assert_eq!(by(&row(&survey, "gateway")), replaced_by);
+}
+
+#[test]
+fn a_merged_field_has_the_values_of_both() {
+    let policies = [
+        policy(
+            ENVOY,
+            "SecurityPolicy",
+            0,
+            "upper",
+            "Gateway/gw",
+            json!({"cors": {"maxAge": "5m", "allowOrigins": ["a"]}}),
+        ),
+        policy(
+            ENVOY,
+            "SecurityPolicy",
+            1,
+            "own",
+            "HTTPRoute/api",
+            json!({"mergeType": "JSONMerge", "cors": {"allowOrigins": ["b"]}}),
+        ),
+    ];
+    let survey = survey(&policies);
+    let path = survey.index().paths().next().unwrap();
+    let effective = survey.acting(path).remove("SecurityPolicy").unwrap();
+    assert_eq!(*effective.rules["cors"].value, json!({"maxAge": "5m", "allowOrigins": ["b"]}));
+}
+
+/// Of two policies on one target the older acts; a section has its own.
+#[rstest]
+#[case(KUADRANT, "TLSPolicy", json!({"issuerRef": {"name": "ca", "kind": "ClusterIssuer"}}))]
+#[case(KUADRANT, "DNSPolicy", json!({"providerRefs": [{"name": "aws"}]}))]
+#[case(ENVOY, "ClientTrafficPolicy", json!({"timeout": {}}))]
+#[case(ENVOY, "BackendTrafficPolicy", json!({"timeout": {}}))]
+#[case(ENVOY, "EnvoyExtensionPolicy", json!({"lua": []}))]
+fn the_older_of_one_target_wins(#[case] api_version: &str, #[case] kind: &str, #[case] spec: Value) {
+    let policies = [
+        policy(api_version, kind, 1, "younger", "Gateway/gw", spec.clone()),
+        policy(api_version, kind, 0, "older", "Gateway/gw", spec.clone()),
+        policy(api_version, kind, 2, "listener", "Gateway/gw#alt", spec),
+    ];
+    let survey = survey(&policies);
+    let sources = acting(&survey, kind, 0);
+    assert!(!sources.is_empty() && sources.iter().all(|rule| rule.ends_with("=older")), "{sources:?}");
+    let loser = row(&survey, "younger");
+    assert_eq!((loser.accepted.reason, by(&loser)), ("Conflicted", vec!["older"]));
+    assert_eq!(by(&row(&survey, "older")), ["listener"], "on the paths over the listener alt");
+}
+
+/// Policies that act side by side have no winner.
+#[rstest]
+#[case(ENVOY, "EnvoyPatchPolicy", "Gateway/gw")]
+#[case("security.istio.io/v1", "AuthorizationPolicy", "Gateway/gw")]
+#[case("networking.istio.io/v1alpha3", "EnvoyFilter", "GatewayClass/eg")]
+fn all_of_one_target_act(#[case] api_version: &str, #[case] kind: &str, #[case] target: &str) {
+    let both = ["one", "two"].map(|name| policy(api_version, kind, 0, name, target, json!({"priority": 1})));
+    let survey = survey(&both);
+    assert_eq!(acting(&survey, kind, 0), ["shop/one=one", "shop/two=two"]);
+    let two = row(&survey, "two");
+    assert_eq!((two.accepted.status, by(&two)), ("True", vec![]));
+}
+
+/// A port of a Service has its own policy.
+#[test]
+fn policies_of_backends_act_on_their_rules() {
+    let api = "gateway.networking.k8s.io/v1";
+    let tls = json!({"validation": {"hostname": "db", "wellKnownCACertificates": "System"}});
+    let policies = [
+        policy(api, "BackendTLSPolicy", 0, "service", "Service/db", tls.clone()),
+        policy(api, "BackendTLSPolicy", 1, "port", "Service/db#web", tls),
+    ];
+    let all = survey(&policies);
+    assert_eq!(acting(&all, "BackendTLSPolicy", 0), ["shop/port=port"]);
+    assert_eq!(acting(&all, "BackendTLSPolicy", 1), Vec::<String>::new());
+    assert_eq!(acting(&survey(&policies[..1]), "BackendTLSPolicy", 0), ["shop/service=service"]);
+    assert_eq!(all.rows().1["Service/shop/db#web"]["BackendTLSPolicy"].len(), 1);
+}
+
+/// A definition with the label makes a kind; `Direct` and `Inherited` in either case.
+#[rstest]
+#[case("Inherited", &["color=route", "-color=gateway"])]
+#[case("inherited", &["color=route", "-color=gateway"])]
+#[case("direct", &["shop/gateway=gateway", "shop/route=route"])]
+#[case("Direct", &["shop/gateway=gateway", "shop/route=route"])]
+#[case("true", &[])]
+fn a_label_makes_a_kind(#[case] label: &str, #[case] expected: &[&str]) {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "paints.example.org", "labels": {"gateway.networking.k8s.io/policy": label}},
+        "spec": {"group": "example.org", "names": {"kind": "PaintPolicy", "plural": "paints"}},
+    });
+    let paint = |age, name, target, spec| policy("example.org/v1", "PaintPolicy", age, name, target, spec);
+    let survey = survey(&[
+        definition,
+        paint(0, "gateway", "Gateway/gw", json!({"defaults": {"color": "red"}})),
+        paint(1, "route", "HTTPRoute/api", json!({"color": "blue"})),
+    ]);
+    assert_eq!(acting(&survey, "PaintPolicy", 0), expected);
+    assert_eq!(
+        survey.unknown_kinds().len(),
+        usize::from(expected.is_empty()),
+        "{:?}",
+        survey.unknown_kinds()
+    );
+}
+
+/// Two groups may have a kind of one name.
+#[test]
+fn kinds_of_one_name_are_apart() {
+    let mut kinds = PolicyKinds::known();
+    assert!(kinds.add_labelled("example.org", "SecurityPolicy", "Direct"));
+    assert_eq!(kinds.name_of("example.org", "SecurityPolicy"), Some("SecurityPolicy.example.org"));
+    assert_eq!(kinds.name_of("gateway.envoyproxy.io", "SecurityPolicy"), Some("SecurityPolicy"));
+}
+
+#[test]
+fn targets_by_label_and_targets_elsewhere() {
+    let selector = |team: &str| {
+        let mut own = policy(ENVOY, "BackendTrafficPolicy", 0, team, "HTTPRoute/x", json!({"timeout": {}}));
+        own["spec"]["targetRefs"].take();
+        let labels = json!({"team": team});
+        own["spec"]["targetSelectors"] = json!([{"kind": "HTTPRoute", "matchLabels": labels}]);
+        own
+    };
+    let istio = "security.istio.io/v1";
+    let mut elsewhere = policy(istio, "AuthorizationPolicy", 0, "entry", "HTTPRoute/x", json!({}));
+    elsewhere["spec"]["targetRefs"] =
+        json!([{"group": "networking.istio.io", "kind": "ServiceEntry", "name": "e"}]);
+    let mut pods = elsewhere.clone();
+    pods["metadata"]["name"] = "pods".into();
+    pods["spec"] = json!({"selector": {"matchLabels": {"app": "x"}}});
+    let survey = survey(&[selector("api"), selector("none"), elsewhere, pods]);
+    assert_eq!(acting(&survey, "BackendTrafficPolicy", 0), ["timeout=api"]);
+    let found = |name| {
+        let row = row(&survey, name);
+        (row.accepted.status, row.accepted.reason, row.targets.join(" "))
+    };
+    assert_eq!(found("none"), ("False", "TargetNotFound", String::new()));
+    assert_eq!(found("entry"), ("Unknown", "TargetUnknown", "ServiceEntry/e".to_owned()));
+    assert_eq!(survey.rows().0.len(), 3, "a policy of pods is none of the Gateway API");
+}
+
+#[test]
+fn statuses_are_what_the_object_says() {
+    let mut own = policy(KUADRANT, "RateLimitPolicy", 0, "own", "Gateway/gw", limits(&["a"]));
+    own["status"] = json!({
+        "conditions": [{"type": "Enforced", "status": "True", "reason": "Enforced",
+            "message": "RateLimitPolicy has been partially enforced"}],
+        "ancestors": [
+            {"ancestorRef": {"kind": "Gateway", "name": "gw"}, "conditions": [
+                {"type": "Programmed", "status": "True", "reason": "PartiallyProgrammed"}]},
+            {"ancestorRef": {"kind": "HTTPRoute", "namespace": "a", "name": "b", "sectionName": "c"}, "conditions": [
+                {"type": "Programmed", "status": "False", "reason": "Overridden"}]},
+            {"ancestorRef": {"kind": "Gateway", "name": "other"}, "conditions": [{"type": "Accepted"}]},
+        ],
+    });
+    let row = row(&survey(&[own]), "own");
+    let enforced = row.enforced.unwrap();
+    assert_eq!((enforced.status.as_str(), enforced.reason.as_str()), ("True", "Enforced"));
+    let programmed: Vec<(&str, &str)> =
+        row.programmed.iter().map(|(ancestor, own)| (ancestor.as_str(), own.reason.as_str())).collect();
+    assert_eq!(programmed, [("HTTPRoute/a/b#c", "Overridden"), ("shop/gw", "PartiallyProgrammed")]);
+}
+
+/// A policy that is never created is the youngest, and an update keeps its age.
+#[test]
+fn an_update_keeps_age_and_status() {
+    let old = policy(KUADRANT, "RateLimitPolicy", 7, "own", "Gateway/gw", limits(&["a"]));
+    let mut before = old.clone();
+    before["status"] = json!({"conditions": []});
+    let mut new = old.clone();
+    new["spec"]["limits"] = limits(&["b"])["limits"].take();
+    new["metadata"] = json!({"namespace": "shop", "name": "own"});
+    let mut other = new.clone();
+    other["metadata"]["name"] = "two".into();
+    let after = applied(vec![before], vec![new, other]);
+    let age = |object: &Value| object["metadata"]["creationTimestamp"].clone();
+    assert_eq!(after.len(), 2);
+    assert_eq!(age(&after[1]), Value::Null);
+    assert_eq!((age(&after[0]), after[0]["status"].is_object()), (age(&old), true));
+    assert!(after[0]["spec"]["limits"]["b"].is_object());
+}
+
+#[test]
+fn affected_targets_and_replacing_policies() {
+    let policies = [
+        policy(KUADRANT, "RateLimitPolicy", 0, "upper", "Gateway/gw#http", limits(&["a"])),
+        policy(KUADRANT, "RateLimitPolicy", 1, "lower", "HTTPRoute/api#read", limits(&["b"])),
+    ];
+    let survey = survey(&policies);
+    let (_, affected) = survey.rows();
+    let found: Vec<(&str, Vec<&str>)> = affected
+        .iter()
+        .map(|(target, kinds)| {
+            (target.as_str(), kinds["RateLimitPolicy"].iter().map(String::as_str).collect())
+        })
+        .collect();
+    let both = vec!["shop/lower", "shop/upper"];
+    assert_eq!(
+        found,
+        [
+            ("Gateway/shop/gw", both.clone()),
+            ("Gateway/shop/gw#alt", vec!["shop/lower"]),
+            ("Gateway/shop/gw#http", both.clone()),
+            ("HTTPRoute/shop/api@shop/gw", both),
+        ]
+    );
+    assert_eq!(by(&row(&survey, "upper")), ["lower"]);
+    let id = PolicyId { kind: "RateLimitPolicy".into(), namespace: "shop".into(), name: "upper".into() };
+    assert_eq!(survey.acceptance(&id).unwrap().status, "True");
+}
+
+/// What the tables above take for policies, the API server takes too.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the definitions lie outside of the crate")]
+fn the_objects_are_valid_by_the_stock_definitions() {
+    let folder = std::env::var_os("INTERLOCK_SHARED")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let mut checked = Vec::new();
+    for (case, upper, lower, _) in rate_limit_cases() {
+        for (target, spec) in [("Gateway/gw", upper), ("HTTPRoute/api#write", lower)] {
+            checked.push((case, policy(KUADRANT, "RateLimitPolicy", 0, "x", target, spec)));
+        }
+    }
+    let rules = auth(&[
+        "authentication.jwt",
+        "authorization.opa",
+        "headers.x",
+        "response.unauthorized",
+        "patterns.p",
+    ]);
+    for spec in [rules.clone(), block("overrides", "merge", rules)] {
+        checked.push(("auth", policy(KUADRANT, "AuthPolicy", 0, "x", "Gateway/gw", spec)));
+    }
+    let issuer = json!({"issuerRef": {"name": "ca", "kind": "ClusterIssuer"}});
+    checked.push(("tls", policy(KUADRANT, "TLSPolicy", 0, "x", "Gateway/gw", issuer)));
+    let provider = json!({"providerRefs": [{"name": "aws"}]});
+    checked.push(("dns", policy(KUADRANT, "DNSPolicy", 0, "x", "Gateway/gw", provider)));
+    checked.extend(
+        topology().into_iter().filter(|object| object["kind"] != "Service").map(|own| ("topology", own)),
+    );
+    for (case, object) in checked {
+        let kind = object["kind"].as_str().unwrap().to_lowercase();
+        let group = if object["apiVersion"] == KUADRANT { "kuadrant" } else { "gateway-api" };
+        let plural =
+            if kind.ends_with('y') { kind.replace("policy", "policies") } else { format!("{kind}s") };
+        let file = folder.join(format!("crds/{group}_{plural}.yaml"));
+        let Ok(text) = std::fs::read_to_string(&file) else {
+            println!("skipped: {} is not there", file.display());
+            continue;
+        };
+        let definition = yaml::documents(&text).unwrap().swap_remove(0);
+        let definition = crd_schema::Definition::read(&definition).unwrap();
+        let version = definition.versions.iter().find(|own| own.name == "v1").unwrap();
+        let mut decoded = object.clone();
+        let found = [version.decode(&mut decoded), version.validate(&definition, &decoded, None)];
+        for found in found {
+            assert!(found.is_valid(), "{case}: {:?} of {object}", found.errors);
+        }
+    }
+}

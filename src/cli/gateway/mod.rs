@@ -1,0 +1,3 @@
+//! The commands about the Gateway API.
+
+pub mod policies;

@@ -1,0 +1,119 @@
+//! What new objects change, path by path.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use gateway_policies::{EffectiveRule, Path};
+use interlock_core::api::display::{display, one_line};
+use interlock_gateway::policies::PolicySurvey;
+use serde_json::Value;
+
+use super::paths::{self, KindOnPath, PoliciesOnPath, policies_on};
+use super::route::Choice;
+
+/// Characters of a rule that are shown where it changes in its policy.
+const SHOWN: usize = 160;
+
+/// A path that changes, with the kinds that change on it; no policies where the path is not there.
+pub(super) struct PathChange {
+    path: Arc<Path>,
+    before: Option<PoliciesOnPath>,
+    after: Option<PoliciesOnPath>,
+}
+
+/// The chosen paths that differ.
+pub(super) fn between(old: &PolicySurvey, new: &PolicySurvey, choice: &Choice) -> Vec<PathChange> {
+    let of = |survey: &PolicySurvey| -> BTreeMap<Arc<Path>, PoliciesOnPath> {
+        choice.paths(survey).map(|path| (path.clone(), policies_on(survey, path))).collect()
+    };
+    let (mut before, mut after) = (of(old), of(new));
+    let paths: BTreeSet<Arc<Path>> = before.keys().chain(after.keys()).cloned().collect();
+    let changes = paths.into_iter().filter_map(|path| {
+        let (mut before, mut after) = (before.remove(&path), after.remove(&path));
+        if before == after {
+            return None;
+        }
+        if let (Some(before), Some(after)) = (&mut before, &mut after) {
+            let same: Vec<String> = before
+                .iter()
+                .filter(|(kind, own)| after.get(*kind) == Some(*own))
+                .map(|(kind, _)| kind.clone())
+                .collect();
+            for kind in same {
+                before.remove(&kind);
+                after.remove(&kind);
+            }
+        }
+        Some(PathChange { path, before, after })
+    });
+    changes.collect()
+}
+
+/// A change for programs: the kinds that differ before and after; null where the path is not there.
+pub(super) fn json(change: &PathChange) -> Value {
+    let side =
+        |policies: &Option<PoliciesOnPath>| policies.as_ref().map_or(Value::Null, paths::policies_json);
+    let mut value = paths::nodes(&change.path);
+    value["before"] = side(&change.before);
+    value["after"] = side(&change.after);
+    value
+}
+
+/// A change for people: rules that go and rules that come.
+pub(super) fn text(change: &PathChange) -> String {
+    let title = paths::title(&change.path);
+    let empty = PoliciesOnPath::new();
+    let (before, after) = (change.before.as_ref().unwrap_or(&empty), change.after.as_ref().unwrap_or(&empty));
+    let what = match (&change.before, &change.after) {
+        (None, _) => " (new)",
+        (_, None) => " (gone)",
+        _ => "",
+    };
+    let mut out = format!("{title}{what}\n");
+    let kinds: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    if kinds.is_empty() {
+        out += "  no policies\n";
+    }
+    for kind in kinds {
+        let _ = writeln!(out, "  {}", one_line(kind));
+        for line in rule_lines(before.get(kind), after.get(kind)) {
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "    {}", one_line(&line));
+        }
+    }
+    out
+}
+
+fn rule_lines(before: Option<&KindOnPath>, after: Option<&KindOnPath>) -> Vec<String> {
+    let none = BTreeMap::new();
+    let rules = |side: Option<&KindOnPath>| match side {
+        Some(KindOnPath::Known(effective)) => effective.rules.clone(),
+        Some(KindOnPath::Unknown) | None => none.clone(),
+    };
+    let (old, new) = (rules(before), rules(after));
+    let keys: BTreeSet<&Arc<str>> = old.keys().chain(new.keys()).collect();
+    let mut lines = Vec::new();
+    for key in keys {
+        let (old, new) = (old.get(key), new.get(key));
+        if old == new {
+            continue;
+        }
+        // Where the policy stays, its rule is what differs.
+        let is_edit = old.zip(new).is_some_and(|(old, new)| old.source == new.source);
+        let shown = |mark: char, rule: &EffectiveRule| {
+            let rule_text = if is_edit {
+                format!(": {}", display(&rule.value.to_string(), SHOWN))
+            } else {
+                String::new()
+            };
+            format!("{mark} {key}  from {}{rule_text}", rule.source.qualified_name())
+        };
+        lines.extend(old.map(|rule| shown('-', rule)));
+        lines.extend(new.map(|rule| shown('+', rule)));
+    }
+    if lines.is_empty() {
+        lines.push("the same rules, with other policies replaced".to_owned());
+    }
+    lines
+}

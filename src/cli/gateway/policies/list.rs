@@ -1,0 +1,92 @@
+//! `interlock policies list`: policies, and what became of them.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use gateway_policies::PolicyId;
+use interlock_gateway::policies::{PolicyRow, StatusCondition};
+use serde_json::{Map, Value, json};
+
+use super::source::{FilesFlag, Source, at_most_one_stdin};
+use crate::cli::common::output;
+use crate::cli::common::output::OutputFlag;
+use crate::cli::common::target::{AllNamespaces, TargetFlags};
+
+/// Names in one cell of the table; JSON has all of them.
+const SHOWN: usize = 3;
+
+/// Flags of `list`.
+#[derive(Args, Debug)]
+pub(super) struct ListFlags {
+    #[command(flatten)]
+    input: FilesFlag,
+    #[command(flatten)]
+    all: AllNamespaces,
+    #[command(flatten)]
+    form: OutputFlag,
+}
+
+/// Prints the list. With -n it has the policies of that namespace, else all.
+pub(super) async fn run(target: &TargetFlags, flags: &ListFlags) -> anyhow::Result<()> {
+    let scope = flags.all.scope(target, target.namespace.as_deref().unwrap_or_default())?;
+    let scope = scope.filter(|namespace| !namespace.is_empty());
+    at_most_one_stdin(flags.input.files.iter())?;
+    let source = Source::read(target, &flags.input.files).await?;
+    let (mut rows, affected) = source.survey().rows();
+    rows.retain(|row| scope.is_none_or(|namespace| &*row.id.namespace == namespace));
+    if rows.is_empty() {
+        let place = scope.map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
+        output::note(&format!("there are no policies{place}"));
+    }
+    for row in &rows {
+        row.warnings.iter().for_each(|warning| output::note(&format!("{}: {warning}", row.id)));
+    }
+    let policies: Map<String, Value> = rows.iter().map(|row| (row.id.to_string(), json(row))).collect();
+    let answer = source.complete(json!({"policies": policies, "affected": affected}));
+    Ok(flags.form.output.print(&answer, || text(&rows))?)
+}
+
+fn json(row: &PolicyRow) -> Value {
+    let names: Vec<String> = row.by.iter().map(PolicyId::qualified_name).collect();
+    let mut value = json!({
+        "accepted": {"status": row.accepted.status, "reason": row.accepted.reason},
+        "by": names,
+    });
+    let condition = |own: &StatusCondition| json!({"status": own.status, "reason": own.reason});
+    if !row.programmed.is_empty() {
+        let programmed = row.programmed.iter().map(|(ancestor, own)| (ancestor.clone(), condition(own)));
+        value["programmed"] = Value::Object(programmed.collect());
+    }
+    if let Some(enforced) = &row.enforced {
+        value["enforced"] = condition(enforced);
+        // Kuadrant has no reason for it; its message says it.
+        value["enforced"]["partially"] = enforced.message.contains("partially").into();
+    }
+    value
+}
+
+fn text(rows: &[PolicyRow]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let cells = |row: &PolicyRow| {
+        let accepted = match row.accepted.status {
+            "True" => "True".to_owned(),
+            status => format!("{status} ({})", row.accepted.reason),
+        };
+        let by: BTreeSet<String> = row.by.iter().map(PolicyId::qualified_name).collect();
+        let name = row.id.qualified_name();
+        vec![row.id.kind.to_string(), name, names(&row.targets), accepted, names(&by)]
+    };
+    output::table(&["KIND", "POLICY", "TARGET", "ACCEPTED", "REPLACED BY"], rows.iter().map(cells))
+}
+
+/// The first names, and how many there are more.
+fn names<'a>(all: impl IntoIterator<Item = &'a String>) -> String {
+    let all: Vec<&str> = all.into_iter().map(String::as_str).collect();
+    match all.len() {
+        0 => "-".to_owned(),
+        count if count > SHOWN => format!("{} and {} more", all[..SHOWN].join(", "), count - SHOWN),
+        _ => all.join(", "),
+    }
+}

@@ -1,0 +1,124 @@
+//! A path and its policies, for people and for programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use gateway_policies::{EffectivePolicy, Path, PolicyId};
+use interlock_core::api::display::one_line;
+use interlock_gateway::policies::PolicySurvey;
+use serde_json::{Map, Value, json};
+
+/// The rules of one kind on a path.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum KindOnPath {
+    /// What acts, and what it replaced.
+    Known(EffectivePolicy),
+    /// Its policies could not be listed.
+    Unknown,
+}
+
+/// The policies of a path, by kind.
+pub(super) type PoliciesOnPath = BTreeMap<String, KindOnPath>;
+
+/// The policies of a path.
+pub(super) fn policies_on(survey: &PolicySurvey, path: &Arc<Path>) -> PoliciesOnPath {
+    let acting = survey.acting(path).into_iter();
+    let mut all: PoliciesOnPath = acting.map(|(kind, own)| (kind, KindOnPath::Known(own))).collect();
+    all.extend(survey.unknown_on(path).map(|kind| (kind.to_owned(), KindOnPath::Unknown)));
+    all
+}
+
+/// A path with its policies, as `effective -o json` has it.
+pub(super) fn json(path: &Path, policies: &PoliciesOnPath) -> Value {
+    let mut value = nodes(path);
+    value["policies"] = policies_json(policies);
+    value
+}
+
+/// The nodes of a path.
+pub(super) fn nodes(path: &Path) -> Value {
+    json!({
+        "gatewayClass": *path.gateway_class.name,
+        "gateway": format!("{}/{}", path.gateway.namespace, path.gateway.name),
+        "listener": listener(path),
+        "route": path.route.to_string(),
+        "rule": path.rule_index,
+    })
+}
+
+/// The policies of a path.
+pub(super) fn policies_json(policies: &PoliciesOnPath) -> Value {
+    let of_kind = |own: &KindOnPath| match own {
+        KindOnPath::Unknown => json!({"unknown": true}),
+        KindOnPath::Known(effective) => known(effective),
+    };
+    Value::Object(policies.iter().map(|(kind, own)| (kind.clone(), of_kind(own))).collect())
+}
+
+/// The rules with their sources; what was replaced, and what cannot be read, where there is any.
+fn known(effective: &EffectivePolicy) -> Value {
+    let mut all = effective.to_json();
+    let mut value = Map::from_iter([("rules".to_owned(), all["rules"].take())]);
+    for field in ["replaced", "unreadable"] {
+        if all[field].as_array().is_some_and(|found| !found.is_empty()) {
+            value.insert(field.to_owned(), all[field].take());
+        }
+    }
+    Value::Object(value)
+}
+
+/// The listener by its name, or as a node where a ListenerSet declares it.
+fn listener(path: &Path) -> String {
+    match &path.listener_set {
+        Some(_) => path.listener.to_string(),
+        None => path.listener.section.as_deref().unwrap_or_default().to_owned(),
+    }
+}
+
+/// A path on one line.
+pub(super) fn title(path: &Path) -> String {
+    let gateway = format!("{}/{}", path.gateway.namespace, path.gateway.name);
+    let section = path.rule.section.as_deref().unwrap_or_default();
+    // A rule without a name is known by its position alone.
+    let name = if path.rule.is_position() || section.starts_with('#') { "" } else { section };
+    let title = format!(
+        "{} > {gateway} > {} > {} > rule {} {name}",
+        path.gateway_class.name,
+        listener(path),
+        path.route,
+        path.rule_index
+    );
+    one_line(title.trim_end()).into_owned()
+}
+
+/// The rules of a kind, a line each, and what they replaced.
+pub(super) fn text(kind: &str, own: &KindOnPath) -> String {
+    let mut out = format!("  {}\n", one_line(kind));
+    let mut line = |text: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "    {}", one_line(&text));
+    };
+    let KindOnPath::Known(effective) = own else {
+        line("unknown, as its policies cannot be listed".to_owned());
+        return out;
+    };
+    let width = effective.rules.keys().map(|key| key.chars().count()).max().unwrap_or_default();
+    for (key, rule) in &effective.rules {
+        let source = rule.source.qualified_name();
+        // Kinds whose policies act side by side have a rule for each policy, by its name.
+        match **key == source {
+            true => line(source),
+            false => line(format!("{key:width$}  from {source}")),
+        }
+    }
+    for replaced in &effective.replaced {
+        let by: Vec<String> = replaced.by.iter().map(PolicyId::qualified_name).collect();
+        let policy = replaced.policy.qualified_name();
+        line(format!("replaced: {} of {policy}, by {}", replaced.rule, by.join(", ")));
+    }
+    for policy in &effective.unreadable {
+        line(format!("not known: {}, which was never valid", policy.qualified_name()));
+    }
+    out
+}

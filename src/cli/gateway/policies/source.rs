@@ -1,0 +1,136 @@
+//! Where the objects come from: files, or a cluster.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use interlock_gateway::policies::{PolicyKinds, PolicySurvey, UnlistedKind, applied};
+use serde_json::{Value, json};
+
+use super::cluster::ClusterObjects;
+use crate::cli::check::manifests::{self, STDIN};
+use crate::cli::common::error::CliError;
+use crate::cli::common::gaps::Gaps;
+use crate::cli::common::output;
+use crate::cli::common::target::TargetFlags;
+
+/// The namespace of objects of files that name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// Kinds without a namespace.
+const CLUSTER_SCOPED: [&str; 3] = ["GatewayClass", "Namespace", "CustomResourceDefinition"];
+
+/// The flag for files in place of a cluster.
+#[derive(Args, Clone, Debug)]
+pub(super) struct FilesFlag {
+    /// Objects in place of a cluster, can be repeated: a file of YAML or JSON with any number of objects or
+    /// Lists, a folder of such files, or - for standard input.
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// The objects, and what is not known.
+pub(super) struct Source {
+    pub(super) namespace: String,
+    kinds: PolicyKinds,
+    objects: Vec<Value>,
+    unlisted: Vec<UnlistedKind>,
+    pub(super) gaps: Gaps,
+    assumes_classes: bool,
+}
+
+impl Source {
+    /// From these files, or without any from the cluster. What could not be listed is noted.
+    pub(super) async fn read(target: &TargetFlags, files: &[PathBuf]) -> anyhow::Result<Self> {
+        if files.is_empty() {
+            let found = ClusterObjects::list(target).await?;
+            found.gaps.lines().iter().for_each(|line| output::note(line));
+            let ClusterObjects { namespace, kinds, objects, unlisted, gaps, has_classes } = found;
+            return Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: !has_classes });
+        }
+        let namespace = target.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+        let objects = applied(Vec::new(), objects(files, &namespace)?);
+        let mut kinds = PolicyKinds::known();
+        kinds.add_definitions(&objects);
+        let (unlisted, gaps) = (Vec::new(), Gaps::default());
+        Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: true })
+    }
+
+    /// The same after these files are applied.
+    pub(super) fn with(&self, files: &[PathBuf]) -> anyhow::Result<Self> {
+        let new = objects(files, &self.namespace)?;
+        let mut kinds = self.kinds.clone();
+        kinds.add_definitions(&new);
+        Ok(Self {
+            namespace: self.namespace.clone(),
+            kinds,
+            objects: applied(self.objects.clone(), new),
+            unlisted: self.unlisted.clone(),
+            gaps: Gaps::default(),
+            assumes_classes: self.assumes_classes,
+        })
+    }
+
+    /// Links the objects. What is odd about them is noted.
+    pub(super) fn survey(&self) -> PolicySurvey {
+        let survey = self.linked();
+        for name in survey.assumed_classes() {
+            output::note(&format!("GatewayClass {name} is not among the objects, and taken as present"));
+        }
+        for kind in survey.unknown_kinds() {
+            output::note(&format!(
+                "objects of {kind} have targets and are left out: give their CustomResourceDefinition with the label \
+                 gateway.networking.k8s.io/policy"
+            ));
+        }
+        for fault in survey.faults() {
+            output::note(&format!("left out, as it cannot be decoded: {fault}"));
+        }
+        survey
+    }
+
+    /// The same without notes.
+    pub(super) fn linked(&self) -> PolicySurvey {
+        let unlisted = self.unlisted.clone();
+        PolicySurvey::of(self.kinds.clone(), &self.objects, unlisted, self.assumes_classes)
+    }
+
+    pub(super) fn objects(&self) -> &[Value] {
+        &self.objects
+    }
+
+    /// Adds to an answer which kinds could not be listed, if any.
+    pub(super) fn complete(&self, mut answer: Value) -> Value {
+        if !self.gaps.is_none() {
+            answer["notSeen"] = json!(self.gaps.json());
+        }
+        answer
+    }
+}
+
+fn objects(files: &[PathBuf], namespace: &str) -> anyhow::Result<Vec<Value>> {
+    let unreadable =
+        |error: anyhow::Error| CliError::usage("the objects cannot be read").why(format!("{error:#}"));
+    let manifests = manifests::read(files).map_err(unreadable)?;
+    let mut objects: Vec<Value> = manifests.into_iter().map(|manifest| manifest.object).collect();
+    if objects.is_empty() {
+        return Err(CliError::usage("-f holds no object").next("give a file or a folder with one").into());
+    }
+    for object in &mut objects {
+        let has_none = object["metadata"]["namespace"].as_str().unwrap_or_default().is_empty();
+        let is_scoped = object["kind"].as_str().is_some_and(|kind| CLUSTER_SCOPED.contains(&kind));
+        if has_none && !is_scoped {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+    }
+    Ok(objects)
+}
+
+/// An error where several files are standard input.
+pub(super) fn at_most_one_stdin<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Result<(), CliError> {
+    match files.filter(|file| *file == Path::new(STDIN)).count() {
+        0 | 1 => Ok(()),
+        _ => {
+            Err(CliError::usage("standard input is given twice").next("give - once, and files for the rest"))
+        }
+    }
+}

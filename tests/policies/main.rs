@@ -1,0 +1,299 @@
+//! `interlock policies`, without a cluster: what it prints of files, its forms for programs, and its errors.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod page;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+/// The objects of the page.
+const EXAMPLE: &str = "examples/policies/cluster";
+
+/// The end of a command.
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs a command line as it is written; what `-` reads is the input.
+fn run(line: &str, input: &str) -> Ended {
+    let named = std::env::var_os("INTERLOCK_BINARY").filter(|path| !path.is_empty());
+    let program = named.map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_interlock")), PathBuf::from);
+    let mut command = Command::new(program);
+    command.args(line.split_whitespace()).env("KUBECONFIG", "/no/such/file");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that refuses its arguments reads nothing.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let out = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: out.status.code().unwrap(), stdout: text(out.stdout), stderr: text(out.stderr) }
+}
+
+fn json_of(line: &str, input: &str) -> Value {
+    let ended = run(line, input);
+    assert_eq!(ended.code, 0, "{line}: {}", ended.stderr);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+/// A Gateway with a ListenerSet, two routes of one name and a policy that nothing carries out yet.
+const SETS: &str = r#"
+kind: List
+apiVersion: v1
+items:
+- apiVersion: gateway.networking.k8s.io/v1
+  kind: Gateway
+  metadata: {name: gw}
+  spec:
+    gatewayClassName: eg
+    allowedListeners: {namespaces: {from: Same}}
+    listeners: [{name: http, port: 80, protocol: HTTP, hostname: www.example.org}]
+- apiVersion: gateway.networking.k8s.io/v1
+  kind: ListenerSet
+  metadata: {name: more}
+  spec:
+    parentRef: {name: gw}
+    listeners: [{name: http, port: 81, protocol: HTTP}]
+- apiVersion: gateway.networking.k8s.io/v1
+  kind: HTTPRoute
+  metadata: {name: api}
+  spec: {parentRefs: [{kind: ListenerSet, name: more}], rules: [{}, {name: second}]}
+- apiVersion: gateway.networking.k8s.io/v1
+  kind: GRPCRoute
+  metadata: {name: api}
+  spec: {parentRefs: [{name: gw}], hostnames: [other.example.com], rules: [{}]}
+- apiVersion: kuadrant.io/v1
+  kind: RateLimitPolicy
+  metadata: {name: second}
+  spec:
+    targetRef: {group: gateway.networking.k8s.io, kind: HTTPRoute, name: api, sectionName: second}
+    limits: {own: {rates: [{limit: 1, window: 1m}]}}
+"#;
+
+#[test]
+fn effective_as_json() {
+    let found = json_of("policies effective HTTPRoute/team/api -n team -f - -o json", SETS);
+    let limit = json!({"rates": [{"limit": 1, "window": "1m"}]});
+    let path = |rule: usize, policies: Value| {
+        json!({
+            "gatewayClass": "eg", "gateway": "team/gw", "listener": "ListenerSet/team/more#http",
+            "route": "HTTPRoute/team/api", "rule": rule, "policies": policies,
+        })
+    };
+    let own = json!({"RateLimitPolicy": {"rules": {"own": {"source": "team/second", "rule": limit}}}});
+    assert_eq!(found, json!({"paths": [path(0, json!({})), path(1, own)]}));
+    for rule in ["1", "second"] {
+        let line = format!("policies effective httproutes/api --rule {rule} -n team -f - -o json");
+        let only = json_of(&line, SETS);
+        assert_eq!(only["paths"], json!([found["paths"][1]]), "--rule {rule}");
+    }
+}
+
+#[test]
+fn effective_says_what_was_replaced() {
+    let line = format!("policies effective shop/route-1 --rule write -o json -f {EXAMPLE}");
+    let found = json_of(&line, "");
+    let limits = &found["paths"][0]["policies"]["RateLimitPolicy"];
+    let source = |name: &str| limits["rules"][name]["source"].as_str().unwrap().to_owned();
+    assert_eq!((source("burst"), source("hourly")), ("shop/rlp-2".into(), "infra/rlp-1".into()));
+    assert_eq!(limits["replaced"], json!([{"policy": "infra/rlp-1", "rule": "burst", "by": ["shop/rlp-2"]}]));
+    // Through each of its Gateways.
+    let line = format!("policies effective shop/route-3 -o json -f {EXAMPLE}");
+    let found = json_of(&line, "");
+    let paths = found["paths"].as_array().unwrap().iter();
+    let rules = paths.map(|path| {
+        let rules = path["policies"]["RateLimitPolicy"]["rules"].as_object().unwrap();
+        (path["gateway"].as_str().unwrap(), rules.keys().map(String::as_str).collect::<Vec<_>>())
+    });
+    assert_eq!(
+        rules.collect::<Vec<_>>(),
+        [("infra/gw-1", vec!["burst", "daily", "hourly"]), ("infra/gw-2", vec!["daily"])]
+    );
+}
+
+#[test]
+fn list_as_json() {
+    let found = json_of(&format!("policies list -o json -f {EXAMPLE}"), "");
+    let accepted = json!({"status": "True", "reason": "Accepted"});
+    assert_eq!(
+        found["policies"],
+        json!({
+            "RateLimitPolicy/infra/rlp-1": {"accepted": accepted, "by": ["shop/rlp-2"]},
+            "RateLimitPolicy/shop/rlp-2": {"accepted": accepted, "by": []},
+            "RateLimitPolicy/shop/rlp-3": {"accepted": accepted, "by": []},
+            "RateLimitPolicy/shop/rlp-4": {"accepted": accepted, "by": []},
+            "SecurityPolicy/infra/guard": {"accepted": accepted, "by": ["shop/browsers"]},
+            "SecurityPolicy/shop/browsers": {"accepted": accepted, "by": []},
+        })
+    );
+    let limits = |target: &str| found["affected"][target]["RateLimitPolicy"].clone();
+    assert_eq!(limits("Gateway/infra/gw-1"), json!(["infra/rlp-1", "shop/rlp-2", "shop/rlp-3"]));
+    assert_eq!(limits("Gateway/infra/gw-2#http"), json!(["shop/rlp-3", "shop/rlp-4"]));
+    assert_eq!(limits("HTTPRoute/shop/route-3@infra/gw-1"), json!(["infra/rlp-1", "shop/rlp-3"]));
+    assert_eq!(limits("HTTPRoute/shop/route-3@infra/gw-2"), json!(["shop/rlp-3"]));
+    assert_eq!(found.as_object().unwrap().len(), 2, "no kind is unknown");
+}
+
+#[test]
+fn list_has_what_statuses_say() {
+    let status = r#"  status:
+    conditions: [{type: Enforced, status: "True", reason: Enforced, message: it has been partially enforced}]
+    ancestors:
+    - ancestorRef: {kind: Gateway, namespace: default, name: gw}
+      conditions: [{type: Programmed, status: "True", reason: PartiallyProgrammed}]
+"#;
+    let input = format!("{SETS}{status}");
+    let found = json_of("policies list -o json -f -", &input);
+    let own = &found["policies"]["RateLimitPolicy/default/second"];
+    assert_eq!(own["enforced"], json!({"status": "True", "reason": "Enforced", "partially": true}));
+    assert_eq!(own["programmed"], json!({"default/gw": {"status": "True", "reason": "PartiallyProgrammed"}}));
+}
+
+#[test]
+fn tree_as_json() {
+    let found = json_of("policies tree -o json -f -", SETS);
+    let gateway = &found["tree"][0]["children"][0];
+    assert_eq!(gateway["node"], "Gateway/default/gw");
+    let route = &gateway["children"][1]["children"][0]["children"][0];
+    assert_eq!(route["node"], "HTTPRoute/default/api");
+    assert_eq!(route["children"][1]["policies"], json!({"RateLimitPolicy": ["default/second"]}));
+    assert_eq!(
+        found["refused"],
+        json!([{"route": "GRPCRoute/default/api", "parent": "Gateway/default/gw#http", "reason": "HostnameMismatch"}])
+    );
+    assert_eq!(found["otherTargets"], json!([]));
+}
+
+#[test]
+fn difference_as_json() {
+    let line = format!(
+        "policies effective shop/route-1 --rule write --diff -f examples/policies/stricter.yaml --objects {EXAMPLE} -o json"
+    );
+    let found = json_of(&line, "");
+    let paths = found["paths"].as_array().unwrap();
+    assert_eq!(paths.len(), 1);
+    let burst = |side: &str| paths[0][side]["RateLimitPolicy"]["rules"]["burst"]["source"].clone();
+    assert_eq!((burst("before"), burst("after")), (json!("shop/rlp-2"), json!("infra/rlp-1")));
+    assert_eq!(paths[0]["before"].as_object().unwrap().len(), 1, "the other kind does not change");
+    // The same objects once more.
+    let same = format!("policies effective --diff -f {EXAMPLE} --objects {EXAMPLE}");
+    assert_eq!(run(&same, "").stdout, "nothing changes on any path\n");
+    // A rule that is new.
+    let route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: route-4, namespace: shop}\n\
+        spec: {parentRefs: [{name: gw-2, namespace: infra}], rules: [{}, {}]}";
+    let new = json_of(&format!("policies effective --diff -f - --objects {EXAMPLE} -o json"), route);
+    let path = &new["paths"][0];
+    assert_eq!((&path["rule"], &path["before"]), (&json!(1), &Value::Null));
+    assert_eq!(path["after"]["RateLimitPolicy"]["rules"]["daily"]["source"], "shop/rlp-4");
+}
+
+/// A new policy that is refused changes nothing, and says why.
+#[test]
+fn a_new_policy_that_is_not_accepted_is_noted() {
+    let policy = "apiVersion: kuadrant.io/v1\nkind: RateLimitPolicy\nmetadata: {name: lost, namespace: shop}\n\
+        spec: {targetRef: {group: gateway.networking.k8s.io, kind: HTTPRoute, name: gone}, limits: {a: {}}}";
+    let ended = run(&format!("policies effective --diff -f - --objects {EXAMPLE}"), policy);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "nothing changes on any path\n"));
+    let note = "RateLimitPolicy/shop/lost is not accepted: ";
+    assert!(
+        ended.stderr.starts_with(note) && ended.stderr.contains("HTTPRoute/shop/gone"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[rstest]
+#[case::no_such_route("policies effective shop/rout-1 -f EXAMPLE", 3, "did you mean route-1")]
+#[case::other_namespace("policies effective route-1 -f EXAMPLE", 3, "a route default/route-1 does not exist")]
+#[case::other_kind(
+    "policies effective GRPCRoute/shop/route-1 -f EXAMPLE",
+    3,
+    "GRPCRoute shop/route-1 does not exist"
+)]
+#[case::no_kind("policies effective Route/shop/route-1 -f EXAMPLE", 2, "\"Route\" is no kind of routes")]
+#[case::empty_part("policies effective shop/ -f EXAMPLE", 2, "has an empty part")]
+#[case::four_parts("policies effective a/b/c/d -f EXAMPLE", 2, "names no route")]
+#[case::two_routes(
+    "policies effective api -f -",
+    2,
+    "name one of HTTPRoute/default/api, GRPCRoute/default/api"
+)]
+#[case::no_rule(
+    "policies effective shop/route-1 --rule 2 -f EXAMPLE",
+    3,
+    "a number from 0 to 1, or a name: read, write"
+)]
+#[case::rule_alone("policies effective --rule 1 -f EXAMPLE", 2, "<ROUTE>")]
+#[case::objects_alone("policies effective --objects EXAMPLE", 2, "--diff")]
+#[case::diff_alone("policies effective --diff --objects EXAMPLE", 2, "give the new objects with -f")]
+#[case::stdin_twice("policies effective --diff -f - --objects -", 2, "standard input is given twice")]
+#[case::no_file("policies list -f /no/such/file", 2, "/no/such/file cannot be read")]
+#[case::no_object("policies list -f tests/policies", 2, "-f holds no object")]
+#[case::no_cluster("policies tree", 2, "no cluster is configured")]
+#[case::all_and_one("policies list -A -n shop -f EXAMPLE", 2, "leave one of the two flags out")]
+fn errors_name_the_remedy(#[case] line: &str, #[case] code: i32, #[case] text: &str) {
+    let ended = run(&line.replace("EXAMPLE", EXAMPLE), SETS);
+    assert_eq!(ended.code, code, "{}", ended.stderr);
+    assert!(ended.stderr.contains(text), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+}
+
+/// What is left out or taken for granted is said, and the rest is printed.
+#[test]
+fn notes() {
+    let odd = "
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: bad}
+spec: {gatewayClassName: eg, listeners: [{name: http, port: many, protocol: HTTP}]}
+---
+apiVersion: example.org/v1
+kind: PaintPolicy
+metadata: {name: red}
+spec: {targetRef: {kind: Gateway, name: gw}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: passed-over}
+";
+    let ended = run("policies effective GRPCRoute/api -f -", &format!("{SETS}{odd}"));
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, ""));
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(lines.len(), 5, "{}", ended.stderr);
+    for (line, text) in lines.iter().zip([
+        "GatewayClass eg is not among the objects, and taken as present",
+        "objects of PaintPolicy.example.org have targets and are left out",
+        "left out, as it cannot be decoded: Gateway/default/bad: ",
+        "no listener carries GRPCRoute/default/api",
+        "refused by Gateway/default/gw#http: HostnameMismatch",
+    ]) {
+        assert!(line.starts_with(text), "{line}");
+    }
+}
+
+/// Texts of objects do not steer the terminal, in any form.
+#[rstest]
+fn no_text_steers_the_terminal(
+    #[values("list", "tree", "effective")] verb: &str,
+    #[values("table", "json", "yaml")] form: &str,
+) {
+    let steering = "\\e[2J\\u202e\\n";
+    let input = SETS
+        .replace("{own: ", &format!("{{\"own{steering}\": "))
+        .replace("name: more}", &format!("name: \"more{steering}\"}}"))
+        .replace("metadata: {name: second}", &format!("metadata: {{name: \"second{steering}\"}}"));
+    assert_eq!(input.matches("\\e").count(), 4);
+    let ended = run(&format!("policies {verb} -o {form} -f -"), &input);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(ended.stdout.contains("2J"), "{}", ended.stdout);
+    let is_steering = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    let both = ended.stdout + &ended.stderr;
+    assert!(!both.contains(is_steering), "{both:?}");
+}
