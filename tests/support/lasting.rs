@@ -31,7 +31,6 @@ impl Shared for (Cluster, Interlock) {
 pub struct Lasting<T: 'static>(Mutex<Option<&'static T>>);
 
 impl<T: Shared> Lasting<T> {
-    #[expect(clippy::new_without_default, reason = "it is made in a static")]
     pub const fn new() -> Self {
         Self(Mutex::new(None))
     }

@@ -141,26 +141,28 @@ impl Difference {
         for output in self.outputs.values() {
             groups.entry((address(&output.before), address(&output.after))).or_insert((output, 0)).1 += 1;
         }
-        let mut replaced: BTreeMap<(&PolicyId, &PolicyId), (BTreeSet<Arc<str>>, usize)> = BTreeMap::new();
+        #[derive(Default)]
+        struct Pairing {
+            rules: BTreeSet<Arc<str>>,
+            paths: usize,
+        }
+        let mut replaced: BTreeMap<(&PolicyId, &PolicyId), Pairing> = BTreeMap::new();
         for (output, count) in groups.into_values() {
             let (Some(after), before) = (&output.after, &output.before) else { continue };
             let known: BTreeSet<_> = before.iter().flat_map(|before| &before.replaced).collect();
             let mut pairs = BTreeSet::new();
             for own in after.replaced.iter().filter(|own| !known.contains(own)) {
                 for by in &own.by {
-                    replaced.entry((&own.policy, by)).or_default().0.insert(own.rule.clone());
+                    replaced.entry((&own.policy, by)).or_default().rules.insert(own.rule.clone());
                     pairs.insert((&own.policy, by));
                 }
             }
             for pair in pairs {
-                replaced.entry(pair).or_default().1 += count;
+                replaced.entry(pair).or_default().paths += count;
             }
         }
-        found.extend(replaced.into_iter().map(|((policy, by), (rules, paths))| Finding::Replaced {
-            policy: policy.clone(),
-            by: by.clone(),
-            rules,
-            paths,
+        found.extend(replaced.into_iter().map(|((policy, by), Pairing { rules, paths })| {
+            Finding::Replaced { policy: policy.clone(), by: by.clone(), rules, paths }
         }));
     }
 }
