@@ -58,6 +58,7 @@ mod packages;
 mod pipes;
 mod plan_chaos;
 mod plans;
+mod policies;
 mod process;
 mod prune;
 mod real_packages;
