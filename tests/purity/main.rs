@@ -52,6 +52,9 @@ const KUDO: Crate = Crate {
 const KONG: Crate =
     Crate { sources: "crates/interlock-kong/src", floors: &[&["api"], &["data_plane"], &["flavor_source"]] };
 
+/// Policies of the Gateway API, without Interlock.
+const GATEWAY_POLICIES: Crate = Crate { sources: "crates/gateway-policies/src", floors: &[] };
+
 /// The kinds of a domain that is small have one floor.
 const GATEWAY: Crate = Crate { sources: "crates/interlock-gateway/src", floors: &[] };
 

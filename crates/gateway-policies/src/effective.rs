@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::fields;
 use crate::policy::{Block, Policy, PolicyId, Role, Strategy};
 
 /// A rule that acts.
@@ -116,10 +115,23 @@ fn merge(
 
 /// The fields of a policy applied onto those of another one.
 fn patch(patch: EffectiveRules, target: EffectiveRules) -> EffectiveRules {
-    let mut left: EffectiveRules =
-        target.into_iter().filter(|(key, _)| !fields::is_patched(&patch, key)).collect();
+    let mut left: EffectiveRules = target.into_iter().filter(|(key, _)| !is_patched(&patch, key)).collect();
     left.extend(patch);
     left
+}
+
+/// Whether a patch replaces a field: it has the field, a part of it, or what it is a part of. An empty object replaces
+/// no parts.
+fn is_patched(patch: &EffectiveRules, key: &str) -> bool {
+    let parts = format!("{key}/");
+    let has_part = || {
+        patch.range(Arc::<str>::from(parts.as_str())..).next().is_some_and(|(own, _)| own.starts_with(&parts))
+    };
+    let replaces = |whole: &str| {
+        patch.get(whole).is_some_and(|rule| rule.value.as_object().is_none_or(|object| !object.is_empty()))
+    };
+    let mut wholes = key.match_indices('/').map(|(end, _)| &key[..end]);
+    patch.contains_key(key) || wholes.any(replaces) || has_part()
 }
 
 /// Says of each policy which of its rules act.

@@ -57,20 +57,6 @@ fn insert(object: &mut Map<String, Value>, names: &[String], value: &Value) {
     }
 }
 
-/// Whether a patch replaces a field: it has the field, a part of it, or what it is a part of. An empty object replaces
-/// no parts.
-pub(crate) fn is_patched(patch: &BTreeMap<Arc<str>, EffectiveRule>, key: &str) -> bool {
-    let parts = format!("{key}/");
-    let has_part = || {
-        patch.range(Arc::<str>::from(parts.as_str())..).next().is_some_and(|(own, _)| own.starts_with(&parts))
-    };
-    let replaces = |whole: &str| {
-        patch.get(whole).is_some_and(|rule| rule.value.as_object().is_none_or(|object| !object.is_empty()))
-    };
-    let mut wholes = key.match_indices('/').map(|(end, _)| &key[..end]);
-    patch.contains_key(key) || wholes.any(replaces) || has_part()
-}
-
 fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

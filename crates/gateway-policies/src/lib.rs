@@ -52,10 +52,11 @@ mod object;
 mod path;
 mod policy;
 mod read;
+mod refusal;
 mod state;
 mod store;
 
-pub use attach::{Attachment, BackendLink, BackendState, Refusal, RefusalReason, RouteLinks, intersection};
+pub use attach::{Attachment, BackendLink, BackendState, RouteLinks, intersection};
 pub use condition::{AncestorStatus, Condition, Delivery, ancestor_statuses, conditions};
 pub use effective::{EffectivePolicy, EffectiveRule, Replaced, fold};
 pub use fields::{assemble, fields_under};
@@ -73,6 +74,7 @@ pub use object::{
 pub use path::Path;
 pub use policy::{Block, Policy, PolicyId, Precedence, Role, Rules, Strategy, Violation};
 pub use read::read_policy;
+pub use refusal::{Refusal, RefusalReason};
 pub use state::{AncestorState, PolicyState, TargetState};
 pub use store::ObjectKey;
 

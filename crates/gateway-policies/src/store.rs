@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::attach::{self, Conflicts, RefusalReason};
 use crate::node::{NodeKey, ObjectKind};
 use crate::object::{Gateway, GatewayClass, Grant, ListenerSet, Namespace, Object, Route, Service};
+use crate::refusal::RefusalReason;
+
+/// The conflicted listeners of one Gateway and its ListenerSets.
+pub(crate) type Conflicts = BTreeMap<NodeKey, RefusalReason>;
 
 /// The identity of an object that decides about paths.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,7 +86,6 @@ impl Store {
         if self.objects.get(key) == new.as_ref() {
             return None;
         }
-        let mut gateways = self.gateways_of(key);
         let old = self.objects.remove(key);
         if let Some(old) = &old {
             self.refer(old, |referents, node, referent| referents.remove(&node, referent));
@@ -92,17 +94,11 @@ impl Store {
             self.refer(&new, Referents::insert);
             self.objects.insert(key.clone(), new);
         }
-        gateways.extend(self.gateways_of(key));
-        let mut routes = self.affected_routes(key);
-        for gateway in gateways {
-            self.find_conflicts(gateway, &mut routes);
-        }
-        Some(Stored { old, routes })
+        Some(Stored { old, routes: self.affected_routes(key) })
     }
 
-    /// The Gateways whose listeners an object can bring into conflict. A ListenerSet names its Gateway, so that both
-    /// versions of it count.
-    fn gateways_of(&self, key: &ObjectKey) -> BTreeSet<NodeKey> {
+    /// The Gateways whose listeners an object can bring into conflict.
+    pub fn gateways_of(&self, key: &ObjectKey) -> BTreeSet<NodeKey> {
         let of_set = |set: &NodeKey| {
             let set = self.listener_set(set)?;
             set.spec.parent_ref.node(&set.key.namespace).map(|parent| parent.object())
@@ -115,17 +111,27 @@ impl Store {
         }
     }
 
-    /// Finds the conflicted listeners of a Gateway anew, and adds the routes of those that differ.
-    fn find_conflicts(&mut self, key: NodeKey, routes: &mut BTreeSet<NodeKey>) {
-        let sets = self.sets_of_gateway.of(&key).filter_map(|set| self.listener_set(set));
-        let new =
-            self.gateway(&key).map(|gateway| attach::conflicts(self, gateway, sets)).unwrap_or_default();
-        let old = self.conflicts.remove(&key).unwrap_or_default();
-        for object in attach::differing(&old, &new) {
-            routes.extend(self.routes_of_parent.of(&object).cloned());
-        }
-        if !new.is_empty() {
-            self.conflicts.insert(key, new);
+    /// The ListenerSets that name a Gateway.
+    pub fn sets_of(&self, gateway: &NodeKey) -> impl Iterator<Item = &ListenerSet> {
+        self.sets_of_gateway.of(gateway).filter_map(|set| self.listener_set(set))
+    }
+
+    /// The routes that name a Gateway or a ListenerSet.
+    pub fn routes_of(&self, parent: &NodeKey) -> impl Iterator<Item = &NodeKey> {
+        self.routes_of_parent.of(parent)
+    }
+
+    /// The conflicted listeners of a Gateway, where it has any.
+    pub fn conflicts(&self, gateway: &NodeKey) -> Option<&Conflicts> {
+        self.conflicts.get(gateway)
+    }
+
+    /// Keeps what was found about the listeners of a Gateway.
+    pub fn set_conflicts(&mut self, gateway: NodeKey, found: Conflicts) {
+        if found.is_empty() {
+            self.conflicts.remove(&gateway);
+        } else {
+            self.conflicts.insert(gateway, found);
         }
     }
 

@@ -5,14 +5,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::refusal::RefusalReason;
 use super::{gateway_of, unique};
 use crate::node::NodeKey;
-use crate::object::{Gateway, Listener, ListenerSet};
-use crate::store::Store;
-
-/// The conflicted listeners of one Gateway and its ListenerSets.
-pub(crate) type Conflicts = BTreeMap<NodeKey, RefusalReason>;
+use crate::object::{Listener, ListenerSet, Object};
+use crate::refusal::RefusalReason;
+use crate::store::{Conflicts, ObjectKey, Store, Stored};
 
 /// What can share a port. HTTPS and TLS do by the server name of the handshake.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,17 +62,31 @@ impl<'a> Claims<'a> {
     }
 }
 
+/// Stores or removes an object, and finds the conflicts of its listeners anew; none where it does not differ.
+pub(crate) fn store_object(store: &mut Store, key: &ObjectKey, new: Option<Object>) -> Option<Stored> {
+    // A ListenerSet names its Gateway, so that both versions of it count.
+    let mut gateways = store.gateways_of(key);
+    let mut stored = store.replace(key, new)?;
+    gateways.extend(store.gateways_of(key));
+    for gateway in gateways {
+        let new = conflicts(store, &gateway);
+        for object in differing(store.conflicts(&gateway), &new) {
+            stored.routes.extend(store.routes_of(&object).cloned());
+        }
+        store.set_conflicts(gateway, new);
+    }
+    Some(stored)
+}
+
 /// The conflicted listeners of a Gateway and of the ListenerSets that it admits.
 ///
 /// Inside one object no indistinct listener wins (Gateway API, "Handling indistinct Listeners"). Between objects the
 /// first has it: the Gateway, then the sets by age and by `namespace/name` (GEP-1713, "Listener Precedence"). What an
 /// earlier object refuses claims nothing, so that it does not harm a third one.
-pub(crate) fn conflicts<'a>(
-    store: &'a Store,
-    gateway: &'a Gateway,
-    sets: impl Iterator<Item = &'a ListenerSet>,
-) -> Conflicts {
-    let mut sets: Vec<&ListenerSet> = sets.filter(|set| gateway_of(store, set).is_ok()).collect();
+fn conflicts(store: &Store, gateway: &NodeKey) -> Conflicts {
+    let Some(gateway) = store.gateway(gateway) else { return Conflicts::new() };
+    let sets = store.sets_of(&gateway.key).filter(|set| gateway_of(store, set).is_ok());
+    let mut sets: Vec<&ListenerSet> = sets.collect();
     sets.sort_by_cached_key(|set| {
         let name = format!("{}/{}", set.key.namespace, set.key.name);
         // One that was never created is the youngest.
@@ -122,7 +133,7 @@ fn claim(listener: &Listener) -> Claim<'_> {
 }
 
 /// The objects whose listeners differ between two results.
-pub(crate) fn differing<'a>(old: &'a Conflicts, new: &'a Conflicts) -> BTreeSet<NodeKey> {
-    let differs = |key: &&NodeKey| old.get(*key) != new.get(*key);
-    old.keys().chain(new.keys()).filter(differs).map(NodeKey::object).collect()
+fn differing(old: Option<&Conflicts>, new: &Conflicts) -> BTreeSet<NodeKey> {
+    let differs = |key: &&NodeKey| old.and_then(|old| old.get(*key)) != new.get(*key);
+    old.into_iter().flat_map(Conflicts::keys).chain(new.keys()).filter(differs).map(NodeKey::object).collect()
 }

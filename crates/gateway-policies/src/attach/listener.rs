@@ -1,9 +1,9 @@
 //! Whether a listener admits a route.
 
-use super::refusal::RefusalReason;
 use super::{hostname, namespace};
 use crate::node::{GATEWAY_GROUP, NodeKey, ObjectKind};
 use crate::object::{Listener, NamespacesFrom, Route};
+use crate::refusal::RefusalReason;
 use crate::store::Store;
 
 /// The hostnames of a route that a listener of `object` carries.

@@ -7,19 +7,18 @@ mod conflict;
 mod hostname;
 mod listener;
 mod namespace;
-mod refusal;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::limits;
 use crate::node::{NodeKey, ObjectKind};
 use crate::object::{Gateway, Listener, ListenerSet, NamespacesFrom, ParentRef, Route};
+use crate::refusal::{Refusal, RefusalReason};
 use crate::store::Store;
 
 pub use backend::{BackendLink, BackendState};
-pub(crate) use conflict::{Conflicts, conflicts, differing};
+pub(crate) use conflict::store_object;
 pub use hostname::intersection;
-pub use refusal::{Refusal, RefusalReason};
 
 /// A listener that carries a route.
 #[derive(Clone, Debug, PartialEq, Eq)]

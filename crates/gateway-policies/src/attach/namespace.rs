@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::refusal::RefusalReason;
 use crate::object::{LabelSelector, NamespaceRule, NamespacesFrom, Operator};
+use crate::refusal::RefusalReason;
 use crate::store::Store;
 
 /// Whether a rule of an object in `own` admits an object in `other`.

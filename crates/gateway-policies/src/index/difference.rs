@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::recompute::{Journal, Work};
+use super::work::{Journal, Work};
 use super::{Change, Cost, Event, Index, OutputKey, paths};
-use crate::attach::RouteLinks;
+use crate::attach::{RouteLinks, store_object};
 use crate::effective::EffectivePolicy;
 use crate::kind::{PolicyClass, Scope};
 use crate::limits;
@@ -96,7 +96,7 @@ impl Index {
         let mut journal = Journal { keeps_states: true, ..Journal::default() };
         match inverse {
             Change::Object(key, old) => {
-                self.store.replace(&key, old);
+                store_object(&mut self.store, &key, old);
                 for route in routes {
                     self.link(route, &mut work, &mut journal);
                 }

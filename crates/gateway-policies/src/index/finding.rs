@@ -5,12 +5,13 @@ use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use super::difference::{Difference, Replacement};
-use crate::attach::{Refusal, RouteLinks};
+use crate::attach::RouteLinks;
 use crate::condition::names;
 use crate::effective::EffectivePolicy;
 use crate::node::NodeKey;
 use crate::path::Path;
 use crate::policy::PolicyId;
+use crate::refusal::Refusal;
 use crate::state::{PolicyState, TargetState};
 
 /// Something that a change would do and that its author may not expect. `Display` is the sentence.

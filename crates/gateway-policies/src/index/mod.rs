@@ -12,11 +12,12 @@ mod policies;
 mod query;
 mod recompute;
 mod tally;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::attach::{self, RouteLinks};
+use crate::attach::{self, RouteLinks, store_object};
 use crate::kind::{PolicyClass, PolicyKind, Scope};
 use crate::limits;
 use crate::node::NodeKey;
@@ -26,7 +27,7 @@ use crate::policy::{Policy, PolicyId};
 use crate::state::PolicyState;
 use crate::store::{ObjectKey, Store, Stored};
 use output::Output;
-use recompute::{Journal, Work};
+use work::{Journal, Work};
 
 pub use difference::{Difference, OverBudget, Replacement};
 pub use event::{Changes, Cost, Event, OutputKey, Subject};
@@ -114,7 +115,7 @@ impl Index {
     fn carry_out(&mut self, change: Change, work: &mut Work, journal: &mut Journal) -> Option<Change> {
         match change {
             Change::Object(key, new) => {
-                let Stored { old, routes } = self.store.replace(&key, new)?;
+                let Stored { old, routes } = store_object(&mut self.store, &key, new)?;
                 work.routes += routes.len();
                 for route in routes {
                     if work.is_over_budget() {
