@@ -297,3 +297,120 @@ fn no_text_steers_the_terminal(
     let both = ended.stdout + &ended.stderr;
     assert!(!both.contains(is_steering), "{both:?}");
 }
+
+/// A Gateway with an HTTPRoute and a TCPRoute, and a policy of limits of the Gateway.
+fn guarded(limit: &str) -> Value {
+    let route = |kind: &str, version: &str, section: &str| {
+        json!({
+            "apiVersion": format!("gateway.networking.k8s.io/{version}"), "kind": kind, "metadata": {"name": "own"},
+            "spec": {"parentRefs": [{"name": "gw", "sectionName": section}], "rules": [{"backendRefs": []}]},
+        })
+    };
+    json!({"apiVersion": "v1", "kind": "List", "items": [
+        {
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "gw"},
+            "spec": {"gatewayClassName": "eg", "listeners": [
+                {"name": "http", "port": 80, "protocol": "HTTP"}, {"name": "tcp", "port": 81, "protocol": "TCP"},
+            ]},
+        },
+        route("HTTPRoute", "v1", "http"),
+        route("TCPRoute", "v1alpha2", "tcp"),
+        {
+            "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
+            "metadata": {"name": "limits", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {
+                "targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "gw"},
+                "limits": {limit: {"rates": [{"limit": 1, "window": "1s"}]}},
+            },
+            "status": {"conditions": [
+                {"type": "Accepted", "status": "False", "reason": "MissingDependency", "message": "no\nLimitador"},
+                {"type": "Enforced", "status": "False", "reason": "Overridden", "message": "by [a/partially-limited]"},
+            ]},
+        },
+    ]})
+}
+
+/// The API server has no bound for the name of a limit but that of the object.
+#[test]
+fn a_long_name_of_a_rule_is_cut_in_text_alone() {
+    let long = "n".repeat(70_000);
+    let input = guarded(&long).to_string();
+    let text = run("policies effective -f -", &input);
+    assert_eq!(text.code, 0, "{}", text.stderr);
+    assert!(
+        text.stdout.contains("nnn\u{2026}  from default/limits") && text.stdout.len() < 2_000,
+        "{}",
+        text.stdout
+    );
+    let rules = &json_of("policies effective httproute/own -o json -f -", &input)["paths"][0]["policies"];
+    assert!(rules["RateLimitPolicy"]["rules"][&long].is_object());
+    let named = guarded("few")
+        .to_string()
+        .replace("\"name\":\"gw\"", &format!("\"name\":\"{}\"", "g".repeat(70_000)));
+    assert_eq!(run("policies list -f -", &named).code, 0);
+}
+
+#[test]
+fn limits_act_on_requests_alone() {
+    let input = guarded("few").to_string();
+    let of = |route: &str| {
+        json_of(&format!("policies effective {route}/own -o json -f -"), &input)["paths"][0].clone()
+    };
+    assert!(of("httproute")["policies"]["RateLimitPolicy"].is_object());
+    assert_eq!(of("tcproute")["policies"], json!({}));
+}
+
+#[test]
+fn what_the_controller_says_is_not_passed_over() {
+    let input = guarded("few").to_string();
+    let list = json_of("policies list -o json -f -", &input);
+    let limits = &list["policies"]["RateLimitPolicy/default/limits"];
+    assert_eq!(limits["accepted"], json!({"status": "True", "reason": "Accepted"}));
+    assert_eq!(limits["reported"], json!({"status": "False", "reason": "MissingDependency"}));
+    assert_eq!(limits["enforced"]["partially"], false);
+    let said = run("policies list -f -", &input).stderr;
+    assert!(said.contains("its status has Accepted False (MissingDependency): no Limitador"), "{said}");
+    let absent =
+        input.replace("\"kind\":\"Gateway\",\"name\":\"gw\"", "\"kind\":\"Gateway\",\"name\":\"nowhere\"");
+    let said = run("policies list -f -", &absent).stderr;
+    assert!(said.contains("RateLimitPolicy/default/limits is not accepted: "), "{said}");
+}
+
+/// A copy of a manifest bears the date of the object that it was copied of; the API server gives it another.
+#[test]
+fn a_new_object_is_the_youngest_whatever_its_file_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, after) = (folder.path().join("before.json"), folder.path().join("after.json"));
+    // Of two on one target the older acts.
+    let policy = |name: &str, year: u16| {
+        json!({
+            "apiVersion": "gateway.envoyproxy.io/v1alpha1", "kind": "SecurityPolicy",
+            "metadata": {"name": name, "creationTimestamp": format!("{year}-01-01T00:00:00Z")},
+            "spec": {
+                "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "own"}],
+                "cors": {"allowOrigins": [format!("https://{name}.example.org")]},
+            },
+        })
+    };
+    let mut objects = guarded("few");
+    objects["items"].as_array_mut().unwrap().push(policy("live", 2026));
+    std::fs::write(&before, objects.to_string()).unwrap();
+    std::fs::write(&after, policy("copy", 2025).to_string()).unwrap();
+    let line = format!("policies effective --diff -f {} --objects {}", after.display(), before.display());
+    let ended = run(&line, "");
+    assert_eq!(ended.stdout, "nothing changes on any path\n", "{}", ended.stderr);
+    assert!(ended.stderr.contains("SecurityPolicy/default/copy is not accepted"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_deletion_is_asked_about_with_its_timestamp() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = folder.path().join("before.json");
+    let mut objects = guarded("few");
+    std::fs::write(&before, objects.to_string()).unwrap();
+    let mut deleted = objects["items"][3].take();
+    deleted["metadata"]["deletionTimestamp"] = "2026-02-01T00:00:00Z".into();
+    let line = format!("policies effective --diff -f - --objects {}", before.display());
+    let ended = run(&line, &deleted.to_string());
+    assert!(ended.stdout.contains("- few  from default/limits"), "{}{}", ended.stdout, ended.stderr);
+}

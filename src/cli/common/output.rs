@@ -108,6 +108,9 @@ pub(in crate::cli) fn is_confirmed(question: &str) -> io::Result<bool> {
     Ok(answer.trim() == "yes")
 }
 
+/// The widest column; a longer cell moves what follows in its row.
+const COLUMN: usize = 200;
+
 /// Rows in columns below their headings, as kubectl prints them.
 pub(in crate::cli) fn table(heading: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let heading = heading.iter().map(|&name| name.to_owned()).collect();
@@ -116,7 +119,7 @@ pub(in crate::cli) fn table(heading: &[&str], rows: impl IntoIterator<Item = Vec
         rows.map(|row| row.iter().map(|cell| one_line(cell).into_owned()).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|i| width(i).unwrap_or_default()).collect();
+    let widths: Vec<usize> = (0..columns).map(|i| width(i).unwrap_or_default().min(COLUMN)).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())

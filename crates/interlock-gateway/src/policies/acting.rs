@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gateway_policies::{
-    BackendState, EffectivePolicy, EffectiveRule, Level, NodeKey, Path, Policy, Replaced,
+    BackendState, EffectivePolicy, EffectiveRule, Level, NodeKey, ObjectKind, Path, Policy, Replaced,
 };
 use serde_json::{Map, Value};
 
@@ -20,6 +20,12 @@ impl PolicySurvey {
     }
 
     fn acting_of(&self, kind: &str, path: &Arc<Path>) -> Option<EffectivePolicy> {
+        // Kuadrant's limits and authentication are of HTTP requests.
+        if self.kinds.is_of_requests(kind)
+            && !matches!(path.route.kind, ObjectKind::HttpRoute | ObjectKind::GrpcRoute)
+        {
+            return None;
+        }
         let mut effective = match self.kinds.precedence(kind)? {
             Precedence::Inherited => return self.index.effective(kind, path).cloned(),
             Precedence::MostSpecific => self.most_specific(kind, path),
@@ -85,8 +91,8 @@ impl PolicySurvey {
                 if effective.rules.contains_key(&key) {
                     continue;
                 }
-                let fields = rules(policy).map(|(field, rule)| (field.to_string(), (*rule.value).clone()));
-                let value = Arc::new(Value::Object(fields.collect()));
+                let whole = self.policies.get(&policy.id).and_then(|own| own.whole.clone());
+                let value = whole.unwrap_or_default();
                 effective.rules.insert(key, EffectiveRule { value, source: policy.id.clone() });
                 effective.policies.push(policy.id.clone());
             }

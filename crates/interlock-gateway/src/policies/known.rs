@@ -130,6 +130,16 @@ impl PolicyKinds {
         self.0.get(name).map(|own| own.precedence)
     }
 
+    /// Whether a kind's policies are of requests, which TLSRoutes, TCPRoutes and UDPRoutes do not have.
+    pub(super) fn is_of_requests(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|own| own.is_understood)
+    }
+
+    /// Whether a policy of a kind acts as one rule.
+    pub(super) fn acts_whole(&self, name: &str) -> bool {
+        matches!(self.precedence(name), Some(Precedence::OnePerTarget | Precedence::All))
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&SeenKind> {
         self.0.get(name)
     }

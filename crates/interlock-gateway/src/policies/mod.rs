@@ -18,7 +18,7 @@ pub use self::generic::Precedence;
 pub use self::known::{POLICY_LABEL, PolicyKinds};
 pub use self::rows::{Acceptance, AffectedTargets, PolicyRow};
 pub use self::statuses::StatusCondition;
-pub use self::survey::{PolicySurvey, UnlistedKind, applied};
+pub use self::survey::{PolicySurvey, UnlistedKind, applied, by_identity};
 
 #[cfg(test)]
 mod tests;

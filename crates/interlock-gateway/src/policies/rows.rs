@@ -30,6 +30,8 @@ pub struct PolicyRow {
     pub accepted: Acceptance,
     /// What acts otherwise than its author may expect.
     pub warnings: Vec<String>,
+    /// `Accepted` as its controller has it, where that differs.
+    pub reported: Option<StatusCondition>,
     /// `Programmed` by ancestor, where its status says so.
     pub programmed: BTreeMap<String, StatusCondition>,
     /// `Enforced`, where its status says so.
@@ -91,10 +93,13 @@ impl PolicySurvey {
         let policy = self.index.policy(id);
         let nodes = policy.into_iter().flat_map(|policy| &policy.targets).map(NodeKey::to_string);
         by.extend(self.winners(id));
+        let accepted = self.accepted(id, own);
+        let reported = statuses::accepted(&own.status).filter(|reported| reported.status != accepted.status);
         PolicyRow {
             id: id.clone(),
             targets: nodes.chain(own.elsewhere.iter().cloned()).collect(),
-            accepted: self.accepted(id, own),
+            accepted,
+            reported,
             warnings: policy.iter().flat_map(|policy| &policy.warnings).map(ToString::to_string).collect(),
             programmed: statuses::programmed(id, &own.status),
             enforced: statuses::condition(&own.status, "Enforced"),

@@ -24,6 +24,15 @@ pub(super) fn condition(holder: &Value, kind: &str) -> Option<StatusCondition> {
     Some(StatusCondition { status: text("status"), reason: text("reason"), message: text("message") })
 }
 
+/// `Accepted`, of one ancestor that does not accept it, if any does not.
+pub(super) fn accepted(status: &Value) -> Option<StatusCondition> {
+    let ancestors = status["ancestors"].as_array().into_iter().flatten();
+    let all = std::iter::once(status).chain(ancestors).filter_map(|holder| condition(holder, "Accepted"));
+    let mut all: Vec<StatusCondition> = all.collect();
+    let refused = all.iter().position(|own| own.status != "True").unwrap_or_default();
+    (!all.is_empty()).then(|| all.swap_remove(refused))
+}
+
 /// `Programmed` by ancestor: a Gateway is `NAMESPACE/NAME`, with `#SECTION` where the ancestor is a listener, and
 /// another kind has its name before that.
 pub(super) fn programmed(id: &PolicyId, status: &Value) -> BTreeMap<String, StatusCondition> {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gateway_policies::{DecodeError, Index, NodeKey, ObjectKey, Path, Policy, PolicyId, Precedence, Subject};
+use gateway_policies::{
+    Block, DecodeError, Index, NodeKey, ObjectKey, Path, Policy, PolicyId, Precedence, Subject,
+};
 use serde_json::{Value, json};
 
 use super::known::PolicyKinds;
@@ -29,6 +31,8 @@ pub(super) struct SeenPolicy {
     pub(super) elsewhere: Vec<String>,
     /// Whether its selectors match nothing.
     pub(super) is_unmatched: bool,
+    /// All its fields, which every path that it acts on shares.
+    pub(super) whole: Option<Arc<Value>>,
 }
 
 /// Gateways, routes and policies, and what the policies do.
@@ -97,6 +101,7 @@ impl PolicySurvey {
             merges: object["spec"]["mergeType"].is_string(),
             elsewhere: linked.elsewhere,
             is_unmatched: linked.is_unmatched,
+            whole: None,
         };
         self.policies.insert(id, seen);
         if let Some(object) = &linked.object {
@@ -134,6 +139,14 @@ impl PolicySurvey {
     }
 
     fn attach(&mut self) {
+        for (id, seen) in &mut self.policies {
+            let block = self.index.policy(id).and_then(|policy| policy.block.as_ref());
+            let fields = |block: &Block| {
+                let fields = block.rules.iter().map(|(field, value)| (field.to_string(), (**value).clone()));
+                Arc::new(Value::Object(fields.collect()))
+            };
+            seen.whole = block.filter(|_| self.kinds.acts_whole(&id.kind)).map(fields);
+        }
         let mut attached: BTreeMap<NodeKey, Vec<Precedence>> = BTreeMap::new();
         for policy in self.index.policies().filter(|policy| !policy.is_deleting) {
             for target in &policy.targets {
@@ -218,27 +231,47 @@ fn group_and_kind(object: &Value) -> (&str, &str) {
     (text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group), text("kind"))
 }
 
-/// The objects after others are applied: one of the same kind and name is replaced, and keeps its age and status.
-pub fn applied(before: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
-    let key = |object: &Value| {
+/// Group, kind, namespace and name.
+type Identity = (String, String, Arc<str>, Arc<str>);
+
+/// The objects, each once: of two with one identity the later.
+pub fn by_identity(objects: impl IntoIterator<Item = Value>) -> BTreeMap<Identity, Value> {
+    let identity = |object: &Value| {
         let (group, kind) = group_and_kind(object);
         let text = |field: &str| Arc::<str>::from(object["metadata"][field].as_str().unwrap_or_default());
         (group.to_owned(), kind.to_owned(), text("namespace"), text("name"))
     };
-    let mut objects: BTreeMap<_, Value> = before.into_iter().map(|object| (key(&object), object)).collect();
-    for mut object in new {
-        let key = key(&object);
-        if let Some(old) = objects.get(&key) {
-            for field in ["creationTimestamp", "generation"] {
-                if let Some(value) = old["metadata"].get(field) {
-                    object["metadata"][field] = value.clone();
-                }
+    objects.into_iter().map(|object| (identity(&object), object)).collect()
+}
+
+/// The fields of metadata that the API server sets.
+const OF_THE_API_SERVER: [&str; 2] = ["creationTimestamp", "generation"];
+
+const DELETION: &str = "deletionTimestamp";
+
+/// The objects after others are applied: one of the same kind and name is replaced, and keeps what the API server sets.
+/// One that is not there yet has nothing of that, whatever its file says.
+pub fn applied(before: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
+    let mut objects = by_identity(before);
+    for (identity, mut object) in by_identity(new) {
+        let old = objects.get(&identity);
+        let kept = |field: &str, name: &str| old.and_then(|old| old[field].get(name)).cloned();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            for field in OF_THE_API_SERVER {
+                metadata.remove(field);
+                metadata.extend(kept("metadata", field).map(|value| (field.to_owned(), value)));
             }
-            if let Some(status) = old.get("status") {
-                object["status"] = status.clone();
+            // A deletion does not end by an apply, and one that is given is asked about.
+            if let Some(value) = kept("metadata", DELETION) {
+                metadata.entry(DELETION).or_insert(value);
             }
         }
-        objects.insert(key, object);
+        if let Some(object) = object.as_object_mut() {
+            object.remove("status");
+            let status = old.and_then(|old| old.get("status")).cloned();
+            object.extend(status.map(|status| ("status".to_owned(), status)));
+        }
+        objects.insert(identity, object);
     }
     objects.into_values().collect()
 }

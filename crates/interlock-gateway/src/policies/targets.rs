@@ -1,6 +1,8 @@
 //! The targets of a policy whose rules are not known: selectors become references, and kinds that are no nodes are
 //! set apart.
 
+use std::collections::BTreeSet;
+
 use gateway_policies::{GATEWAY_GROUP, ObjectKind};
 use serde_json::{Map, Value, json};
 
@@ -25,7 +27,12 @@ pub(super) fn linked(kind: &SeenKind, object: &Value, all: &[Value]) -> Option<L
     let spec = object.get("spec")?.as_object()?;
     let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
     let references = spec.get("targetRef").into_iter().chain(list("targetRefs")).cloned();
-    let selected = list("targetSelectors").flat_map(|selector| selected(selector, object, all));
+    let mut selected = BTreeSet::new();
+    for selector in list("targetSelectors") {
+        select(selector, object, all, &mut selected);
+    }
+    let selected =
+        selected.into_iter().map(|(group, kind, name)| json!({"group": group, "kind": kind, "name": name}));
     let references: Vec<Value> = references.chain(selected).collect();
     let is_unmatched = references.is_empty();
     if is_unmatched && list("targetSelectors").next().is_none() {
@@ -71,11 +78,16 @@ fn is_elsewhere(reference: &Value) -> bool {
 /// References to the objects that a selector of Envoy Gateway selects in the policy's namespace.
 ///
 /// One with `matchExpressions` selects nothing here.
-fn selected(selector: &Value, policy: &Value, all: &[Value]) -> Vec<Value> {
+fn select<'a>(
+    selector: &'a Value,
+    policy: &Value,
+    all: &'a [Value],
+    found: &mut BTreeSet<(&'a str, &'a str, &'a str)>,
+) {
     let (group, kind) = (selector["group"].as_str().unwrap_or(GATEWAY_GROUP), text(selector, "kind"));
     let labels = selector["matchLabels"].as_object();
     let Some(labels) = labels.filter(|_| selector.get("matchExpressions").is_none()) else {
-        return Vec::new();
+        return;
     };
     let is_selected = |object: &&Value| {
         let own = &object["metadata"];
@@ -85,8 +97,8 @@ fn selected(selector: &Value, policy: &Value, all: &[Value]) -> Vec<Value> {
             && own["namespace"] == policy["metadata"]["namespace"]
             && labels.iter().all(|(key, value)| own["labels"].get(key) == Some(value))
     };
-    let found = all.iter().filter(is_selected);
-    found.map(|object| json!({"group": group, "kind": kind, "name": object["metadata"]["name"]})).collect()
+    let selected = all.iter().filter(is_selected);
+    found.extend(selected.map(|object| (group, kind, text(&object["metadata"], "name"))));
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

@@ -20,10 +20,11 @@ const CONCURRENCY: usize = 8;
 const MAX_OBJECTS: usize = 200_000;
 
 /// Kinds that decide about paths.
-const NODES: [(&str, &str); 11] = [
+const NODES: [(&str, &str); 12] = [
     (GATEWAY_API, "GatewayClass"),
     (GATEWAY_API, "Gateway"),
     (GATEWAY_API, "ListenerSet"),
+    ("gateway.networking.x-k8s.io", "XListenerSet"),
     (GATEWAY_API, "HTTPRoute"),
     (GATEWAY_API, "GRPCRoute"),
     (GATEWAY_API, "TLSRoute"),

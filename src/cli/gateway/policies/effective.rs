@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use gateway_policies::Path;
+use interlock_core::api::display::one_line;
 use interlock_gateway::policies::PolicySurvey;
 use serde_json::{Value, json};
 
@@ -53,7 +54,7 @@ pub(super) async fn run(target: &TargetFlags, flags: &EffectiveFlags) -> anyhow:
     let source = Source::read(target, &flags.input.files).await?;
     let survey = source.survey();
     let choice = flags.choice(&survey, &source.namespace)?;
-    note_refusals(&survey, &choice);
+    note_refusals(&survey, &choice, &source);
     let all: Vec<(&Arc<Path>, paths::PoliciesOnPath)> =
         choice.paths(&survey).map(|path| (path, policies_on(&survey, path))).collect();
     let answer: Vec<Value> = all.iter().map(|(path, policies)| paths::json(path, policies)).collect();
@@ -68,7 +69,7 @@ fn text(path: &Path, policies: &paths::PoliciesOnPath) -> String {
 }
 
 /// Why the chosen route has no path.
-fn note_refusals(survey: &PolicySurvey, choice: &Choice) {
+fn note_refusals(survey: &PolicySurvey, choice: &Choice, source: &Source) {
     let Some(route) = &choice.route else {
         if survey.index().paths().next().is_none() {
             output::note("no listener carries a route; `interlock policies tree` prints why");
@@ -76,9 +77,14 @@ fn note_refusals(survey: &PolicySurvey, choice: &Choice) {
         return;
     };
     let Some(links) = survey.index().links(route).filter(|links| links.attached.is_empty()) else { return };
-    output::note(&format!("no listener carries {route}, so no policy acts on it"));
+    output::note(&match source.gaps.is_none() {
+        true => format!("no listener carries {route}, so no policy acts on it"),
+        false => format!(
+            "whether a listener carries {route} is not known; none of those that could be listed does"
+        ),
+    });
     for refused in &links.refused {
-        output::note(&format!("refused by {}: {}", refused.parent, refused.reason));
+        output::note(&format!("refused by {}: {}", one_line(&refused.parent), refused.reason));
     }
 }
 
@@ -109,7 +115,7 @@ fn note_new_refusals(old: &PolicySurvey, new: &PolicySurvey) {
         let (before, after) = (old.acceptance(id), new.acceptance(id));
         if let Some(accepted) = after.filter(|after| after.status != "True" && before.as_ref() != Some(after))
         {
-            output::note(&format!("{id} is not accepted: {}", accepted.message));
+            output::note(&format!("{id} is not accepted: {}", one_line(&accepted.message)));
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use gateway_policies::PolicyId;
+use interlock_core::api::display::one_line;
 use interlock_gateway::policies::{PolicyRow, StatusCondition};
 use serde_json::{Map, Value, json};
 
@@ -40,6 +41,14 @@ pub(super) async fn run(target: &TargetFlags, flags: &ListFlags) -> anyhow::Resu
     }
     for row in &rows {
         row.warnings.iter().for_each(|warning| output::note(&format!("{}: {warning}", row.id)));
+        if row.accepted.status != "True" {
+            output::note(&format!("{} is not accepted: {}", row.id, one_line(&row.accepted.message)));
+        }
+        if let Some(reported) = &row.reported {
+            let StatusCondition { status, reason, message } = reported;
+            let said = format!("{}: its status has Accepted {status} ({reason}): {message}", row.id);
+            output::note(&one_line(&said));
+        }
     }
     let policies: Map<String, Value> = rows.iter().map(|row| (row.id.to_string(), json(row))).collect();
     let answer = source.complete(json!({"policies": policies, "affected": affected}));
@@ -52,7 +61,13 @@ fn json(row: &PolicyRow) -> Value {
         "accepted": {"status": row.accepted.status, "reason": row.accepted.reason},
         "by": names,
     });
+    if row.accepted.status != "True" {
+        value["accepted"]["message"] = row.accepted.message.as_str().into();
+    }
     let condition = |own: &StatusCondition| json!({"status": own.status, "reason": own.reason});
+    if let Some(reported) = &row.reported {
+        value["reported"] = condition(reported);
+    }
     if !row.programmed.is_empty() {
         let programmed = row.programmed.iter().map(|(ancestor, own)| (ancestor.clone(), condition(own)));
         value["programmed"] = Value::Object(programmed.collect());
@@ -60,7 +75,8 @@ fn json(row: &PolicyRow) -> Value {
     if let Some(enforced) = &row.enforced {
         value["enforced"] = condition(enforced);
         // Kuadrant has no reason for it; its message says it.
-        value["enforced"]["partially"] = enforced.message.contains("partially").into();
+        let is_partial = enforced.status == "True" && enforced.message.contains("partially enforced");
+        value["enforced"]["partially"] = is_partial.into();
     }
     value
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use gateway_policies::{EffectivePolicy, Path, PolicyId};
-use interlock_core::api::display::one_line;
+use interlock_core::api::display::{display, one_line};
 use interlock_gateway::policies::PolicySurvey;
 use serde_json::{Map, Value, json};
 
@@ -17,6 +17,10 @@ pub(super) enum KindOnPath {
     /// Its policies could not be listed.
     Unknown,
 }
+
+/// Characters of a rule's name that are shown, and the widest column of them. JSON has all.
+const SHOWN: usize = 250;
+const COLUMN: usize = 60;
 
 /// The policies of a path, by kind.
 pub(super) type PoliciesOnPath = BTreeMap<String, KindOnPath>;
@@ -103,19 +107,21 @@ pub(super) fn text(kind: &str, own: &KindOnPath) -> String {
         line("unknown, as its policies cannot be listed".to_owned());
         return out;
     };
-    let width = effective.rules.keys().map(|key| key.chars().count()).max().unwrap_or_default();
+    let widths = effective.rules.keys().map(|key| key.chars().count());
+    let width = widths.max().unwrap_or_default().min(COLUMN);
     for (key, rule) in &effective.rules {
         let source = rule.source.qualified_name();
         // Kinds whose policies act side by side have a rule for each policy, by its name.
         match **key == source {
             true => line(source),
-            false => line(format!("{key:width$}  from {source}")),
+            false => line(format!("{:width$}  from {source}", display(key, SHOWN))),
         }
     }
     for replaced in &effective.replaced {
         let by: Vec<String> = replaced.by.iter().map(PolicyId::qualified_name).collect();
         let policy = replaced.policy.qualified_name();
-        line(format!("replaced: {} of {policy}, by {}", replaced.rule, by.join(", ")));
+        let rule = display(&replaced.rule, SHOWN);
+        line(format!("replaced: {rule} of {policy}, by {}", by.join(", ")));
     }
     for policy in &effective.unreadable {
         line(format!("not known: {}, which was never valid", policy.qualified_name()));

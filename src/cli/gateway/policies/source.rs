@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use interlock_gateway::policies::{PolicyKinds, PolicySurvey, UnlistedKind, applied};
+use interlock_core::api::display::one_line;
+use interlock_gateway::policies::{PolicyKinds, PolicySurvey, UnlistedKind, applied, by_identity};
 use serde_json::{Value, json};
 
 use super::cluster::ClusterObjects;
@@ -48,7 +49,7 @@ impl Source {
             return Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: !has_classes });
         }
         let namespace = target.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
-        let objects = applied(Vec::new(), objects(files, &namespace)?);
+        let objects = by_identity(objects(files, &namespace)?).into_values().collect::<Vec<_>>();
         let mut kinds = PolicyKinds::known();
         kinds.add_definitions(&objects);
         let (unlisted, gaps) = (Vec::new(), Gaps::default());
@@ -74,16 +75,18 @@ impl Source {
     pub(super) fn survey(&self) -> PolicySurvey {
         let survey = self.linked();
         for name in survey.assumed_classes() {
+            let name = one_line(name);
             output::note(&format!("GatewayClass {name} is not among the objects, and taken as present"));
         }
         for kind in survey.unknown_kinds() {
+            let kind = one_line(kind);
             output::note(&format!(
                 "objects of {kind} have targets and are left out: give their CustomResourceDefinition with the label \
                  gateway.networking.k8s.io/policy"
             ));
         }
         for fault in survey.faults() {
-            output::note(&format!("left out, as it cannot be decoded: {fault}"));
+            output::note(&format!("left out, as it cannot be decoded: {}", one_line(fault)));
         }
         survey
     }
