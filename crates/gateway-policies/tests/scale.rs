@@ -2,38 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stdout, missing_docs)]
 
-use std::sync::Arc;
+#[path = "properties/kinds.rs"]
+mod kinds;
+
 use std::time::Instant;
 
-use gateway_policies::{
-    Changes, Cost, Index, ObjectKind, PolicyKind, Rules, TargetKind, Violation, rules_under,
-};
-use serde_json::{Map, Value, json};
-
-struct LimitPolicy;
-
-impl PolicyKind for LimitPolicy {
-    fn name(&self) -> &str {
-        "LimitPolicy"
-    }
-
-    fn group(&self) -> &str {
-        "example.org"
-    }
-
-    fn targets(&self) -> &[TargetKind] {
-        const {
-            &[
-                TargetKind::with_sections(ObjectKind::Gateway),
-                TargetKind::with_sections(ObjectKind::HttpRoute),
-            ]
-        }
-    }
-
-    fn rules(&self, block: &Map<String, Value>) -> Result<Rules, Vec<Violation>> {
-        rules_under(block, "limits")
-    }
-}
+use gateway_policies::{Changes, Cost, Index};
+use serde_json::{Value, json};
 
 const API: &str = "gateway.networking.k8s.io/v1";
 
@@ -69,7 +44,7 @@ fn of_route(number: usize, limit: usize) -> Value {
 }
 
 fn index(listeners: usize) -> Index {
-    let mut index = Index::new([Arc::new(LimitPolicy) as Arc<dyn PolicyKind>]);
+    let mut index = Index::new(kinds::all());
     let class = json!({
         "apiVersion": API, "kind": "GatewayClass", "metadata": {"name": "eg"},
         "spec": {"controllerName": "example.org/ours"},
