@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use super::events::EventPublisher;
 
-/// The most objects of a namespace whose last text is known; at more, each of them is told of once more.
+/// The most objects of a namespace whose last text is known; at more, each of them is reported once more.
 const MOST: usize = 512;
 
-/// After which the same is told again: API servers keep Events for an hour.
+/// After which the same is reported again: API servers keep Events for an hour.
 const AGAIN: Duration = Duration::from_secs(45 * 60);
 
 /// UID and text of the last Event, and when it was, by object, until it is settled.
@@ -24,7 +24,7 @@ type Told = HashMap<ObjectKey, (String, String, Instant)>;
 /// Reports failed requests on the objects that they are about.
 pub struct FailureReports {
     events: EventPublisher,
-    /// What was told, by namespace.
+    /// What was reported, by namespace.
     told: Mutex<HashMap<Option<String>, Told>>,
 }
 
@@ -56,7 +56,7 @@ impl FailureReports {
     fn is_news(&self, key: &ObjectKey, uid: &str, message: &str) -> bool {
         let mut all = self.told();
         let told = all.entry(key.namespace.clone()).or_default();
-        // Of objects that are gone nobody settles what was reported.
+        // What was reported of objects that are gone is never settled.
         if told.len() >= MOST && !told.contains_key(key) {
             told.clear();
         }

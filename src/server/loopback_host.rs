@@ -1,4 +1,4 @@
-//! Checks `Host` where whoever reaches a port of this machine may read, against DNS rebinding: a foreign page could
+//! Checks `Host` where every caller that reaches a port of this machine may read, against DNS rebinding: a foreign page could
 //! resolve its own name to this address, and read what a browser on this machine may read.
 
 use std::net::IpAddr;

@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(Rejection::of(&taken).kind, NameTaken);
     }
 
-    /// Only what nobody can change is permanent, and nothing permanent is left to retries.
+    /// Only what no change can mend is permanent, and nothing permanent is left to retries.
     #[rstest]
     #[case(QuotaExceeded, "QuotaExceeded", false, true)]
     #[case(DeniedByAdmission, "DeniedByAdmission", false, true)]

@@ -28,7 +28,7 @@ const LONGEST: usize = 4 << 10;
 /// Inventories that are remembered.
 const MOST: usize = 1024;
 
-/// Inventories of runs in progress, as this process last read or wrote them: nobody else writes them while it leads.
+/// Inventories of runs in progress, as this process last read or wrote them: no other process writes them while it leads.
 #[derive(Debug, Default)]
 pub struct InventoryCache(Mutex<HashMap<NamespacedName, (String, KeptInventory)>>);
 

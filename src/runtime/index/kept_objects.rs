@@ -1,5 +1,5 @@
 //! The objects that reconcilers read ([`Kept`]), as text: in each namespace up to a budget, so that the objects of one
-//! tenant push out nobody else's. What exceeds it is read by request.
+//! tenant push out no other tenant's. What exceeds it is read by request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Gauges of the kinds, as of the last time that somebody asked.
+//! Gauges of the kinds, as of the last scrape.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

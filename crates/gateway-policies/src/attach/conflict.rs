@@ -1,4 +1,4 @@
-//! Listeners that requests cannot be told apart for.
+//! Listeners that no request distinguishes.
 //!
 //! Input: a Gateway and its ListenerSets. Output: the listeners that carry no route, with the reason.
 

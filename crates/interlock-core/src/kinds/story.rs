@@ -46,7 +46,7 @@ pub enum Which {
 /// The objects that were asked for, or why they could not be read.
 pub type Reading = Result<Vec<Value>, String>;
 
-/// Whom a story is told about.
+/// The object of a story.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The object of the kind.

@@ -164,7 +164,7 @@ impl FailedRequest {
     }
 }
 
-/// How much is told of a value that may not change.
+/// How much is shown of a value that may not change.
 const VALUE_TOLD: usize = 160;
 
 /// A refusal to change a field for good: the API server puts the whole value, such as a pod template, before its cause.
@@ -172,7 +172,7 @@ fn immutable(key: &ObjectKey, message: &str) -> Option<String> {
     const CAUSE: &str = "field is immutable";
     let (before, _) = message.split_once(CAUSE)?;
     let (object, rest) = before.split_once(" is invalid: ")?;
-    // One of several causes is not told alone.
+    // One of several causes is not named alone.
     let (field, value) = rest.split_once(": Invalid value: ").filter(|(field, _)| !field.starts_with('['))?;
     let value = value.trim_end_matches(": ");
     let told = &value[..value.floor_char_boundary(VALUE_TOLD)];
@@ -231,7 +231,7 @@ mod tests {
     const TRANSIENT: &str = "transient";
     const FATAL: &str = "fatal";
 
-    /// Whoever denies: only what can never work ends a run.
+    /// Of all that deny, only what can never work ends a run.
     #[rstest]
     #[case(422, "Deployment.apps \"x\" is invalid: spec.selector: field is immutable", FATAL)]
     #[case(

@@ -1,6 +1,6 @@
 //! Validates an OperatorVersion before any of its plans runs.
 //!
-//! What need not fail is a warning: a plan that nobody triggers, a default that Instances replace. KUDO stores
+//! What need not fail is a warning: a plan that nothing triggers, a default that Instances replace. KUDO stores
 //! such an OperatorVersion, and carries out the rest of it. An error is what every Instance fails on that comes
 //! to the OperatorVersion. What is absent is not judged: a package without plans, tasks or templates is a legal
 //! object, of which no Instance can be made.
