@@ -414,3 +414,43 @@ fn a_deletion_is_asked_about_with_its_timestamp() {
     let ended = run(&line, &deleted.to_string());
     assert!(ended.stdout.contains("- few  from default/limits"), "{}{}", ended.stdout, ended.stderr);
 }
+
+/// Envoy Gateway acts below its own classes; the names of its controllers can be set.
+#[test]
+fn policies_below_a_class_of_another_controller_are_noted() {
+    let mut objects = guarded("few");
+    let items = objects["items"].as_array_mut().unwrap();
+    items.push(json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "eg"},
+        "spec": {"controllerName": "istio.io/gateway-controller"},
+    }));
+    let without = objects.to_string();
+    objects["items"].as_array_mut().unwrap().push(json!({
+        "apiVersion": "gateway.envoyproxy.io/v1alpha1", "kind": "SecurityPolicy", "metadata": {"name": "keys"},
+        "spec": {
+            "targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "gw"},
+            "cors": {"allowOrigins": ["https://www.example.org"]},
+        },
+    }));
+    let with = objects.to_string();
+    let own = with.replace("istio.io/gateway-controller", "gateway.envoyproxy.io/gatewayclass-controller");
+    for (input, is_said) in [(without, false), (with, true), (own, false)] {
+        let said = run("policies effective -f -", &input).stderr;
+        assert_eq!(said.contains("unless its controller istio.io/gateway-controller is"), is_said, "{said}");
+    }
+}
+
+#[test]
+fn routes_of_namespaces_that_are_not_there_are_noted() {
+    let mut objects = guarded("few");
+    objects["items"][0]["spec"]["listeners"][0]["allowedRoutes"] =
+        json!({"namespaces": {"from": "Selector", "selector": {"matchLabels": {"team": "a"}}}});
+    let said = run("policies effective -f -", &objects.to_string()).stderr;
+    assert!(said.contains("paths of their routes are left out: default"), "{said}");
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"team": "b"}},
+    });
+    objects["items"].as_array_mut().unwrap().push(namespace);
+    let said = run("policies effective -f -", &objects.to_string()).stderr;
+    assert!(!said.contains("are left out"), "{said}");
+}

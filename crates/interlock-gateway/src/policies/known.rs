@@ -130,6 +130,11 @@ impl PolicyKinds {
         self.0.get(name).map(|own| own.precedence)
     }
 
+    /// The API group of a kind.
+    pub(super) fn group(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|own| own.kind.group())
+    }
+
     /// Whether a kind's policies are of requests, which TLSRoutes, TCPRoutes and UDPRoutes do not have.
     pub(super) fn is_of_requests(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|own| own.is_understood)

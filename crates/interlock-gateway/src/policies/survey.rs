@@ -4,13 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gateway_policies::{
-    Block, DecodeError, Index, NodeKey, ObjectKey, Path, Policy, PolicyId, Precedence, Subject,
+    Block, DecodeError, Index, NodeKey, ObjectKey, Path, Policy, PolicyId, Precedence, RefusalReason,
+    RouteLinks, Subject,
 };
 use serde_json::{Value, json};
 
 use super::known::PolicyKinds;
 use super::targets::linked;
-use crate::names::GATEWAY_API;
+use crate::names::{ENVOY_GATEWAY, GATEWAY_API};
+
+/// What the names of Envoy Gateway's controllers begin with, where its configuration does not set another.
+const ENVOY_GATEWAY_CONTROLLERS: &str = "gateway.envoyproxy.io/";
 
 /// A kind of policies that could not be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +48,8 @@ pub struct PolicySurvey {
     attached: BTreeMap<NodeKey, Vec<PolicyId>>,
     unlisted: Vec<UnlistedKind>,
     assumed_classes: BTreeSet<String>,
+    /// `controllerName` by GatewayClass.
+    controllers: BTreeMap<String, String>,
     unknown_kinds: BTreeSet<String>,
     faults: Vec<String>,
 }
@@ -65,6 +71,7 @@ impl PolicySurvey {
             attached: BTreeMap::new(),
             unlisted,
             assumed_classes: BTreeSet::new(),
+            controllers: BTreeMap::new(),
             unknown_kinds: BTreeSet::new(),
             faults: Vec::new(),
         };
@@ -110,6 +117,11 @@ impl PolicySurvey {
     }
 
     fn index_observe(&mut self, object: &Value) {
+        if group_and_kind(object) == (GATEWAY_API, "GatewayClass") {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (name, spec) = (text(&object["metadata"]["name"]), &object["spec"]);
+            self.controllers.insert(name, text(&spec["controllerName"]));
+        }
         match self.index.observe(object) {
             Ok(_) | Err(DecodeError::UnknownKind { .. }) => {}
             Err(error) => {
@@ -199,6 +211,28 @@ impl PolicySurvey {
         let unknown =
             self.unlisted.iter().filter(move |own| own.listed_namespace.as_deref().is_none_or(is_outside));
         unknown.map(|own| own.kind.as_str())
+    }
+
+    /// GatewayClasses whose controller is not named as Envoy Gateway's are by default, below which its policies are
+    /// shown; with the controller.
+    pub fn foreign_classes(&self) -> BTreeMap<&str, &str> {
+        let is_envoys = |id: &PolicyId| self.kinds.group(&id.kind) == Some(ENVOY_GATEWAY);
+        let foreign = self.index.paths().filter_map(|path| {
+            let class = &*path.gateway_class.name;
+            let controller = self.controllers.get(class).filter(|name| !name.is_empty())?;
+            let is_foreign = !controller.starts_with(ENVOY_GATEWAY_CONTROLLERS);
+            let is_shown = || path.nodes().any(|node| self.attached(node).iter().any(is_envoys));
+            (is_foreign && is_shown()).then_some((class, controller.as_str()))
+        });
+        foreign.collect()
+    }
+
+    /// The routes that a listener refuses because their namespace is not among the objects.
+    pub fn routes_of_unknown_namespaces(&self) -> impl Iterator<Item = &NodeKey> {
+        let is_unknown = |links: &RouteLinks| {
+            links.refused.iter().any(|refused| refused.reason == RefusalReason::NamespaceUnknown)
+        };
+        self.index.routes().filter(move |(_, links)| is_unknown(links)).map(|(route, _)| route)
     }
 
     /// The GatewayClasses that were taken as present.

@@ -1,5 +1,6 @@
 //! Where the objects come from: files, or a cluster.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -77,6 +78,22 @@ impl Source {
         for name in survey.assumed_classes() {
             let name = one_line(name);
             output::note(&format!("GatewayClass {name} is not among the objects, and taken as present"));
+        }
+        for (class, controller) in survey.foreign_classes() {
+            output::note(&one_line(&format!(
+                "policies of Envoy Gateway are shown below GatewayClass {class}, and do not act there unless its \
+                 controller {controller} is an Envoy Gateway"
+            )));
+        }
+        let unknown = survey.routes_of_unknown_namespaces();
+        let namespaces: BTreeSet<&str> = unknown.map(|route| &*route.namespace).collect();
+        if !namespaces.is_empty() {
+            let names: Vec<&str> = namespaces.into_iter().collect();
+            output::note(&one_line(&format!(
+                "listeners select routes by labels of Namespaces that are not among the objects; paths of their routes \
+                 are left out: {}",
+                names.join(", ")
+            )));
         }
         for kind in survey.unknown_kinds() {
             let kind = one_line(kind);
