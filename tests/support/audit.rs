@@ -31,6 +31,8 @@ pub struct Request {
     pub resource: String,
     pub namespace: String,
     pub name: String,
+    /// Of the answer.
+    pub code: u64,
 }
 
 impl Request {
@@ -44,6 +46,7 @@ impl Request {
             resource: format!("{}{part}", text(&about["resource"])),
             namespace: text(&about["namespace"]),
             name: text(&about["name"]),
+            code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
         }
     }
 
