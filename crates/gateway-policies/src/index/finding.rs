@@ -202,11 +202,11 @@ impl Display for Finding {
             }
             Self::Opened { kind, paths, example } => {
                 let paths = count(*paths, "path");
-                write!(f, "no rule of a {kind} acts on {paths} any more, as on {example}")
+                write!(f, "no rule of any {kind} acts on {paths} any more, as on {example}")
             }
             Self::Uncovered { kind, paths, example } => {
                 let paths = count(*paths, "new path");
-                write!(f, "no rule of a {kind} acts on {paths}, as on {example}")
+                write!(f, "no rule of any {kind} acts on {paths}, as on {example}")
             }
             Self::NotAdmitted { route, refused } => {
                 let reasons = refused.iter().map(|own| format!("{}: {}", own.parent, own.reason));

@@ -48,7 +48,7 @@ fn with_hostname() -> Value {
 #[case::a_deletion_opens_paths(
     vec![gateway(3), route(1), on_gateway("all", "defaults")],
     json!({"delete": on_gateway("all", "defaults")}),
-    vec![format!("no rule of a LimitPolicy acts on 3 paths any more, as on {PATH}rule-1")],
+    vec![format!("no rule of any LimitPolicy acts on 3 paths any more, as on {PATH}rule-1")],
 )]
 #[case::a_deletion_that_leaves_another_policy(
     vec![gateway(1), route(1), on_gateway("all", "defaults"), lower()],
@@ -60,7 +60,7 @@ fn with_hostname() -> Value {
     json!({"apply": rules(&["", "b"])}),
     vec![
         "LimitPolicy/shop/second: target HTTPRoute/shop/api#rule-2 was not found".to_owned(),
-        format!("no rule of a LimitPolicy acts on 1 new path, as on {PATH}b"),
+        format!("no rule of any LimitPolicy acts on 1 new path, as on {PATH}b"),
     ],
 )]
 #[case::a_target_that_is_absent(
@@ -97,7 +97,7 @@ fn with_hostname() -> Value {
 #[case::a_new_route_without_policies(
     vec![gateway(1)],
     json!({"apply": route(1)}),
-    vec![format!("no rule of a LimitPolicy acts on 1 new path, as on {PATH}rule-1")],
+    vec![format!("no rule of any LimitPolicy acts on 1 new path, as on {PATH}rule-1")],
 )]
 fn a_change_is_foreseen(#[case] objects: Vec<Value>, #[case] change: Value, #[case] expected: Vec<String>) {
     let mut index = index(&objects);
