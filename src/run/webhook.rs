@@ -15,6 +15,7 @@ use super::{Parts, Process};
 use crate::cluster::authorize::Authorizer;
 use crate::cluster::supervisor::CapabilitySnapshot;
 use crate::runtime::index::IndexLister;
+use crate::runtime::index::current_kinds::CurrentKinds;
 use crate::runtime::index::gateways::CurrentGateways;
 use crate::runtime::index::graph_page::Document;
 use crate::server::accept::{DRAIN, Port};
@@ -77,7 +78,13 @@ impl Process {
             let limits = Limits::default();
             let gateways =
                 CurrentGateways { gateways: self.store.clone(), capabilities: capabilities.clone() };
-            let lister = Arc::new(IndexLister::new(self.store.clone(), Arc::new(gateways)));
+            let read = CurrentKinds {
+                kinds: self.options.kinds,
+                capabilities: capabilities.clone(),
+                namespaces: self.options.watch_namespaces.clone(),
+            };
+            let lister = IndexLister::new(self.store.clone(), Arc::new(gateways));
+            let lister = Arc::new(lister.with_read_kinds(Arc::new(read)));
             app = app.merge(webhook_routes::router(WebhookRoutes {
                 kinds: self.options.kinds,
                 reviewer: Arc::new(Admission {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use interlock_core::admission::lister::{KindListers, Lister, Overridden};
 use interlock_core::api::interlock::Actions;
+use interlock_core::kinds::inventory::ReadKinds;
 use interlock_core::kinds::namespace::NamespaceLister;
 use interlock_core::kinds::row::is;
 use interlock_core::kinds::{OVERRIDE, fact};
@@ -61,7 +62,14 @@ impl IndexLister {
             .with::<dyn PackageLister>(store.clone())
             .with::<dyn NamespaceLister>(store.clone())
             .with::<dyn GatewayLister>(gateways);
+        let kinds = store.read().inventories.listers(kinds);
         Self { store, kinds }
+    }
+
+    /// The same, with what says of which kinds the index has all objects.
+    #[must_use]
+    pub fn with_read_kinds(self, read: Arc<dyn ReadKinds>) -> Self {
+        Self { kinds: self.kinds.with::<dyn ReadKinds>(read), ..self }
     }
 }
 

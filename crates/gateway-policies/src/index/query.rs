@@ -13,8 +13,14 @@ use crate::node::NodeKey;
 use crate::path::Path;
 use crate::policy::{Policy, PolicyId, Violation};
 use crate::state::PolicyState;
+use crate::store::ObjectKey;
 
 impl Index {
+    /// All objects that decide about paths.
+    pub fn objects(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.store.keys()
+    }
+
     /// All paths, by route.
     pub fn paths(&self) -> impl Iterator<Item = &Arc<Path>> {
         self.paths.all()

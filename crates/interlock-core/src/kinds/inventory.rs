@@ -4,6 +4,7 @@ use std::any::Any;
 
 use serde_json::Value;
 
+use crate::admission::lister::KindListers;
 use crate::api::object::NamespacedName;
 use crate::topology::{GroupKind, KindName};
 
@@ -17,6 +18,18 @@ pub trait Inventory: Any + Send + Sync {
 
     /// Forgets the objects of a kind, which may exist.
     fn forget(&mut self, kind: &str);
+
+    /// Adds what rules ask of it without the cache, where there is any: it follows the inventory.
+    fn listers(&self, listers: KindListers) -> KindListers {
+        listers
+    }
+}
+
+/// Of which kinds a cache has all objects.
+pub trait ReadKinds: Send + Sync {
+    /// Whether it has those of a kind in a namespace; an empty one is that of objects without any. What it lacks of
+    /// others is unknown, not absent.
+    fn is_read(&self, group: &str, kind: &str, namespace: &str) -> bool;
 }
 
 /// The empty inventory of a domain, and the capabilities that read the kinds that it is of; one kind of a domain has it
@@ -51,6 +64,11 @@ impl Inventories {
     /// The same, to be changed.
     pub fn get_mut<T: Inventory>(&mut self) -> Option<&mut T> {
         self.0.iter_mut().find_map(|filled| (&mut *filled.inventory as &mut dyn Any).downcast_mut())
+    }
+
+    /// Adds what rules ask of them.
+    pub fn listers(&self, listers: KindListers) -> KindListers {
+        self.0.iter().fold(listers, |listers, filled| filled.inventory.listers(listers))
     }
 
     /// Whether one is of a kind of the topology.

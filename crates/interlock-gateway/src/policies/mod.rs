@@ -4,17 +4,24 @@
 //! from which policy, and what it replaced. `gateway-policies` does the linking and merging.
 
 mod acting;
+mod attachments;
 mod auth;
+pub(crate) mod declared;
 mod generic;
+mod kinds;
 mod known;
+mod labels;
 mod predicates;
 mod rate_limit;
 mod rows;
+mod seen;
 mod statuses;
 mod survey;
 mod targets;
 
+pub use self::attachments::{AttachmentGraph, Attachments};
 pub use self::generic::Precedence;
+pub use self::kinds::*;
 pub use self::known::{POLICY_LABEL, PolicyKinds};
 pub use self::rows::{Acceptance, AffectedTargets, PolicyRow};
 pub use self::statuses::StatusCondition;

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use gateway_policies::{Delivery, EffectivePolicy, NodeKey, Path, PolicyId, TargetState, conditions};
 
 use super::generic::Precedence;
+use super::seen::SeenPolicy;
 use super::statuses::{self, StatusCondition};
-use super::survey::{PolicySurvey, SeenPolicy};
+use super::survey::PolicySurvey;
 
 /// Whether a policy is accepted, by what can be seen.
 #[derive(Clone, Debug, PartialEq, Eq)]

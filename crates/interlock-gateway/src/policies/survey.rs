@@ -10,7 +10,8 @@ use gateway_policies::{
 use serde_json::{Value, json};
 
 use super::known::PolicyKinds;
-use super::targets::linked;
+use super::labels::Labels;
+use super::seen::{ReadPolicy, SeenPolicy};
 use crate::names::{ENVOY_GATEWAY, GATEWAY_API};
 
 /// What the names of Envoy Gateway's controllers begin with, where its configuration does not set another.
@@ -23,20 +24,6 @@ pub struct UnlistedKind {
     pub kind: String,
     /// The one namespace that could be listed; none where no namespace could.
     pub listed_namespace: Option<String>,
-}
-
-/// What of a policy its index does not have.
-#[derive(Default)]
-pub(super) struct SeenPolicy {
-    pub(super) status: Value,
-    /// Whether it merges with a policy above it (Envoy Gateway).
-    pub(super) merges: bool,
-    /// Targets that are no nodes.
-    pub(super) elsewhere: Vec<String>,
-    /// Whether its selectors match nothing.
-    pub(super) is_unmatched: bool,
-    /// All its fields, which every path that it acts on shares.
-    pub(super) whole: Option<Arc<Value>>,
 }
 
 /// Gateways, routes and policies, and what the policies do.
@@ -75,8 +62,9 @@ impl PolicySurvey {
             unknown_kinds: BTreeSet::new(),
             faults: Vec::new(),
         };
+        let labels = Labels::of(objects);
         for object in objects {
-            survey.observe(object, objects);
+            survey.observe(object, &labels);
         }
         if assume_classes {
             survey.assume_classes(objects);
@@ -87,7 +75,7 @@ impl PolicySurvey {
         survey
     }
 
-    fn observe(&mut self, object: &Value, all: &[Value]) {
+    fn observe(&mut self, object: &Value, labels: &Labels) {
         let (group, kind) = group_and_kind(object);
         let Some(name) = self.kinds.name_of(group, kind).map(str::to_owned) else {
             let spec = &object["spec"];
@@ -97,21 +85,9 @@ impl PolicySurvey {
             }
             return self.index_observe(object);
         };
-        let Some(own) = self.kinds.get(&name) else { return };
-        let Some(linked) = linked(own, object, all) else { return };
-        let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
-        let (namespace, own_name) =
-            (text("namespace").unwrap_or("default"), text("name").unwrap_or_default());
-        let id = PolicyId { kind: name.into(), namespace: namespace.into(), name: own_name.into() };
-        let seen = SeenPolicy {
-            status: object["status"].clone(),
-            merges: object["spec"]["mergeType"].is_string(),
-            elsewhere: linked.elsewhere,
-            is_unmatched: linked.is_unmatched,
-            whole: None,
-        };
+        let Some(ReadPolicy { id, seen, object }) = self.kinds.read(&name, object, labels) else { return };
         self.policies.insert(id, seen);
-        if let Some(object) = &linked.object {
+        if let Some(object) = &object {
             self.index_observe(object);
         }
     }
@@ -260,7 +236,7 @@ fn subject_name(subject: &Subject) -> String {
     }
 }
 
-fn group_and_kind(object: &Value) -> (&str, &str) {
+pub(super) fn group_and_kind(object: &Value) -> (&str, &str) {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     (text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group), text("kind"))
 }

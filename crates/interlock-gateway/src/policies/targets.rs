@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use gateway_policies::{GATEWAY_GROUP, ObjectKind};
+use gateway_policies::{GATEWAY_GROUP, NodeKey, ObjectKind};
 use serde_json::{Map, Value, json};
 
 use super::generic::{FIELDS, NO_RULES, Precedence};
 use super::known::SeenKind;
+use super::labels::Labels;
 
 /// A policy, and what of its targets no graph of the Gateway API has.
 pub(super) struct Linked {
@@ -20,19 +21,19 @@ pub(super) struct Linked {
 }
 
 /// Reads the targets of a policy; none where it names none, as Istio's policies with a selector of pods.
-pub(super) fn linked(kind: &SeenKind, object: &Value, all: &[Value]) -> Option<Linked> {
+pub(super) fn linked(kind: &SeenKind, object: &Value, labels: &Labels) -> Option<Linked> {
     if kind.is_understood {
         return Some(Linked { object: Some(object.clone()), elsewhere: Vec::new(), is_unmatched: false });
     }
     let spec = object.get("spec")?.as_object()?;
     let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
     let references = spec.get("targetRef").into_iter().chain(list("targetRefs")).cloned();
-    let mut selected = BTreeSet::new();
-    for selector in list("targetSelectors") {
-        select(selector, object, all, &mut selected);
-    }
-    let selected =
-        selected.into_iter().map(|(group, kind, name)| json!({"group": group, "kind": kind, "name": name}));
+    let namespace = namespace_of(object);
+    let selected: BTreeSet<&NodeKey> =
+        Selector::all(object).flat_map(|selector| labels.selected(namespace, selector)).collect();
+    let selected = selected
+        .into_iter()
+        .map(|node| json!({"group": node.kind.group(), "kind": node.kind.name(), "name": &*node.name}));
     let references: Vec<Value> = references.chain(selected).collect();
     let is_unmatched = references.is_empty();
     if is_unmatched && list("targetSelectors").next().is_none() {
@@ -75,30 +76,41 @@ fn is_elsewhere(reference: &Value) -> bool {
     reference["kind"].as_str().is_some_and(|kind| ObjectKind::find(group, kind).is_none())
 }
 
-/// References to the objects that a selector of Envoy Gateway selects in the policy's namespace.
-///
-/// One with `matchExpressions` selects nothing here.
-fn select<'a>(
-    selector: &'a Value,
-    policy: &Value,
-    all: &'a [Value],
-    found: &mut BTreeSet<(&'a str, &'a str, &'a str)>,
-) {
-    let (group, kind) = (selector["group"].as_str().unwrap_or(GATEWAY_GROUP), text(selector, "kind"));
-    let labels = selector["matchLabels"].as_object();
-    let Some(labels) = labels.filter(|_| selector.get("matchExpressions").is_none()) else {
-        return;
-    };
-    let is_selected = |object: &&Value| {
-        let own = &object["metadata"];
-        let api_version = text(object, "apiVersion");
-        object["kind"] == kind
-            && api_version.rsplit_once('/').map_or("", |(group, _)| group) == group
-            && own["namespace"] == policy["metadata"]["namespace"]
-            && labels.iter().all(|(key, value)| own["labels"].get(key) == Some(value))
-    };
-    let selected = all.iter().filter(is_selected);
-    found.extend(selected.map(|object| (group, kind, text(&object["metadata"], "name"))));
+/// Selectors of one policy that are followed. Envoy Gateway's definition admits as many.
+const SELECTORS: usize = 16;
+/// Labels of one selector; one with more selects nothing here.
+const LABELS: usize = 64;
+
+/// A selector of Envoy Gateway: objects of a kind in the policy's namespace, by labels.
+#[derive(Clone, Copy)]
+pub(super) struct Selector<'a> {
+    pub(super) kind: ObjectKind,
+    labels: &'a Map<String, Value>,
+}
+
+impl<'a> Selector<'a> {
+    /// None where it has `matchExpressions`, or a kind that is no node: it selects nothing here.
+    fn read(selector: &'a Value) -> Option<Self> {
+        let group = selector["group"].as_str().unwrap_or(GATEWAY_GROUP);
+        let labels = selector["matchLabels"].as_object().filter(|labels| labels.len() <= LABELS)?;
+        let kind = ObjectKind::find(group, text(selector, "kind"))?;
+        selector.get("matchExpressions").is_none().then_some(Self { kind, labels })
+    }
+
+    /// The selectors of a policy.
+    pub(super) fn all(policy: &'a Value) -> impl Iterator<Item = Self> {
+        let all = policy["spec"]["targetSelectors"].as_array().into_iter().flatten();
+        all.take(SELECTORS).filter_map(Self::read)
+    }
+
+    pub(super) fn selects(&self, labels: &Map<String, Value>) -> bool {
+        self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+    }
+}
+
+/// The namespace of an object; the default one where none is given.
+pub(super) fn namespace_of(object: &Value) -> &str {
+    object["metadata"]["namespace"].as_str().filter(|text| !text.is_empty()).unwrap_or("default")
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

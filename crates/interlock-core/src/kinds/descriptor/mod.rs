@@ -98,6 +98,8 @@ pub struct Watch {
     pub capability: &'static Capability,
     /// Whether the capability runs only while the kind can be read; else it reads it where it exists.
     pub required: bool,
+    /// Further capabilities that read it where it exists.
+    pub also: &'static [&'static Capability],
     /// Only these labelled objects; `None` for all.
     pub labelled: Option<&'static Labelled>,
     /// The fields of `status` that Interlock writes: while its definition lacks one, the capability carries
@@ -110,12 +112,23 @@ pub struct Watch {
 impl Watch {
     /// A kind without which the capability does not run.
     pub const fn required(capability: &'static Capability) -> Self {
-        Self { capability, required: true, labelled: None, status_fields: &[], kept: None }
+        Self { capability, required: true, also: &[], labelled: None, status_fields: &[], kept: None }
     }
 
     /// A kind that the capability reads where it exists.
     pub const fn optional(capability: &'static Capability) -> Self {
-        Self { capability, required: false, labelled: None, status_fields: &[], kept: None }
+        Self { capability, required: false, also: &[], labelled: None, status_fields: &[], kept: None }
+    }
+
+    /// Further capabilities that read it where it exists.
+    #[must_use]
+    pub const fn also(self, also: &'static [&'static Capability]) -> Self {
+        Self { also, ..self }
+    }
+
+    /// The capabilities that read its objects.
+    pub fn readers(&self) -> impl Iterator<Item = &'static Capability> {
+        std::iter::once(self.capability).chain(self.also.iter().copied())
     }
 
     /// Only these labelled objects.
