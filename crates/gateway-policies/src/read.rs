@@ -111,6 +111,9 @@ fn target(kind: &dyn PolicyKind, namespace: &str, reference: &Value) -> Result<N
     }
 }
 
+/// The message of a violation by more than one block, which has the field `spec`.
+pub const SEVERAL_BLOCKS: &str = "has more than one of rules, defaults and overrides; keep one of them";
+
 /// The block in use: `defaults`, `overrides`, or bare rules, which are atomic defaults (Kuadrant, RFC 0009).
 fn block(kind: &dyn PolicyKind, spec: &Map<String, Value>, violations: &mut Vec<Violation>) -> Option<Block> {
     let bare = Some(spec).filter(|spec| kind.rules(spec).map_or(true, |rules| !rules.is_empty()));
@@ -121,8 +124,7 @@ fn block(kind: &dyn PolicyKind, spec: &Map<String, Value>, violations: &mut Vec<
     ];
     let count = blocks.iter().filter(|(_, block, _)| block.is_some()).count() + usize::from(bare.is_some());
     if count > 1 {
-        let message = "has more than one of rules, defaults and overrides; keep one of them";
-        violations.push(Violation::new("spec", message));
+        violations.push(Violation::new("spec", SEVERAL_BLOCKS));
         return None;
     }
     let mut found = None;

@@ -16,7 +16,8 @@ use interlock_core::topology::schema::DeclaredKind;
 
 use self::names::{EXPERIMENTS, GATEWAY_API};
 use self::policies::Attachments;
-use self::policies::declared::attached;
+use self::policies::declared::{attached, guarded, read};
+use self::policies::listed::ListedAttachments;
 
 /// A kind that the inventory of routes reads.
 const fn of_routes(resource: Resource, schema: &'static DeclaredKind) -> Kind {
@@ -34,18 +35,24 @@ const fn custom(versions: &'static [&'static str], kind: &'static str, plural: &
     Resource::custom(GATEWAY_API, versions, kind, plural)
 }
 
+const HTTP_ROUTES: Resource = custom(&["v1"], "HTTPRoute", "httproutes");
+const GRPC_ROUTES: Resource = custom(&["v1"], "GRPCRoute", "grpcroutes");
+const TLS_ROUTES: Resource = custom(&["v1", "v1alpha3", "v1alpha2"], "TLSRoute", "tlsroutes");
+const GATEWAYS: Resource = custom(&["v1"], "Gateway", "gateways");
+
 /// Everything that is known of HTTPRoutes.
-pub static HTTP_ROUTE: Kind = of_both(custom(&["v1"], "HTTPRoute", "httproutes"), &route::HTTP_ROUTE);
+pub static HTTP_ROUTE: Kind = guarded!(of_both(HTTP_ROUTES, &route::HTTP_ROUTE), HTTP_ROUTES, "httproutes");
 /// Everything that is known of GRPCRoutes.
-pub static GRPC_ROUTE: Kind = of_both(custom(&["v1"], "GRPCRoute", "grpcroutes"), &route::GRPC_ROUTE);
+pub static GRPC_ROUTE: Kind = guarded!(of_both(GRPC_ROUTES, &route::GRPC_ROUTE), GRPC_ROUTES, "grpcroutes");
 /// Everything that is known of TLSRoutes.
-pub static TLS_ROUTE: Kind =
-    of_both(custom(&["v1", "v1alpha3", "v1alpha2"], "TLSRoute", "tlsroutes"), &route::TLS_ROUTE);
+pub static TLS_ROUTE: Kind = guarded!(of_both(TLS_ROUTES, &route::TLS_ROUTE), TLS_ROUTES, "tlsroutes");
 /// Everything that is known of Gateways.
 pub static GATEWAY: Kind = Kind {
     page: Some(page::part),
+    listed: Some(ListedAttachments::empty),
     inventory: Some(Attachments::OF_DOMAIN),
-    ..of_both(custom(&["v1"], "Gateway", "gateways"), &gateway::GATEWAY)
+    rules: policies::rules::ids::RULES,
+    ..guarded!(of_both(GATEWAYS, &gateway::GATEWAY), GATEWAYS, "gateways")
 };
 /// Everything that is known of GatewayClasses.
 pub static GATEWAY_CLASS: Kind =
@@ -61,15 +68,15 @@ pub static SERVICE: Kind = Kind {
 
 attached! {
     /// Everything that is known of TCPRoutes.
-    TCP_ROUTE = GATEWAY_API, &["v1", "v1alpha2"], "TCPRoute", "tcproutes", "TCP routes of Gateways";
+    TCP_ROUTE: read = GATEWAY_API, &["v1", "v1alpha2"], "TCPRoute", "tcproutes", "TCP routes of Gateways";
     /// Everything that is known of UDPRoutes.
-    UDP_ROUTE = GATEWAY_API, &["v1", "v1alpha2"], "UDPRoute", "udproutes", "UDP routes of Gateways";
+    UDP_ROUTE: read = GATEWAY_API, &["v1", "v1alpha2"], "UDPRoute", "udproutes", "UDP routes of Gateways";
     /// Everything that is known of ListenerSets.
-    LISTENER_SET = GATEWAY_API, &["v1"], "ListenerSet", "listenersets", "further listeners of Gateways";
+    LISTENER_SET: guarded = GATEWAY_API, &["v1"], "ListenerSet", "listenersets", "further listeners of Gateways";
     /// Everything that is known of XListenerSets.
-    X_LISTENER_SET = EXPERIMENTS, &["v1alpha1"], "XListenerSet", "xlistenersets", "further listeners of Gateways";
+    X_LISTENER_SET: read = EXPERIMENTS, &["v1alpha1"], "XListenerSet", "xlistenersets", "further listeners of Gateways";
     /// Everything that is known of ReferenceGrants.
-    REFERENCE_GRANT = GATEWAY_API, &["v1", "v1beta1"], "ReferenceGrant", "referencegrants",
+    REFERENCE_GRANT: guarded = GATEWAY_API, &["v1", "v1beta1"], "ReferenceGrant", "referencegrants",
         "which references may leave a namespace";
 }
 

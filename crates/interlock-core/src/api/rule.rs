@@ -113,6 +113,8 @@ pub enum RuleGroup {
     References,
     /// The router flavor of a gateway changes in steps that work.
     Flavors,
+    /// Policies of the Gateway API can act.
+    Policies,
     /// Interlock's records, without which running plans are unknown. Always denied.
     Lock,
     /// Requests that cannot be executed, or that the user may not make. Always denied.
@@ -121,7 +123,7 @@ pub enum RuleGroup {
 
 impl RuleGroup {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Freeze,
         Self::Parameters,
         Self::Plans,
@@ -129,6 +131,7 @@ impl RuleGroup {
         Self::Versions,
         Self::References,
         Self::Flavors,
+        Self::Policies,
         Self::Lock,
         Self::Requests,
     ];
@@ -143,6 +146,7 @@ impl RuleGroup {
             Self::Versions => "versions",
             Self::References => "references",
             Self::Flavors => "flavors",
+            Self::Policies => "policies",
             Self::Lock => "lock",
             Self::Requests => "requests",
         }

@@ -54,6 +54,14 @@ impl Attachments {
         DomainInventory { empty: || Box::new(Self::default()), capabilities: &[ATTACHMENTS.name] };
 }
 
+impl Attachments {
+    /// An independent copy.
+    pub(super) fn copied(&self) -> Self {
+        let linked = self.0.ask(|linked| linked.clone());
+        Self(Arc::new(AttachmentGraph { linked: Mutex::new(linked), pending: Mutex::default() }))
+    }
+}
+
 impl Default for Attachments {
     fn default() -> Self {
         let kinds = PolicyKinds::known();
@@ -96,6 +104,13 @@ impl AttachmentGraph {
         }
     }
 
+    /// Asks it, once all that was reported is taken in.
+    pub(super) fn ask<T>(&self, question: impl FnOnce(&mut LinkedObjects) -> T) -> T {
+        let mut linked = locked(&self.linked);
+        self.take_in(&mut linked);
+        question(&mut linked)
+    }
+
     fn take_in(&self, linked: &mut LinkedObjects) {
         loop {
             let reports = std::mem::take(&mut *locked(&self.pending));
@@ -130,6 +145,11 @@ impl LinkedObjects {
     pub(super) fn is_policy(&self, object: &Value) -> bool {
         let (group, kind) = group_and_kind(object);
         self.kinds.name_of(group, kind).is_some()
+    }
+
+    /// Whether a policy names its targets by selectors.
+    pub(super) fn is_selecting(&self, policy: &PolicyId) -> bool {
+        self.selecting.get(&policy.namespace).is_some_and(|own| own.contains_key(policy))
     }
 
     fn take(&mut self, object: &Value) {

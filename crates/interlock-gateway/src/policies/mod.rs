@@ -6,14 +6,17 @@
 mod acting;
 mod attachments;
 mod auth;
+mod checks;
 pub(crate) mod declared;
 mod generic;
 mod kinds;
 mod known;
 mod labels;
+pub(crate) mod listed;
 mod predicates;
 mod rate_limit;
 mod rows;
+pub(crate) mod rules;
 mod seen;
 mod statuses;
 mod survey;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gateway_policies::{ObjectKind, PolicyKind, Rules, TargetKind, Violation, rules_under};
 use serde_json::{Map, Value};
 
+use super::checks;
 use super::predicates::with_block_predicates;
 use crate::names::KUADRANT;
 
@@ -48,6 +49,7 @@ impl PolicyKind for RateLimitPolicy {
         let block = ["defaults", "overrides"].into_iter().find(|block| is_there(block));
         let ignored = block.filter(|_| is_there("when"));
         let message = |block| format!("is ignored beside {block}; move it to spec.{block}.when");
-        ignored.map(|block| Violation::new("spec.when", message(block))).into_iter().collect()
+        let ignored = ignored.map(|block| Violation::new("spec.when", message(block)));
+        ignored.into_iter().chain(checks::limits(spec).all()).collect()
     }
 }

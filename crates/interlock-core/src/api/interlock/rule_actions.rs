@@ -47,8 +47,8 @@ impl RuleAction {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleSetting {
-    /// The rules: `freeze`, `parameters`, `plans`, `upgrades`, `versions`, `references` or `flavors`. The groups `lock`
-    /// and `requests` always deny.
+    /// The rules: `freeze`, `parameters`, `plans`, `upgrades`, `versions`, `references`, `flavors` or `policies`. The groups
+    /// `lock` and `requests` always deny.
     #[schemars(length(max = 63), extend("x-kubernetes-validations" = group_validations()))]
     pub group: String,
     /// The namespaces; absent means all.

@@ -1,0 +1,97 @@
+//! What of a policy can be said from its object alone.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use gateway_policies::{SEVERAL_BLOCKS, Violation, read_policy};
+use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
+use interlock_core::admission::violations::Violations;
+use interlock_core::api::resource::Resource;
+use interlock_core::api::rule::Rule;
+use serde_json::Value;
+
+use super::Write;
+use super::ids::{POLICY_BLOCKS, POLICY_TARGET};
+use crate::policies::checks::{self, NeverActs};
+use crate::policies::known::PolicyKinds;
+use crate::policies::labels::Labels;
+use crate::policies::survey::group_and_kind;
+
+static KINDS: LazyLock<PolicyKinds> = LazyLock::new(PolicyKinds::known);
+
+/// Adds what can never act, and returns what is only warned of. What the object had before stays, with a warning.
+pub(super) fn judge(resource: &Resource, write: &Write, violations: &Violations<'_>) -> Vec<String> {
+    let Some((refused, warned)) = write.new.as_ref().and_then(judged) else { return Vec::new() };
+    let before = write.old.as_ref().and_then(judged).map(|(refused, _)| refused).unwrap_or_default();
+    let mut warnings = Vec::new();
+    for own in refused {
+        if before.contains(&own) {
+            warnings.push(format!("{}: {}: {}", own.field, own.value, own.sentence));
+        } else {
+            violations.push(denial(resource, own));
+        }
+    }
+    warnings.extend(warned.iter().map(Violation::to_string));
+    warnings
+}
+
+fn denial(resource: &Resource, own: NeverActs) -> Denial {
+    let field = ViolationField::new(own.field, FieldReason::Invalid, own.value);
+    Denial::invalid(own.rule, own.sentence, vec![field])
+        .next(format!("{} (`kubectl explain {}.spec` prints the fields)", own.remedy, resource.plural))
+}
+
+/// What can never act, and what is only warned of; none where the object is no policy.
+fn judged(object: &Value) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
+    let (group, kind) = group_and_kind(object);
+    let name = KINDS.name_of(group, kind)?;
+    let own = KINDS.get(name)?;
+    let indexed = KINDS.read(name, object, &Labels::default())?.object?;
+    let policy = read_policy(own.kind.as_ref(), &indexed).ok()?;
+    let (mut refused, mut warned) = (Vec::new(), policy.violations);
+    if own.is_understood {
+        let spec = object["spec"].as_object();
+        refused.extend(spec.map(checks::limits).unwrap_or_default().refused);
+        let (found, rest): (Vec<Violation>, Vec<Violation>) =
+            warned.into_iter().partition(|own| rule_of(own).is_some());
+        refused.extend(found.into_iter().filter_map(|own| never_acts(object, own)));
+        warned = rest;
+    }
+    let known: BTreeSet<&str> = refused.iter().map(|own| own.field.as_str()).collect();
+    let others = policy.warnings.into_iter().filter(|own| !known.contains(own.field.as_str()));
+    warned.extend(others);
+    Some((refused, warned))
+}
+
+fn rule_of(violation: &Violation) -> Option<Rule> {
+    match violation.field.as_str() {
+        "spec" if violation.message == SEVERAL_BLOCKS => Some(POLICY_BLOCKS),
+        field if field.starts_with("spec.targetRef") => Some(POLICY_TARGET),
+        _ => None,
+    }
+}
+
+fn never_acts(object: &Value, violation: Violation) -> Option<NeverActs> {
+    let rule = rule_of(&violation)?;
+    let spec = &object["spec"];
+    let (value, remedy) = if rule == POLICY_BLOCKS {
+        let of_bare = |field: &&String| !["targetRef", "targetRefs", "when"].contains(&field.as_str());
+        let blocks = spec.as_object().into_iter().flatten().map(|(field, _)| field).filter(of_bare);
+        let blocks: Vec<&str> = blocks.map(String::as_str).collect();
+        (blocks.join(", "), "keep one of them, or write a second policy")
+    } else {
+        let target = &spec["targetRef"];
+        let text = |field: &str| target[field].as_str().unwrap_or_default();
+        (
+            format!("{}/{}", text("kind"), text("name")),
+            "let it target a Gateway or a route of its own namespace, or a section of one",
+        )
+    };
+    Some(NeverActs {
+        rule,
+        sentence: violation.message,
+        field: violation.field,
+        value,
+        remedy: remedy.into(),
+    })
+}

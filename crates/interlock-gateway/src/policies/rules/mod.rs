@@ -1,0 +1,95 @@
+//! Writes of policies, and of what policies are attached to: what can never act is refused, and what a write would change
+//! for others is said.
+
+mod foresight;
+pub mod ids;
+mod judgement;
+mod whole;
+
+use interlock_core::admission::RuleContext;
+use interlock_core::admission::decision::Decision;
+use interlock_core::admission::endpoint::WebhookEndpoint;
+use interlock_core::admission::lister::CacheState;
+use interlock_core::admission::request::{Operation, Request};
+use interlock_core::admission::review::ReviewObject;
+use interlock_core::admission::violations::Violations;
+use interlock_core::api::interlock::RuleAction;
+use interlock_core::api::resource::Resource;
+use interlock_core::api::rule::RuleGroup;
+use interlock_core::kinds::capabilities::ATTACHMENTS;
+use interlock_core::kinds::inventory::ReadKinds;
+use serde_json::{Value, json};
+
+use self::ids::POLICY_EFFECT;
+use super::attachments::AttachmentGraph;
+
+/// Warnings of one write. The API server cuts all that a request has at 4 KiB.
+const WARNINGS: usize = 6;
+
+/// A write, with the objects as the API server has them.
+pub(super) struct Write {
+    /// None where it is deleted.
+    new: Option<Value>,
+    /// None where it is created.
+    old: Option<Value>,
+}
+
+/// Decides on a write of a policy, or of an object that policies are attached to.
+pub(crate) fn decide(resource: &Resource, request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
+    let actions = context.lister.actions(request.namespace);
+    let is_off = actions.group(RuleGroup::Policies) == RuleAction::Off
+        || matches!(context.lister.cache(ATTACHMENTS.name), CacheState::Unavailable(_));
+    if is_off || context.endpoint != WebhookEndpoint::Validate {
+        return Decision::allow();
+    }
+    let (new, old) = match &request.operation {
+        Operation::Create(object) => (Some(*object), None),
+        Operation::Update(change) => (Some(change.object), Some(change.old)),
+        Operation::Delete(object) => (None, Some(*object)),
+    };
+    if new.or(old).is_some_and(|object| object.metadata.deletion_timestamp.is_some()) {
+        return Decision::allow();
+    }
+    let read = |object: &ReviewObject<'_>| object_of(resource, request, object);
+    let write = Write { new: new.map(read), old: old.map(read) };
+    let violations = Violations::new(actions, context);
+    let mut warnings = judgement::judge(resource, &write, &violations);
+    if !violations.refuse() {
+        warnings.extend(foreseen(&write, context));
+    }
+    let mut decision = Decision::allow();
+    for warning in warnings.iter().take(WARNINGS) {
+        decision.warn_in_full(POLICY_EFFECT, warning);
+    }
+    if let Some(more) = warnings.len().checked_sub(WARNINGS).filter(|more| *more > 0) {
+        decision.add_warning(format!("and {more} more; `interlock policies effective --diff` shows all"));
+    }
+    violations.decide(decision)
+}
+
+fn foreseen(write: &Write, context: &RuleContext<'_>) -> Vec<String> {
+    let listers = context.lister.kinds();
+    let (Some(graph), Some(read)) = (listers.get::<AttachmentGraph>(), listers.get::<dyn ReadKinds>()) else {
+        return Vec::new();
+    };
+    foresight::foresee(graph, read, write)
+}
+
+fn object_of(resource: &Resource, request: &Request<'_>, object: &ReviewObject<'_>) -> Value {
+    let metadata = &object.metadata;
+    let parsed = |raw: Option<interlock_core::api::json::Raw<'_>>| -> Value {
+        raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    };
+    json!({
+        "apiVersion": resource.gvk().api_version(), "kind": resource.kind,
+        "metadata": {
+            "namespace": request.namespace, "name": request.name,
+            "creationTimestamp": metadata.creation_timestamp.as_deref(),
+            "generation": parsed(metadata.generation), "labels": parsed(metadata.labels),
+        },
+        "spec": parsed(object.spec),
+    })
+}
+
+#[cfg(test)]
+mod tests;
