@@ -59,6 +59,7 @@ mod pipes;
 mod plan_chaos;
 mod plans;
 mod policies;
+mod policies_admission;
 mod process;
 mod prune;
 mod real_packages;

@@ -23,7 +23,7 @@ fn example() -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": stock.collect::<Vec<_>>()}).to_string()
 }
 
-fn define(admin: &Client) -> Option<()> {
+pub fn define(admin: &Client) -> Option<()> {
     let of_gateway_api = ["gatewayclasses", "gateways", "httproutes", "grpcroutes", "referencegrants"];
     let of_kuadrant = ["ratelimitpolicies", "authpolicies"];
     let names = of_gateway_api.map(|name| format!("gateway-api_{name}"));
