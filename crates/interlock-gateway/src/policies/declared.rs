@@ -24,7 +24,7 @@ pub(crate) const fn schema(name: KindName, about: &'static str) -> DeclaredKind 
     }
 }
 
-/// The reviews of a kind: whoever is down, its objects can be written.
+/// The reviews of a kind; while Interlock is down, its objects can be written.
 pub(crate) const fn entry(name: &'static str, resources: &'static [&'static str]) -> WebhookEntry {
     WebhookEntry {
         name,
