@@ -5,6 +5,8 @@
 
 mod acting;
 mod auth;
+pub mod dialect;
+mod expressions;
 mod generic;
 mod known;
 mod predicates;
@@ -14,11 +16,14 @@ mod statuses;
 mod survey;
 mod targets;
 
+pub use self::expressions::{ExpressionFinding, expressions};
 pub use self::generic::Precedence;
 pub use self::known::{POLICY_LABEL, PolicyKinds};
 pub use self::rows::{Acceptance, AffectedTargets, PolicyRow};
 pub use self::statuses::StatusCondition;
 pub use self::survey::{PolicySurvey, UnlistedKind, applied, by_identity};
 
+#[cfg(test)]
+mod expression_tests;
 #[cfg(test)]
 mod tests;
