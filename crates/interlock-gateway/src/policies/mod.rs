@@ -8,6 +8,8 @@ mod attachments;
 mod auth;
 mod checks;
 pub(crate) mod declared;
+pub mod dialect;
+mod expressions;
 mod generic;
 mod kinds;
 mod known;
@@ -23,6 +25,7 @@ mod survey;
 mod targets;
 
 pub use self::attachments::{AttachmentGraph, Attachments};
+pub use self::expressions::{ExpressionFinding, expressions};
 pub use self::generic::Precedence;
 pub use self::kinds::*;
 pub use self::known::{POLICY_LABEL, PolicyKinds};
@@ -30,5 +33,7 @@ pub use self::rows::{Acceptance, AffectedTargets, PolicyRow};
 pub use self::statuses::StatusCondition;
 pub use self::survey::{PolicySurvey, UnlistedKind, applied, by_identity};
 
+#[cfg(test)]
+mod expression_tests;
 #[cfg(test)]
 mod tests;
