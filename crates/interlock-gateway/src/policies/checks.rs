@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::rules::ids::{POLICY_COUNTER, POLICY_WINDOW};
 
 /// Findings of one policy.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
 /// What can never act.
 #[derive(Clone, Debug, PartialEq, Eq)]

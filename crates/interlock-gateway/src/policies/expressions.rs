@@ -1,5 +1,7 @@
 //! Where policies have expressions.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use super::dialect::{Use, Verdict, check};
@@ -16,6 +18,15 @@ pub struct ExpressionFinding {
     pub field: String,
     /// [`Verdict::Unsupported`] or [`Verdict::Refused`].
     pub verdict: Verdict,
+}
+
+impl fmt::Display for ExpressionFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.verdict {
+            Verdict::Right => f.write_str(&self.field),
+            Verdict::Unsupported(text) | Verdict::Refused(text) => write!(f, "{}: {text}", self.field),
+        }
+    }
 }
 
 /// The expressions of the spec of a RateLimitPolicy or an AuthPolicy that are not right, in the order of their

@@ -93,6 +93,7 @@ impl PolicySurvey {
     fn row(&self, id: &PolicyId, own: &SeenPolicy, mut by: BTreeSet<PolicyId>) -> PolicyRow {
         let policy = self.index.policy(id);
         let nodes = policy.into_iter().flat_map(|policy| &policy.targets).map(NodeKey::to_string);
+        let warnings = policy.into_iter().flat_map(|policy| &policy.warnings);
         by.extend(self.winners(id));
         let accepted = self.accepted(id, own);
         let reported = statuses::accepted(&own.status).filter(|reported| reported.status != accepted.status);
@@ -101,7 +102,7 @@ impl PolicySurvey {
             targets: nodes.chain(own.elsewhere.iter().cloned()).collect(),
             accepted,
             reported,
-            warnings: policy.iter().flat_map(|policy| &policy.warnings).map(ToString::to_string).collect(),
+            warnings: warnings.map(ToString::to_string).chain(own.expressions.iter().cloned()).collect(),
             programmed: statuses::programmed(id, &own.status),
             enforced: statuses::condition(&own.status, "Enforced"),
             by,

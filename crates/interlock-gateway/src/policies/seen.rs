@@ -19,6 +19,8 @@ pub(super) struct SeenPolicy {
     pub(super) elsewhere: Vec<String>,
     /// Whether its selectors match nothing.
     pub(super) is_unmatched: bool,
+    /// Expressions that act otherwise than its author may expect, or not at all.
+    pub(super) expressions: Vec<String>,
     /// All its fields, which every path that it acts on shares.
     pub(super) whole: Option<Arc<Value>>,
 }
@@ -43,6 +45,7 @@ impl PolicyKinds {
             merges: object["spec"]["mergeType"].is_string(),
             elsewhere: linked.elsewhere,
             is_unmatched: linked.is_unmatched,
+            expressions: Vec::new(),
             whole: None,
         };
         Some(ReadPolicy { id, seen, object: linked.object })

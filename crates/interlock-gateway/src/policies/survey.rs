@@ -9,6 +9,7 @@ use gateway_policies::{
 };
 use serde_json::{Value, json};
 
+use super::expressions::expressions;
 use super::known::PolicyKinds;
 use super::labels::Labels;
 use super::seen::{ReadPolicy, SeenPolicy};
@@ -85,7 +86,11 @@ impl PolicySurvey {
             }
             return self.index_observe(object);
         };
-        let Some(ReadPolicy { id, seen, object }) = self.kinds.read(&name, object, labels) else { return };
+        let spec = &object["spec"];
+        let Some(ReadPolicy { id, mut seen, object }) = self.kinds.read(&name, object, labels) else {
+            return;
+        };
+        seen.expressions = expressions(&name, spec).into_iter().map(|own| own.to_string()).collect();
         self.policies.insert(id, seen);
         if let Some(object) = &object {
             self.index_observe(object);

@@ -11,6 +11,8 @@ rules! {
     POLICY_BLOCKS = "policy-blocks" in Policies;
     /// A policy targets what it can act on.
     POLICY_TARGET = "policy-target" in Policies;
+    /// An expression can be evaluated.
+    POLICY_EXPRESSION = "policy-expression" in Policies;
     /// What a change does to policies; it only warns.
     POLICY_EFFECT = "policy-effect" in Policies;
 }

@@ -11,8 +11,10 @@ use interlock_core::api::rule::Rule;
 use serde_json::Value;
 
 use super::Write;
-use super::ids::{POLICY_BLOCKS, POLICY_TARGET};
-use crate::policies::checks::{self, NeverActs};
+use super::ids::{POLICY_BLOCKS, POLICY_EXPRESSION, POLICY_TARGET};
+use crate::policies::checks::{self, MOST, NeverActs};
+use crate::policies::dialect::Verdict;
+use crate::policies::expressions::{ExpressionFinding, expressions};
 use crate::policies::known::PolicyKinds;
 use crate::policies::labels::Labels;
 use crate::policies::survey::group_and_kind;
@@ -23,22 +25,24 @@ static KINDS: LazyLock<PolicyKinds> = LazyLock::new(PolicyKinds::known);
 pub(super) fn judge(resource: &Resource, write: &Write, violations: &Violations<'_>) -> Vec<String> {
     let Some((refused, warned)) = write.new.as_ref().and_then(judged) else { return Vec::new() };
     let before = write.old.as_ref().and_then(judged).map(|(refused, _)| refused).unwrap_or_default();
-    let mut warnings = Vec::new();
-    for own in refused {
-        if before.contains(&own) {
-            warnings.push(format!("{}: {}: {}", own.field, own.value, own.sentence));
-        } else {
-            violations.push(denial(resource, own));
-        }
+    let (known, mut new): (Vec<NeverActs>, Vec<NeverActs>) =
+        refused.into_iter().partition(|own| before.contains(own));
+    let mut warnings: Vec<String> =
+        known.iter().map(|own| format!("{}: {}: {}", own.field, own.value, own.sentence)).collect();
+    new.sort_by_key(|own| own.rule);
+    for same in new.chunk_by(|one, other| one.rule == other.rule) {
+        denial(resource, same).into_iter().for_each(|denial| violations.push(denial));
     }
     warnings.extend(warned.iter().map(Violation::to_string));
     warnings
 }
 
-fn denial(resource: &Resource, own: NeverActs) -> Denial {
-    let field = ViolationField::new(own.field, FieldReason::Invalid, own.value);
-    Denial::invalid(own.rule, own.sentence, vec![field])
-        .next(format!("{} (`kubectl explain {}.spec` prints the fields)", own.remedy, resource.plural))
+/// One denial for all violations of a rule.
+fn denial(resource: &Resource, all: &[NeverActs]) -> Option<Denial> {
+    let first = all.first()?;
+    let fields = all.iter().map(|own| ViolationField::new(&own.field, FieldReason::Invalid, &own.value));
+    let remedy = format!("{} (`kubectl explain {}.spec` prints the fields)", first.remedy, resource.plural);
+    Some(Denial::invalid(first.rule, &first.sentence, fields.collect()).next(remedy))
 }
 
 /// What can never act, and what is only warned of; none where the object is no policy.
@@ -56,6 +60,20 @@ fn judged(object: &Value) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
             warned.into_iter().partition(|own| rule_of(own).is_some());
         refused.extend(found.into_iter().filter_map(|own| never_acts(object, own)));
         warned = rest;
+        for ExpressionFinding { field, verdict } in expressions(name, &object["spec"]).into_iter().take(MOST)
+        {
+            match verdict {
+                Verdict::Refused(text) => refused.push(NeverActs {
+                    rule: POLICY_EXPRESSION,
+                    sentence: "an expression can never be evaluated".to_owned(),
+                    field,
+                    value: text,
+                    remedy: "correct the expression".to_owned(),
+                }),
+                Verdict::Unsupported(text) => warned.push(Violation::new(field, text)),
+                Verdict::Right => {}
+            }
+        }
     }
     let known: BTreeSet<&str> = refused.iter().map(|own| own.field.as_str()).collect();
     let others = policy.warnings.into_iter().filter(|own| !known.contains(own.field.as_str()));

@@ -135,6 +135,10 @@ fn one_limit(limit: Value) -> Value {
 #[case::domain(one_limit(json!({"counters": [{"expression": "ratelimit.domain"}]})), "policy-counter", "ratelimit.domain")]
 #[case::two_blocks(json!({"limits": limits(&["a"])["limits"], "overrides": limits(&["b"])}), "policy-blocks",
     "spec: limits, overrides")]
+#[case::expression(one_limit(json!({"when": [{"predicate": "request.methd == 'GET'"}], "rates": [{"limit": 1, "window": "1s"}]})),
+    "policy-expression", "spec.limits.a.when[0].predicate: ")]
+#[case::counter(one_limit(json!({"counters": [{"expression": "request.headers["}]})), "policy-expression",
+    "spec.limits.a.counters[0].expression: does not parse")]
 #[case::target(json!({"limits": limits(&["a"])["limits"], "target": {"group": "", "kind": "Service", "name": "db"}}),
     "policy-target", "spec.targetRef: Service/db")]
 fn what_can_never_act_is_refused(#[case] mut spec: Value, #[case] rule: &str, #[case] field: &str) {
