@@ -19,7 +19,8 @@ impl PolicySurvey {
         acting.collect()
     }
 
-    fn acting_of(&self, kind: &str, path: &Arc<Path>) -> Option<EffectivePolicy> {
+    /// The same of one kind.
+    pub fn acting_of(&self, kind: &str, path: &Arc<Path>) -> Option<EffectivePolicy> {
         // Kuadrant's limits and authentication are of HTTP requests.
         if self.kinds.is_of_requests(kind)
             && !matches!(path.route.kind, ObjectKind::HttpRoute | ObjectKind::GrpcRoute)

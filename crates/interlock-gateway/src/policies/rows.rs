@@ -89,6 +89,16 @@ impl PolicySurvey {
         self.kinds.precedence(kind) == Some(Precedence::All)
     }
 
+    /// One policy, without the policies that replaced rules of it; none where it is not known.
+    pub fn policy_row(&self, id: &PolicyId) -> Option<PolicyRow> {
+        self.policies.get(id).map(|own| self.row(id, own, BTreeSet::new()))
+    }
+
+    /// What the status of a policy says, a line for each condition.
+    pub fn reported(&self, id: &PolicyId) -> Vec<String> {
+        self.policies.get(id).map(|own| statuses::lines(id, &own.status)).unwrap_or_default()
+    }
+
     fn row(&self, id: &PolicyId, own: &SeenPolicy, mut by: BTreeSet<PolicyId>) -> PolicyRow {
         let policy = self.index.policy(id);
         let nodes = policy.into_iter().flat_map(|policy| &policy.targets).map(NodeKey::to_string);

@@ -12,7 +12,8 @@ mod effective;
 mod list;
 mod paths;
 mod route;
-mod source;
+pub(in crate::cli) mod source;
+pub(in crate::cli) mod story;
 mod tree;
 
 /// Flags of `interlock policies`.

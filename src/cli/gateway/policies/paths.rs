@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use gateway_policies::{EffectivePolicy, Path, PolicyId};
+use gateway_policies::{EffectivePolicy, EffectiveRule, Path, PolicyId};
 use interlock_core::api::display::{display, one_line};
 use interlock_gateway::policies::PolicySurvey;
 use serde_json::{Map, Value, json};
@@ -73,7 +73,7 @@ fn known(effective: &EffectivePolicy) -> Value {
 }
 
 /// The listener by its name, or as a node where a ListenerSet declares it.
-fn listener(path: &Path) -> String {
+pub(super) fn listener(path: &Path) -> String {
     match &path.listener_set {
         Some(_) => path.listener.to_string(),
         None => path.listener.section.as_deref().unwrap_or_default().to_owned(),
@@ -83,17 +83,26 @@ fn listener(path: &Path) -> String {
 /// A path on one line.
 pub(super) fn title(path: &Path) -> String {
     let gateway = format!("{}/{}", path.gateway.namespace, path.gateway.name);
+    let (listener, rule) = (listener(path), rule(path));
+    let title = format!("{} > {gateway} > {listener} > {} > {rule}", path.gateway_class.name, path.route);
+    one_line(&title).into_owned()
+}
+
+/// The rule of a path: its position, and its name.
+pub(super) fn rule(path: &Path) -> String {
     let section = path.rule.section.as_deref().unwrap_or_default();
     // A rule without a name is known by its position alone.
-    let name = if path.rule.is_position() || section.starts_with('#') { "" } else { section };
-    let title = format!(
-        "{} > {gateway} > {} > {} > rule {} {name}",
-        path.gateway_class.name,
-        listener(path),
-        path.route,
-        path.rule_index
-    );
-    one_line(title.trim_end()).into_owned()
+    match path.rule.is_position() || section.starts_with('#') {
+        true => format!("rule {}", path.rule_index),
+        false => format!("rule {} {section}", path.rule_index),
+    }
+}
+
+/// A rule that acts, on one line.
+pub(super) fn rule_text(key: &str, rule: &EffectiveRule) -> String {
+    let source = rule.source.qualified_name();
+    // Kinds whose policies act side by side have a rule for each policy, by its name.
+    if key == source { source } else { format!("{}  from {source}", display(key, SHOWN)) }
 }
 
 /// The rules of a kind, a line each, and what they replaced.

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use interlock_core::api::display::one_line;
 use interlock_gateway::policies::{PolicyKinds, PolicySurvey, UnlistedKind, applied, by_identity};
+use kube::Client;
 use serde_json::{Value, json};
 
 use super::cluster::ClusterObjects;
 use crate::cli::check::manifests::{self, STDIN};
+use crate::cli::common::discovery::ServedKinds;
 use crate::cli::common::error::CliError;
 use crate::cli::common::gaps::Gaps;
 use crate::cli::common::output;
@@ -23,31 +25,32 @@ const CLUSTER_SCOPED: [&str; 3] = ["GatewayClass", "Namespace", "CustomResourceD
 
 /// The flag for files in place of a cluster.
 #[derive(Args, Clone, Debug)]
-pub(super) struct FilesFlag {
+pub(in crate::cli) struct FilesFlag {
     /// Objects in place of a cluster, can be repeated: a file of YAML or JSON with any number of objects or
     /// Lists, a folder of such files, or - for standard input.
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
-    pub(super) files: Vec<PathBuf>,
+    pub(in crate::cli) files: Vec<PathBuf>,
 }
 
 /// The objects, and what is not known.
-pub(super) struct Source {
-    pub(super) namespace: String,
+pub(in crate::cli) struct Source {
+    pub(in crate::cli) namespace: String,
     kinds: PolicyKinds,
     objects: Vec<Value>,
     unlisted: Vec<UnlistedKind>,
-    pub(super) gaps: Gaps,
+    pub(in crate::cli) gaps: Gaps,
     assumes_classes: bool,
 }
 
 impl Source {
     /// From these files, or without any from the cluster. What could not be listed is noted.
-    pub(super) async fn read(target: &TargetFlags, files: &[PathBuf]) -> anyhow::Result<Self> {
+    pub(in crate::cli) async fn read(target: &TargetFlags, files: &[PathBuf]) -> anyhow::Result<Self> {
         if files.is_empty() {
-            let found = ClusterObjects::list(target).await?;
+            let (client, namespace) = target.connect().await?;
+            let served = ServedKinds::discover(&client).await?;
+            let found = Self::of_cluster(&client, &served, namespace).await?;
             found.gaps.lines().iter().for_each(|line| output::note(line));
-            let ClusterObjects { namespace, kinds, objects, unlisted, gaps, has_classes } = found;
-            return Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: !has_classes });
+            return Ok(found);
         }
         let namespace = target.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
         let objects = by_identity(objects(files, &namespace)?).into_values().collect::<Vec<_>>();
@@ -55,6 +58,17 @@ impl Source {
         kinds.add_definitions(&objects);
         let (unlisted, gaps) = (Vec::new(), Gaps::default());
         Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: true })
+    }
+
+    /// From a cluster.
+    pub(in crate::cli) async fn of_cluster(
+        client: &Client,
+        served: &ServedKinds,
+        namespace: String,
+    ) -> Result<Self, CliError> {
+        let found = ClusterObjects::list(client, served, namespace).await?;
+        let ClusterObjects { namespace, kinds, objects, unlisted, gaps, has_classes } = found;
+        Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: !has_classes })
     }
 
     /// The same after these files are applied.
@@ -73,7 +87,7 @@ impl Source {
     }
 
     /// Links the objects. What is odd about them is noted.
-    pub(super) fn survey(&self) -> PolicySurvey {
+    pub(in crate::cli) fn survey(&self) -> PolicySurvey {
         let survey = self.linked();
         for name in survey.assumed_classes() {
             let name = one_line(name);
@@ -112,6 +126,10 @@ impl Source {
     pub(super) fn linked(&self) -> PolicySurvey {
         let unlisted = self.unlisted.clone();
         PolicySurvey::of(self.kinds.clone(), &self.objects, unlisted, self.assumes_classes)
+    }
+
+    pub(super) fn kinds(&self) -> &PolicyKinds {
+        &self.kinds
     }
 
     pub(super) fn objects(&self) -> &[Value] {
