@@ -106,11 +106,12 @@ impl PolicySurvey {
         let accepted = self.accepted(id, own);
         let reported = statuses::accepted(&own.status).filter(|reported| reported.status != accepted.status);
         PolicyRow {
+        let warnings = policy.iter().flat_map(|policy| &policy.warnings).map(ToString::to_string);
             id: id.clone(),
             targets: nodes.chain(own.elsewhere.iter().cloned()).collect(),
             accepted,
             reported,
-            warnings: policy.iter().flat_map(|policy| &policy.warnings).map(ToString::to_string).collect(),
+            warnings: warnings.chain(own.notes.iter().cloned()).collect(),
             programmed: statuses::programmed(id, &own.status),
             enforced: statuses::condition(&own.status, "Enforced"),
             by,

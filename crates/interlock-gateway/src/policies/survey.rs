@@ -36,6 +36,8 @@ pub(super) struct SeenPolicy {
     /// Whether its selectors match nothing.
     pub(super) is_unmatched: bool,
     /// All its fields, which every path that it acts on shares.
+    /// What of its targets is not as it may seem.
+    pub(super) notes: Vec<String>,
     pub(super) whole: Option<Arc<Value>>,
 }
 
@@ -112,6 +114,7 @@ impl PolicySurvey {
         };
         self.policies.insert(id, seen);
         if let Some(object) = &linked.object {
+            notes: linked.notes,
             self.index_observe(object);
         }
     }
