@@ -7,6 +7,7 @@ mod acting;
 mod auth;
 mod generic;
 mod known;
+mod merge;
 mod predicates;
 mod rate_limit;
 mod rows;

@@ -10,6 +10,7 @@ use gateway_policies::{
 use serde_json::{Value, json};
 
 use super::known::PolicyKinds;
+use super::merge::MergeType;
 use super::targets::linked;
 use crate::names::{ENVOY_GATEWAY, GATEWAY_API};
 
@@ -29,8 +30,8 @@ pub struct UnlistedKind {
 #[derive(Default)]
 pub(super) struct SeenPolicy {
     pub(super) status: Value,
-    /// Whether it merges with a policy above it (Envoy Gateway).
-    pub(super) merges: bool,
+    /// How it merges with a policy above it (Envoy Gateway).
+    pub(super) merges: Option<MergeType>,
     /// Targets that are no nodes.
     pub(super) elsewhere: Vec<String>,
     /// Whether its selectors match nothing.
@@ -107,7 +108,7 @@ impl PolicySurvey {
         let id = PolicyId { kind: name.into(), namespace: namespace.into(), name: own_name.into() };
         let seen = SeenPolicy {
             status: object["status"].clone(),
-            merges: object["spec"]["mergeType"].is_string(),
+            merges: MergeType::of(&object["spec"]),
             elsewhere: linked.elsewhere,
             is_unmatched: linked.is_unmatched,
             whole: None,
