@@ -78,7 +78,10 @@ impl PolicySurvey {
             unknown_kinds: BTreeSet::new(),
             faults: Vec::new(),
         };
-        for object in objects {
+        // A policy that is older than those before it takes the target from all of them.
+        let mut oldest_first: Vec<&Value> = objects.iter().collect();
+        oldest_first.sort_by(|one, other| age(one).cmp(&age(other)));
+        for object in oldest_first {
             survey.observe(object, objects);
         }
         if assume_classes {
@@ -254,6 +257,13 @@ impl PolicySurvey {
         &self.faults
     }
 }
+/// The order in which policies are observed; what does not have that form of a time comes anywhere.
+fn age(object: &Value) -> (bool, &str, &str, &str) {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let created = text("creationTimestamp");
+    (created.is_empty(), created, text("namespace"), text("name"))
+}
+
 
 fn subject_name(subject: &Subject) -> String {
     match subject {
