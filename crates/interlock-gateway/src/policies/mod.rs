@@ -11,6 +11,7 @@ mod merge;
 mod predicates;
 mod rate_limit;
 mod rows;
+mod seen;
 mod statuses;
 mod survey;
 mod targets;

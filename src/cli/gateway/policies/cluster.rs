@@ -123,13 +123,12 @@ impl ClusterObjects {
                 resource.name()
             )));
         }
-        if let Some(name) = self.kinds.name_of(group, kind) {
-            let listed_namespace = match &problem {
-                ListProblem::OnlyIn(namespace) => Some(namespace.clone()),
-                _ => None,
-            };
-            self.unlisted.push(UnlistedKind { kind: name.to_owned(), listed_namespace });
-        }
+        let listed_namespace = match &problem {
+            ListProblem::OnlyIn(namespace) => Some(namespace.clone()),
+            _ => None,
+        };
+        let name = self.kinds.name_of(group, kind).unwrap_or(kind).to_owned();
+        self.unlisted.push(UnlistedKind { kind: name, listed_namespace });
         self.gaps.add(&resource.name(), problem);
         Ok(())
     }
