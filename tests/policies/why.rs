@@ -68,20 +68,20 @@ fn a_route_says_which_listeners_carry_it_and_what_acts_on_its_rules() {
          namespace of the route)",
         "  on infra/gw-1 > http > rule 0",
         "    RateLimitPolicy: infra/rlp-1, shop/rlp-3",
-        "      burst  from infra/rlp-1",
-        "      daily  from shop/rlp-3",
-        "      hourly  from infra/rlp-1",
+        "      burst  from infra/rlp-1: 10 per 1s",
+        "      daily  from shop/rlp-3: 5000 per 24h",
+        "      hourly  from infra/rlp-1: 1000 per 1h",
         "    SecurityPolicy: infra/guard",
         "      authorization  from infra/guard",
         "      cors  from infra/guard",
         "  on infra/gw-2 > http > rule 0",
         "    RateLimitPolicy: shop/rlp-3",
-        "      daily  from shop/rlp-3",
+        "      daily  from shop/rlp-3: 5000 per 24h",
     ];
     assert_eq!(lines("httproute/shop/route-3"), expected);
     assert!(
         lines("httproute/shop/route-1")
-            .contains(&"      burst  from shop/rlp-2, over infra/rlp-1".to_owned())
+            .contains(&"      burst  from shop/rlp-2: 2 per 1s, over infra/rlp-1".to_owned())
     );
     let json = json_of(&format!("why httproute/shop/route-3 -o json -f {EXAMPLE}"), "");
     assert_eq!(
@@ -106,12 +106,11 @@ fn a_gateway_says_what_its_listeners_carry_and_refuse() {
     let expected = [
         "Gateway.gateway.networking.k8s.io infra/gw-2",
         "  of GatewayClass eg; carries 2 routes",
+        "  routes HTTPRoute/shop/route-3, HTTPRoute/shop/route-4",
         "  listener http: HTTP 80; carries 2 routes",
         "  listener admin: HTTP 81; carries 0 routes",
         "    refuses 2 routes: NamespaceNotAllowed (allowedRoutes of the listener does not admit the namespace of the \
          route)",
-        "    HTTPRoute/shop/route-3",
-        "    HTTPRoute/shop/route-4",
     ];
     assert_eq!(lines("gateway/infra/gw-2"), expected);
     let conflict = "listeners: [{name: http, port: 80, protocol: HTTP, hostname: www.example.org}";
@@ -134,7 +133,7 @@ fn a_gateway_says_what_its_listeners_carry_and_refuse() {
 #[case::two_kinds(
     "why policy/twice -f -",
     2,
-    "write one of the kinds RateLimitPolicy.kuadrant.io, AuthPolicy.kuadrant.io"
+    "write one of the kinds AuthPolicy.kuadrant.io, RateLimitPolicy.kuadrant.io"
 )]
 #[case::other_kind(
     "why service/shop/shop -f EXAMPLE",

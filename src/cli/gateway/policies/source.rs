@@ -71,19 +71,32 @@ impl Source {
         Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: !has_classes })
     }
 
-    /// The same after these files are applied.
-    pub(super) fn with(&self, files: &[PathBuf]) -> anyhow::Result<Self> {
-        let new = objects(files, &self.namespace)?;
+    /// The same after these files are applied, and what of them would not be taken, and why: it is left out.
+    pub(super) fn with(&self, files: &[PathBuf]) -> anyhow::Result<(Self, Vec<String>)> {
+        let mut new = objects(files, &self.namespace)?;
         let mut kinds = self.kinds.clone();
         kinds.add_definitions(&new);
-        Ok(Self {
+        let mut after = Self {
             namespace: self.namespace.clone(),
             kinds,
-            objects: applied(self.objects.clone(), new),
+            objects: applied(self.objects.clone(), new.clone()),
             unlisted: self.unlisted.clone(),
             gaps: Gaps::default(),
             assumes_classes: self.assumes_classes,
-        })
+        };
+        let survey = after.linked();
+        let mut refused = Vec::new();
+        new.retain(|object| match survey.why_not_taken(object) {
+            None => true,
+            Some(why) => {
+                refused.push(format!("{}: {why}", name(object)));
+                false
+            }
+        });
+        if !refused.is_empty() {
+            after.objects = applied(self.objects.clone(), new);
+        }
+        Ok((after, refused))
     }
 
     /// Links the objects. What is odd about them is noted.
@@ -116,6 +129,18 @@ impl Source {
                  gateway.networking.k8s.io/policy"
             ));
         }
+        if let Some((one, other)) = survey.of_unknown_age() {
+            output::note(&one_line(&format!(
+                "policies without creationTimestamp are compared by name, and in a cluster the one that is created \
+                 first has the target: {one} and {other}"
+            )));
+        }
+        let kinds: BTreeSet<&str> = survey.policies().map(|id| &*id.kind).collect();
+        for kind in kinds.into_iter().filter(|kind| survey.kinds().is_merge_assumed(kind)) {
+            output::note(&one_line(&format!(
+                "policies of {kind} are merged field by field here, as its definition does not say how"
+            )));
+        }
         for fault in survey.faults() {
             output::note(&format!("left out, as it cannot be decoded: {}", one_line(fault)));
         }
@@ -136,13 +161,23 @@ impl Source {
         &self.objects
     }
 
-    /// Adds to an answer which kinds could not be listed, if any.
-    pub(super) fn complete(&self, mut answer: Value) -> Value {
+    /// Adds to an answer which objects do not decode, and which kinds could not be listed, if any.
+    pub(super) fn complete(&self, survey: &PolicySurvey, mut answer: Value) -> Value {
+        if !survey.faults().is_empty() {
+            answer["notDecoded"] = json!(survey.faults());
+        }
         if !self.gaps.is_none() {
             answer["notSeen"] = json!(self.gaps.json());
         }
         answer
     }
+}
+
+/// `KIND/NAMESPACE/NAME`.
+fn name(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &object["metadata"];
+    format!("{}/{}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
 }
 
 fn objects(files: &[PathBuf], namespace: &str) -> anyhow::Result<Vec<Value>> {

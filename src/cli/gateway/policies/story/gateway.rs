@@ -7,7 +7,7 @@ use interlock_core::kinds::story::Told;
 use interlock_gateway::policies::PolicySurvey;
 use serde_json::{Value, json};
 
-use super::{attached, count, first, first_lines};
+use super::{attached, count, first};
 
 /// The routes that a listener carries, and how many it refuses, by reason.
 #[derive(Default)]
@@ -22,6 +22,9 @@ pub(super) fn told(survey: &PolicySurvey, gateway: &NodeKey, object: &Value) -> 
     let routes = routes(survey, gateway, &listeners);
     let carried: BTreeSet<&NodeKey> = routes.values().flat_map(|own| own.carried.iter().copied()).collect();
     let mut is = vec![format!("of GatewayClass {class}; carries {}", count(carried.len(), "route"))];
+    if !carried.is_empty() {
+        is.push(format!("routes {}", first(carried.iter().map(ToString::to_string))));
+    }
     is.extend(attached(survey, gateway).into_iter().map(|policy| format!("policy {policy}")));
     for own in &listeners {
         is.extend(listener(survey, gateway, own, &routes[&own.key.to_string()]));
@@ -29,7 +32,6 @@ pub(super) fn told(survey: &PolicySurvey, gateway: &NodeKey, object: &Value) -> 
     if let Some(whole) = routes.get(&gateway.to_string()).filter(|own| !own.refused.is_empty()) {
         is.push(format!("no listener for {}", refusals(whole)));
     }
-    is.extend(first_lines(carried.iter().map(|route| format!("  {route}")).collect()));
     let member = json!({
         "gatewayClass": class,
         "policies": attached(survey, gateway),

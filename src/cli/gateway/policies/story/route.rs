@@ -1,5 +1,6 @@
 //! A route: which listeners carry it, which refuse it and why, and what acts on its rules.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gateway_policies::{EffectivePolicy, NodeKey, Path, PolicyId, Refusal};
@@ -30,14 +31,18 @@ pub(super) fn told(survey: &PolicySurvey, route: &NodeKey) -> Told {
     if links.attached.is_empty() {
         is.push("carried by no listener, so no policy acts on it".to_owned());
     }
+    let refusal = |own: &Refusal| {
+        let (reason, explanation) = survey.reason(own);
+        format!("refused by {}: {reason} ({explanation})", own.parent)
+    };
     is.extend(first_lines(links.refused.iter().map(refusal).collect()));
     let mut groups: Vec<(&PoliciesOnPath, Vec<&Path>)> = Vec::new();
     for (path, policies) in &all {
+        let path: &Path = path;
         match groups.iter_mut().find(|(known, _)| *known == policies) {
             Some((_, paths)) => paths.push(path),
             None => groups.push((policies, vec![path])),
         }
-        let path: &Path = path;
     }
     let more = groups.len().saturating_sub(SHOWN);
     is.extend(groups.iter().take(SHOWN).flat_map(|(policies, paths)| group(policies, paths)));
@@ -47,17 +52,14 @@ pub(super) fn told(survey: &PolicySurvey, route: &NodeKey) -> Told {
     let listeners = links.attached.iter().map(|own| {
         json!({"gateway": gateway(&own.gateway), "listener": own.listener.to_string(), "hostnames": own.hostnames})
     });
-    let refused = links.refused.iter().map(|own| json!({"parent": own.parent, "reason": own.reason.name()}));
+    let refused =
+        links.refused.iter().map(|own| json!({"parent": own.parent, "reason": survey.reason(own).0}));
     let member = json!({
         "listeners": listeners.collect::<Vec<Value>>(),
         "refused": refused.collect::<Vec<Value>>(),
         "paths": all.iter().map(|(path, policies)| paths::json(path, policies)).collect::<Vec<_>>(),
     });
     Told { is, member: Some(("route", member)), ..Told::default() }
-}
-
-pub(super) fn refusal(own: &Refusal) -> String {
-    format!("refused by {}: {} ({})", own.parent, own.reason, own.reason.explanation())
 }
 
 fn gateway(node: &NodeKey) -> String {
@@ -67,17 +69,25 @@ fn gateway(node: &NodeKey) -> String {
 /// Paths with the same policies: the paths, then each kind with its policies from the root to the leaf, and the winner
 /// of each rule.
 fn group(policies: &PoliciesOnPath, paths: &[&Path]) -> Vec<String> {
-    let place = |path: &&Path| {
-        format!("{} > {} > {}", gateway(&path.gateway), paths::listener(path), paths::rule(path))
-    };
-    let mut lines = vec![format!("on {}", first(paths.iter().map(place)))];
+    let mut places: BTreeMap<(String, String), BTreeMap<usize, &Path>> = BTreeMap::new();
+    for path in paths {
+        let place = (gateway(&path.gateway), paths::listener(path));
+        places.entry(place).or_default().insert(path.rule_index, path);
+    }
+    let places = places.into_iter().map(|((gateway, listener), rules)| {
+        format!("on {gateway} > {listener} > {}", first(rules.values().map(|path| paths::rule(path))))
+    });
+    let mut lines: Vec<String> = first_lines(places.collect()).collect();
     if policies.is_empty() {
         lines.push("  no policies".to_owned());
     }
     for (kind, own) in policies {
         match own {
-            KindOnPath::Unknown => lines.push(format!("  {kind}: unknown, as its policies cannot be listed")),
             KindOnPath::Known(effective) => lines.extend(of_kind(kind, effective)),
+            KindOnPath::Unknown(seen) => {
+                lines.push(format!("  {kind}: unknown, as not all of its policies can be listed"));
+                lines.extend(seen.iter().flat_map(|own| of_kind(kind, own)));
+            }
         }
     }
     lines
@@ -91,7 +101,7 @@ fn of_kind(kind: &str, effective: &EffectivePolicy) -> Vec<String> {
         let losers = effective.replaced.iter().filter(|own| own.rule == *key);
         let losers: Vec<String> = losers.map(|own| own.policy.qualified_name()).collect();
         let over = if losers.is_empty() { String::new() } else { format!(", over {}", first(losers)) };
-        lines.push(format!("    {}{over}", paths::rule_text(key, rule)));
+        lines.push(format!("    {}{over}", paths::rule_text(key, rule, 0)));
     }
     if more > 0 {
         lines.push(format!("    and {more} more"));
