@@ -150,7 +150,7 @@ async fn differences(target: &TargetFlags, flags: &EffectiveFlags) -> anyhow::Re
         (false, ..) | (true, 0, 0) => Ok(()),
         (true, 0, changes) => Err(CliError::refused(format!("paths that change: {changes}")).into()),
         (true, left_out, _) => Err(CliError::usage(format!("objects of -f that are left out: {left_out}"))
-            .next("mend them; `interlock check -f` says what the API server refuses")
+            .next("mend them; `interlock check` says what the API server refuses")
             .into()),
     }
 }

@@ -7,7 +7,7 @@ use interlock_core::kinds::story::Told;
 use interlock_gateway::policies::PolicySurvey;
 use serde_json::{Value, json};
 
-use super::{attached, count, first};
+use super::words::{attached, count, first};
 
 /// The routes that a listener carries, and how many it refuses, by reason.
 #[derive(Default)]

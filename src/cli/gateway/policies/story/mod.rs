@@ -4,19 +4,17 @@ mod find;
 mod gateway;
 mod policy;
 mod route;
+mod words;
 
 use gateway_policies::{NodeKey, ObjectKind, PolicyId};
 use interlock_core::api::object::{Gvk, meta_str};
 use interlock_core::kinds::story::Told;
-use interlock_gateway::policies::{PolicyKinds, PolicySurvey};
+use interlock_gateway::policies::PolicyKinds;
 use serde_json::Value;
 
 use super::source::Source;
 
 pub(in crate::cli) use self::find::{find, find_policy, is_any_policy};
-
-/// Entries of a list that are printed; JSON has all.
-const SHOWN: usize = 8;
 
 /// What a story is about.
 enum Subject {
@@ -61,30 +59,4 @@ fn subject(kinds: &PolicyKinds, object: &Value) -> Option<Subject> {
         kind if kind.is_route() => Some(Subject::Route(node)),
         _ => None,
     }
-}
-
-/// The first entries, and how many there are more.
-fn first(all: impl IntoIterator<Item = String>) -> String {
-    let all: Vec<String> = all.into_iter().collect();
-    let shown = all.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match all.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
-}
-
-/// The first lines, and how many there are more.
-fn first_lines(all: Vec<String>) -> impl Iterator<Item = String> {
-    let more = all.len().saturating_sub(SHOWN);
-    let rest = (more > 0).then(|| format!("  and {more} more"));
-    all.into_iter().take(SHOWN).chain(rest)
-}
-
-fn count(number: usize, of: &str) -> String {
-    if number == 1 { format!("1 {of}") } else { format!("{number} {of}s") }
-}
-
-/// The policies of a node, by kind.
-fn attached(survey: &PolicySurvey, node: &NodeKey) -> Vec<String> {
-    survey.attached(node).iter().map(|id| format!("{} {}", id.kind, id.qualified_name())).collect()
 }

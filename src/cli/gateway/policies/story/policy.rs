@@ -9,7 +9,7 @@ use interlock_gateway::policies::{PolicyRow, PolicySurvey};
 use serde_json::{Value, json};
 
 use super::super::paths;
-use super::{count, first, first_lines};
+use super::words::{count, first, first_lines};
 
 /// What a policy does on all paths.
 #[derive(Default)]
@@ -101,10 +101,12 @@ fn lines(row: &PolicyRow, reach: &Reach<'_>, reported: Vec<String>) -> Vec<Strin
     lines
 }
 
+/// The listeners and the rules of a route below a Gateway.
+type Place<'a> = (BTreeSet<String>, BTreeMap<usize, &'a Path>);
+
 /// A line for each route below each Gateway.
 fn places(acting: &[&Arc<Path>]) -> Vec<String> {
-    let mut routes: BTreeMap<(&NodeKey, &NodeKey), (BTreeSet<String>, BTreeMap<usize, &Path>)> =
-        BTreeMap::new();
+    let mut routes: BTreeMap<(&NodeKey, &NodeKey), Place<'_>> = BTreeMap::new();
     for path in acting {
         let (listeners, rules) = routes.entry((&path.gateway, &path.route)).or_default();
         listeners.insert(paths::listener(path));

@@ -9,7 +9,7 @@ use interlock_gateway::policies::PolicySurvey;
 use serde_json::{Value, json};
 
 use super::super::paths::{self, KindOnPath, PoliciesOnPath, policies_on};
-use super::{SHOWN, first, first_lines};
+use super::words::{SHOWN, first, first_lines};
 
 /// Rules of one kind that are printed for a path.
 const RULES: usize = 16;
