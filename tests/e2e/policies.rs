@@ -80,6 +80,17 @@ fn a_cluster_is_read_as_its_files_are() {
     let live = json_of(&interlock(&admin, &["policies", "effective", "shop/route-1", "-o", "json"], ""));
     assert_eq!(live["paths"][0]["policies"]["RateLimitPolicy"]["rules"]["hourly"]["source"], "infra/rlp-1");
 
+    for (object, member) in [
+        ("policy/infra/rlp-1", "policy"),
+        ("httproute/shop/route-3", "route"),
+        ("gateway/infra/gw-2", "gateway"),
+    ] {
+        let live = json_of(&interlock(&admin, &["why", object, "-o", "json"], ""));
+        let of_files = json_of(&interlock(&admin, &["why", object, "-o", "json", "-f", "-"], &example));
+        similar_asserts::assert_eq!(live[member], of_files[member], "{object}");
+        assert!(live[member].is_object() && !live["actedOnBy"].as_array().unwrap().is_empty(), "{live:#}");
+    }
+
     // What cannot be listed is unknown, and not absent.
     let gateways = json!([{
         "apiGroups": ["gateway.networking.k8s.io"], "verbs": ["list"],

@@ -56,7 +56,7 @@ mod refusal;
 mod state;
 mod store;
 
-pub use attach::{Attachment, BackendLink, BackendState, RouteLinks, intersection};
+pub use attach::{Attachment, BackendLink, BackendState, ListenerOf, RouteLinks, intersection};
 pub use condition::{AncestorStatus, Condition, Delivery, ancestor_statuses, conditions};
 pub use effective::{EffectivePolicy, EffectiveRule, Replaced, fold};
 pub use fields::{assemble, fields_under};

@@ -24,7 +24,7 @@ pub const GRANT_ENTRIES: usize = 64;
 /// Values of one label selector.
 pub const SELECTOR_VALUES: usize = 256;
 
-/// Target references of one policy. GEP-713 admits 16 ancestors.
+/// Target references of one policy, where its kind sets no other limit. GEP-713 admits 16 ancestors.
 pub const TARGETS: usize = 16;
 
 /// Rules of one policy. A policy over it is invalid.

@@ -11,7 +11,7 @@ use interlock_core::admission::lister::KindListers;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::kinds::capabilities::ATTACHMENTS;
 use interlock_core::kinds::inventory::{DomainInventory, Inventory};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::known::PolicyKinds;
 use super::labels::{Labels, labels_of, node_of};
@@ -190,7 +190,7 @@ impl LinkedObjects {
     }
 
     /// Takes in labels, and links the policies anew that a selector links or unlinks by them.
-    fn label(&mut self, node: NodeKey, labels: Option<Map<String, Value>>) {
+    fn label(&mut self, node: NodeKey, labels: Option<BTreeMap<String, String>>) {
         let old = self.labels.replace(node.clone(), labels.clone());
         if old == labels {
             return;
@@ -198,7 +198,7 @@ impl LinkedObjects {
         let policies = self.selecting.get(&node.namespace).into_iter().flatten().map(|(_, policy)| policy);
         let differs = |policy: &&Value| {
             let mut selectors = Selector::all(policy).filter(|selector| selector.kind == node.kind);
-            let is = |labels: &Option<Map<String, Value>>, selector: &Selector<'_>| {
+            let is = |labels: &Option<BTreeMap<String, String>>, selector: &Selector| {
                 labels.as_ref().is_some_and(|labels| selector.selects(labels))
             };
             selectors.any(|selector| is(&old, &selector) != is(&labels, &selector))

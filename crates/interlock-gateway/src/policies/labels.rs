@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use gateway_policies::{NodeKey, ObjectKind};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::targets::{Selector, namespace_of};
 
 /// Labels by node; an object without labels is there with none, as an empty selector selects it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Labels(BTreeMap<NodeKey, Map<String, Value>>);
+pub(super) struct Labels(BTreeMap<NodeKey, BTreeMap<String, String>>);
 
 impl Labels {
     /// Those of some objects.
@@ -27,8 +27,8 @@ impl Labels {
     pub(super) fn replace(
         &mut self,
         node: NodeKey,
-        labels: Option<Map<String, Value>>,
-    ) -> Option<Map<String, Value>> {
+        labels: Option<BTreeMap<String, String>>,
+    ) -> Option<BTreeMap<String, String>> {
         match labels {
             Some(labels) => self.0.insert(node, labels),
             None => self.0.remove(&node),
@@ -36,7 +36,7 @@ impl Labels {
     }
 
     /// The nodes of a namespace that a selector selects.
-    pub(super) fn selected(&self, namespace: &str, selector: Selector<'_>) -> impl Iterator<Item = &NodeKey> {
+    pub(super) fn selected(&self, namespace: &str, selector: Selector) -> impl Iterator<Item = &NodeKey> {
         let first = NodeKey::new(selector.kind, namespace, "");
         let own = self.0.range(first.clone()..);
         let own =
@@ -53,6 +53,7 @@ pub(super) fn node_of(object: &Value) -> Option<NodeKey> {
     Some(NodeKey::new(kind, namespace_of(object), object["metadata"]["name"].as_str()?))
 }
 
-pub(super) fn labels_of(object: &Value) -> Map<String, Value> {
-    object["metadata"]["labels"].as_object().cloned().unwrap_or_default()
+pub(super) fn labels_of(object: &Value) -> BTreeMap<String, String> {
+    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }

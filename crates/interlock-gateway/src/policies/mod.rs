@@ -15,6 +15,7 @@ mod kinds;
 mod known;
 mod labels;
 pub(crate) mod listed;
+mod merge;
 mod predicates;
 mod rate_limit;
 mod rows;
@@ -23,6 +24,7 @@ mod seen;
 mod statuses;
 mod survey;
 mod targets;
+mod unseen;
 
 pub use self::attachments::{AttachmentGraph, Attachments};
 pub use self::expressions::{ExpressionFinding, expressions};

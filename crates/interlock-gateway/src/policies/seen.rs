@@ -7,20 +7,21 @@ use serde_json::Value;
 
 use super::known::PolicyKinds;
 use super::labels::Labels;
+use super::merge::MergeType;
 use super::targets::{linked, namespace_of};
 
 /// What of a policy its index does not have.
 #[derive(Default)]
 pub(super) struct SeenPolicy {
     pub(super) status: Value,
-    /// Whether it merges with a policy above it (Envoy Gateway).
-    pub(super) merges: bool,
+    /// How it merges with a policy above it (Envoy Gateway).
+    pub(super) merges: Option<MergeType>,
     /// Targets that are no nodes.
     pub(super) elsewhere: Vec<String>,
     /// Whether its selectors match nothing.
     pub(super) is_unmatched: bool,
-    /// Expressions that act otherwise than its author may expect, or not at all.
-    pub(super) expressions: Vec<String>,
+    /// What of its targets and expressions is not as it may seem.
+    pub(super) notes: Vec<String>,
     /// All its fields, which every path that it acts on shares.
     pub(super) whole: Option<Arc<Value>>,
 }
@@ -42,10 +43,10 @@ impl PolicyKinds {
             PolicyId { kind: name.into(), namespace: namespace_of(object).into(), name: own_name.into() };
         let seen = SeenPolicy {
             status: object["status"].clone(),
-            merges: object["spec"]["mergeType"].is_string(),
+            merges: MergeType::of(&object["spec"]),
             elsewhere: linked.elsewhere,
             is_unmatched: linked.is_unmatched,
-            expressions: Vec::new(),
+            notes: linked.notes,
             whole: None,
         };
         Some(ReadPolicy { id, seen, object: linked.object })

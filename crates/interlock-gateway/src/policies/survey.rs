@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gateway_policies::{
-    Block, DecodeError, Index, NodeKey, ObjectKey, Path, Policy, PolicyId, Precedence, RefusalReason,
-    RouteLinks, Subject,
+    Block, DecodeError, Index, NodeKey, ObjectKey, Policy, PolicyId, Precedence, RefusalReason, RouteLinks,
+    Subject,
 };
 use serde_json::{Value, json};
 
@@ -18,10 +18,10 @@ use crate::names::{ENVOY_GATEWAY, GATEWAY_API};
 /// What the names of Envoy Gateway's controllers begin with, where its configuration does not set another.
 const ENVOY_GATEWAY_CONTROLLERS: &str = "gateway.envoyproxy.io/";
 
-/// A kind of policies that could not be listed.
+/// A kind that could not be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnlistedKind {
-    /// The name of the kind.
+    /// The name of the kind; of policies, as [`PolicyKinds`] has it.
     pub kind: String,
     /// The one namespace that could be listed; none where no namespace could.
     pub listed_namespace: Option<String>,
@@ -34,7 +34,7 @@ pub struct PolicySurvey {
     pub(super) policies: BTreeMap<PolicyId, SeenPolicy>,
     /// The policies of each node, by kind and the older one first.
     attached: BTreeMap<NodeKey, Vec<PolicyId>>,
-    unlisted: Vec<UnlistedKind>,
+    pub(super) unlisted: Vec<UnlistedKind>,
     assumed_classes: BTreeSet<String>,
     /// `controllerName` by GatewayClass.
     controllers: BTreeMap<String, String>,
@@ -63,8 +63,11 @@ impl PolicySurvey {
             unknown_kinds: BTreeSet::new(),
             faults: Vec::new(),
         };
+        // A policy that is older than those before it takes the target from all of them.
+        let mut oldest_first: Vec<&Value> = objects.iter().collect();
+        oldest_first.sort_by(|one, other| age(one).cmp(&age(other)));
         let labels = Labels::of(objects);
-        for object in objects {
+        for object in oldest_first {
             survey.observe(object, &labels);
         }
         if assume_classes {
@@ -90,7 +93,7 @@ impl PolicySurvey {
         let Some(ReadPolicy { id, mut seen, object }) = self.kinds.read(&name, object, labels) else {
             return;
         };
-        seen.expressions = expressions(&name, spec).into_iter().map(|own| own.to_string()).collect();
+        seen.notes.extend(expressions(&name, spec).into_iter().map(|own| own.to_string()));
         self.policies.insert(id, seen);
         if let Some(object) = &object {
             self.index_observe(object);
@@ -184,16 +187,6 @@ impl PolicySurvey {
         ids.filter_map(|id| self.index.policy(id)).filter(|policy| policy.block.is_some())
     }
 
-    /// The kinds of which policies may act on a path that could not be listed.
-    pub fn unknown_on(&self, path: &Path) -> impl Iterator<Item = &str> {
-        let is_outside = |namespace: &str| {
-            path.nodes().any(|node| !node.namespace.is_empty() && &*node.namespace != namespace)
-        };
-        let unknown =
-            self.unlisted.iter().filter(move |own| own.listed_namespace.as_deref().is_none_or(is_outside));
-        unknown.map(|own| own.kind.as_str())
-    }
-
     /// GatewayClasses whose controller is not named as Envoy Gateway's are by default, below which its policies are
     /// shown; with the controller.
     pub fn foreign_classes(&self) -> BTreeMap<&str, &str> {
@@ -239,6 +232,13 @@ fn subject_name(subject: &Subject) -> String {
         Subject::Object(ObjectKey::Grant(namespace, name)) => format!("ReferenceGrant/{namespace}/{name}"),
         Subject::Object(ObjectKey::Namespace(name)) => format!("Namespace/{name}"),
     }
+}
+
+/// The order in which policies are observed; what does not have that form of a time comes anywhere.
+fn age(object: &Value) -> (bool, &str, &str, &str) {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let created = text("creationTimestamp");
+    (created.is_empty(), created, text("namespace"), text("name"))
 }
 
 pub(super) fn group_and_kind(object: &Value) -> (&str, &str) {

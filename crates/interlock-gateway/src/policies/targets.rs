@@ -1,16 +1,23 @@
-//! The targets of a policy whose rules are not known: selectors become references, and kinds that are no nodes are
-//! set apart.
+//! The targets of a policy whose rules are not known: selectors become references, and what no graph of the Gateway API
+//! has is set apart.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_policies::{GATEWAY_GROUP, NodeKey, ObjectKind};
+use gateway_policies::{GATEWAY_GROUP, LabelSelector, NodeKey, ObjectKind};
 use serde_json::{Map, Value, json};
 
 use super::generic::{FIELDS, NO_RULES, Precedence};
 use super::known::SeenKind;
 use super::labels::Labels;
+use crate::names::KUADRANT;
+
+/// Selectors of one policy that are followed; each of them looks at every object of its kind and namespace.
+const SELECTORS: usize = 64;
+/// Requirements of one selector; one with more selects nothing here.
+const REQUIREMENTS: usize = 64;
 
 /// A policy, and what of its targets no graph of the Gateway API has.
+#[derive(Default)]
 pub(super) struct Linked {
     /// The policy with references to nodes alone; none where it has no such reference.
     pub(super) object: Option<Value>,
@@ -18,32 +25,71 @@ pub(super) struct Linked {
     pub(super) elsewhere: Vec<String>,
     /// Whether it names targets by selectors, and nothing matches.
     pub(super) is_unmatched: bool,
+    /// What of its targets is not as it may seem.
+    pub(super) notes: Vec<String>,
 }
 
-/// Reads the targets of a policy; none where it names none, as Istio's policies with a selector of pods.
+/// Reads the targets of a policy; none where it is no policy of the Gateway API, as Istio's with a selector of pods.
 pub(super) fn linked(kind: &SeenKind, object: &Value, labels: &Labels) -> Option<Linked> {
+    let mut linked = Linked { notes: version_notes(kind, object), ..Linked::default() };
     if kind.is_understood {
-        return Some(Linked { object: Some(object.clone()), elsewhere: Vec::new(), is_unmatched: false });
+        linked.object = Some(object.clone());
+        return Some(linked);
     }
-    let spec = object.get("spec")?.as_object()?;
+    let empty = Map::new();
+    let spec = object.get("spec").and_then(Value::as_object).unwrap_or(&empty);
     let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
-    let references = spec.get("targetRef").into_iter().chain(list("targetRefs")).cloned();
-    let namespace = namespace_of(object);
-    let selected: BTreeSet<&NodeKey> =
-        Selector::all(object).flat_map(|selector| labels.selected(namespace, selector)).collect();
+    let one = spec.get("targetRef").filter(|target| !target.is_null());
+    if one.is_some() && list("targetRefs").next().is_some() {
+        linked.notes.push("has targetRef and targetRefs, of which the API server takes one".to_owned());
+    }
+    let references: Vec<Value> = one.into_iter().chain(list("targetRefs")).cloned().collect();
+    let mut selected: BTreeSet<&NodeKey> = BTreeSet::new();
+    for selector in Selector::all(object) {
+        selected.extend(labels.selected(namespace_of(object), selector));
+    }
+    for selector in list("targetSelectors").take(SELECTORS) {
+        if selector["namespaces"]["from"].as_str().is_some_and(|from| from != "Same") {
+            linked
+                .notes
+                .push("targets of other namespaces, which targetSelectors name, are left out".to_owned());
+        }
+    }
+    if list("targetSelectors").count() > SELECTORS {
+        linked.notes.push(format!("targetSelectors after the first {SELECTORS} are left out"));
+    }
+    let has_selector = list("targetSelectors").next().is_some();
+    if references.is_empty() && !has_selector {
+        // Without targets Istio's act on a namespace, and those of others are invalid.
+        if kind.kind.group().ends_with("istio.io") {
+            return None;
+        }
+        linked.object = Some(with_targets(kind, object, spec, Vec::new()));
+        return Some(linked);
+    }
+    linked.is_unmatched = references.is_empty() && selected.is_empty();
     let selected = selected
         .into_iter()
         .map(|node| json!({"group": node.kind.group(), "kind": node.kind.name(), "name": &*node.name}));
-    let references: Vec<Value> = references.chain(selected).collect();
-    let is_unmatched = references.is_empty();
-    if is_unmatched && list("targetSelectors").next().is_none() {
-        return None;
-    }
-    let (elsewhere, nodes): (Vec<Value>, Vec<Value>) = references.into_iter().partition(is_elsewhere);
-    let elsewhere =
-        elsewhere.iter().map(|target| format!("{}/{}", text(target, "kind"), text(target, "name")));
-    let object = (!nodes.is_empty()).then(|| with_targets(kind, object, spec, nodes));
-    Some(Linked { object, elsewhere: elsewhere.collect(), is_unmatched })
+    let (nodes, elsewhere): (Vec<Value>, Vec<Value>) =
+        references.into_iter().chain(selected).partition(|target| !is_elsewhere(target));
+    // A target that the kind cannot have makes the policy invalid only where it is the only one.
+    let (good, bad): (Vec<Value>, Vec<Value>) =
+        nodes.into_iter().partition(|target| is_admitted(kind, target));
+    let name = |target: &Value| format!("{}/{}", text(target, "kind"), text(target, "name"));
+    let (nodes, bad) = if good.is_empty() { (bad, Vec::new()) } else { (good, bad) };
+    linked.notes.extend(bad.iter().map(|target| format!("{} is no target that it can have", name(target))));
+    linked.elsewhere = elsewhere.iter().chain(&bad).map(name).collect();
+    linked.object = (!nodes.is_empty()).then(|| with_targets(kind, object, spec, nodes));
+    Some(linked)
+}
+
+/// Kuadrant's kinds have changed their fields between versions.
+fn version_notes(kind: &SeenKind, object: &Value) -> Vec<String> {
+    let version = text(object, "apiVersion");
+    let is_other = kind.kind.group() == KUADRANT && version.contains("/v1beta");
+    let note = || format!("is of {version}, which is read as if it were {KUADRANT}/v1");
+    is_other.then(note).into_iter().collect()
 }
 
 /// The policy with these targets, and its rules where its kind looks for them.
@@ -70,47 +116,62 @@ fn with_targets(kind: &SeenKind, object: &Value, spec: &Map<String, Value>, targ
     object
 }
 
+/// The kind of a target, where paths go through it.
+fn node_kind(reference: &Value) -> Option<ObjectKind> {
+    let group = reference["group"].as_str().unwrap_or(GATEWAY_GROUP);
+    ObjectKind::find(group, reference["kind"].as_str()?)
+}
+
 /// Whether a reference names a kind that no path goes through.
 fn is_elsewhere(reference: &Value) -> bool {
-    let group = reference["group"].as_str().unwrap_or(GATEWAY_GROUP);
-    reference["kind"].as_str().is_some_and(|kind| ObjectKind::find(group, kind).is_none())
+    reference["kind"].is_string() && node_kind(reference).is_none()
 }
 
-/// Selectors of one policy that are followed. Envoy Gateway's definition admits as many.
-const SELECTORS: usize = 16;
-/// Labels of one selector; one with more selects nothing here.
-const LABELS: usize = 64;
+/// Whether a policy of a kind can have a target.
+fn is_admitted(kind: &SeenKind, reference: &Value) -> bool {
+    let Some(node) = node_kind(reference) else { return false };
+    let mut admitted = kind.kind.targets().iter().filter(|target| target.kind == node);
+    let has_section = !text(reference, "sectionName").is_empty();
+    reference["name"].is_string() && admitted.any(|target| target.has_sections || !has_section)
+}
 
-/// A selector of Envoy Gateway: objects of a kind in the policy's namespace, by labels.
-#[derive(Clone, Copy)]
-pub(super) struct Selector<'a> {
+/// A selector of Envoy Gateway: objects of a kind in the policy's namespace, by labels. One without labels selects all
+/// of the kind.
+pub(super) struct Selector {
     pub(super) kind: ObjectKind,
-    labels: &'a Map<String, Value>,
+    requirements: LabelSelector,
 }
 
-impl<'a> Selector<'a> {
-    /// None where it has `matchExpressions`, or a kind that is no node: it selects nothing here.
-    fn read(selector: &'a Value) -> Option<Self> {
-        let group = selector["group"].as_str().unwrap_or(GATEWAY_GROUP);
-        let labels = selector["matchLabels"].as_object().filter(|labels| labels.len() <= LABELS)?;
-        let kind = ObjectKind::find(group, text(selector, "kind"))?;
-        selector.get("matchExpressions").is_none().then_some(Self { kind, labels })
+impl Selector {
+    /// None where it does not decode, or is of a kind that is no node: it selects nothing here.
+    fn read(selector: &Value) -> Option<Self> {
+        let requirements = requirements(selector)?;
+        let count = requirements.match_labels.len() + requirements.match_expressions.len();
+        (count <= REQUIREMENTS).then_some(Self { kind: node_kind(selector)?, requirements })
     }
 
     /// The selectors of a policy.
-    pub(super) fn all(policy: &'a Value) -> impl Iterator<Item = Self> {
+    pub(super) fn all(policy: &Value) -> impl Iterator<Item = Self> {
         let all = policy["spec"]["targetSelectors"].as_array().into_iter().flatten();
         all.take(SELECTORS).filter_map(Self::read)
     }
 
-    pub(super) fn selects(&self, labels: &Map<String, Value>) -> bool {
-        self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+    pub(super) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.requirements.matches(labels)
     }
 }
 
 /// The namespace of an object; the default one where none is given.
 pub(super) fn namespace_of(object: &Value) -> &str {
     object["metadata"]["namespace"].as_str().filter(|text| !text.is_empty()).unwrap_or("default")
+}
+
+/// `matchLabels` and `matchExpressions`; none where they do not decode.
+fn requirements(selector: &Value) -> Option<LabelSelector> {
+    let fields = ["matchLabels", "matchExpressions"];
+    let fields = fields.into_iter().filter(|field| !selector[*field].is_null());
+    let fields = fields.map(|field| (field.to_owned(), selector[field].clone()));
+    serde_json::from_value(Value::Object(fields.collect())).ok()
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
