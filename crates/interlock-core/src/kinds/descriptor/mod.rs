@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::gauge::Gauges;
 use super::inventory::DomainInventory;
 use super::listed::ListedObjects;
-use super::page::{PagePart, View};
+use super::page::{Drawing, PagePart, View};
 use super::story::Story;
 use crate::admission::kind::GuardedKind;
 pub use crate::api::capability::Capability;
@@ -57,6 +57,8 @@ pub struct Kind {
     pub inventory: Option<DomainInventory>,
     /// What the page about a process shows of its objects.
     pub page: Option<fn(&View<'_>) -> PagePart>,
+    /// The graph of its objects and of those around them, where the page draws one.
+    pub drawing: Option<fn(&View<'_>) -> Drawing>,
     /// What metrics say of all its objects.
     pub gauges: Option<Gauges>,
     /// What `interlock why` tells of its objects.
@@ -84,6 +86,7 @@ impl Kind {
             listed: None,
             inventory: None,
             page: None,
+            drawing: None,
             gauges: None,
             story: None,
             node_facts: None,
