@@ -30,6 +30,7 @@ mod flavor_routes;
 mod flavor_sources;
 mod from_git;
 mod generated;
+mod graph_drawing;
 mod graph_page;
 mod ground;
 mod guards;

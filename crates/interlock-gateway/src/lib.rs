@@ -50,6 +50,7 @@ pub static TLS_ROUTE: Kind = guarded!(of_both(TLS_ROUTES, &route::TLS_ROUTE), TL
 pub static GATEWAY: Kind = Kind {
     page: Some(page::part),
     listed: Some(ListedAttachments::empty),
+    drawing: Some(policies::drawing),
     inventory: Some(Attachments::OF_DOMAIN),
     rules: policies::rules::ids::RULES,
     ..guarded!(of_both(GATEWAYS, &gateway::GATEWAY), GATEWAYS, "gateways")

@@ -75,6 +75,15 @@ impl Default for Attachments {
     }
 }
 
+impl Attachments {
+    /// What is known now.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&LinkedObjects) -> T) -> T {
+        let mut linked = locked(&self.0.linked);
+        self.0.take_in(&mut linked);
+        read(&linked)
+    }
+}
+
 impl Inventory for Attachments {
     fn take(&mut self, object: &Value) {
         let part = |field: &str| object[field].clone();

@@ -9,6 +9,7 @@ mod auth;
 mod checks;
 pub(crate) mod declared;
 pub mod dialect;
+mod drawing;
 mod expressions;
 mod generic;
 mod kinds;
@@ -27,6 +28,7 @@ mod targets;
 mod unseen;
 
 pub use self::attachments::{AttachmentGraph, Attachments};
+pub(crate) use self::drawing::drawing;
 pub use self::expressions::{ExpressionFinding, expressions};
 pub use self::generic::Precedence;
 pub use self::kinds::*;
