@@ -260,3 +260,120 @@ fn not_carried(links: &RouteLinks) -> String {
     };
     format!("no listener carries it; {}: {}{more}", first.parent, first.reason.explanation())
 }
+
+#[cfg(test)]
+mod tests {
+    use interlock_core::kinds::inventory::Inventory as _;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const API: &str = "gateway.networking.k8s.io/v1";
+
+    fn object(api_version: &str, kind: &str, name: &str, spec: &Value) -> Value {
+        let metadata = json!({"namespace": "web", "name": name, "creationTimestamp": "2026-01-01T00:00:00Z"});
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+    }
+
+    fn topology() -> Vec<Value> {
+        let listeners = json!([
+            {"name": "a", "port": 80, "protocol": "HTTP", "hostname": "*.a.org"},
+            {"name": "b", "port": 80, "protocol": "HTTP", "hostname": "*.b.org"},
+        ]);
+        let route = |name: &str, hostname: &str| {
+            let spec = json!({"parentRefs": [{"name": "gw"}], "hostnames": [hostname], "rules": [{}]});
+            object(API, "HTTPRoute", name, &spec)
+        };
+        let class = json!({"apiVersion": API, "kind": "GatewayClass", "metadata": {"name": "eg"}, "spec": {"controllerName": "x/y"}});
+        let gateway =
+            object(API, "Gateway", "gw", &json!({"gatewayClassName": "eg", "listeners": listeners}));
+        vec![class, gateway, route("shop", "www.a.org"), route("lost", "c.org")]
+    }
+
+    fn drawn(policies: &[Value]) -> Drawing {
+        let mut graph = Attachments::default();
+        topology().iter().chain(policies).for_each(|object| graph.take(object));
+        graph.read(|linked| Sketch::new(linked).drawing())
+    }
+
+    fn target(kind: &str, name: &str) -> Value {
+        json!({"group": "gateway.networking.k8s.io", "kind": kind, "name": name})
+    }
+
+    fn limit(name: &str, kind: &str, of: &str, block: &str) -> Value {
+        let limits = json!({"limits": {"all": {"rates": [{"limit": 1, "window": "1m"}]}}});
+        object(
+            "kuadrant.io/v1",
+            "RateLimitPolicy",
+            name,
+            &json!({"targetRef": target(kind, of), block: limits}),
+        )
+    }
+
+    fn cors(name: &str, kind: &str, of: &str) -> Value {
+        let spec = json!({"targetRefs": [target(kind, of)], "cors": {}});
+        object("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy", name, &spec)
+    }
+
+    fn find<'a>(drawing: &'a Drawing, name: &str) -> &'a DrawnNode {
+        drawing.nodes.iter().find(|node| node.name == name).unwrap()
+    }
+
+    #[test]
+    fn lines_lead_from_the_class_to_the_rule() {
+        let drawing = drawn(&[]);
+        let name = |place: &u32| drawing.nodes[*place as usize].name.as_str();
+        let mut edges: Vec<_> = drawing.edges.iter().map(|(from, to)| (name(from), name(to))).collect();
+        edges.sort_unstable();
+        let expected = [
+            ("eg", "web/gw"),
+            ("web/gw", "web/gw#a"),
+            ("web/gw", "web/gw#b"),
+            ("web/gw#a", "web/shop"),
+            ("web/lost", "web/lost#rule-1"),
+            ("web/shop", "web/shop#rule-1"),
+        ];
+        assert_eq!(edges, expected);
+        assert!(find(&drawing, "web/lost").trouble.starts_with("no listener carries it; Gateway/web/gw#a: "));
+        assert_eq!((drawing.total, drawing.nodes.len()), (8, 8));
+    }
+
+    #[rstest]
+    #[case::defaults_of_the_route(vec![limit("up", "Gateway", "gw", "defaults"), limit("own", "HTTPRoute", "shop", "defaults")], &["own"], "")]
+    #[case::overrides_of_the_gateway(
+        vec![limit("up", "Gateway", "gw", "overrides"), limit("own", "HTTPRoute", "shop", "defaults")],
+        &["up"],
+        "overridden by web/up"
+    )]
+    #[case::the_most_specific_of_envoy_gateway(vec![cors("up", "Gateway", "gw"), cors("own", "HTTPRoute", "shop")], &["own"], "")]
+    #[case::both_kinds(vec![limit("up", "Gateway", "gw", "overrides"), cors("own", "HTTPRoute", "shop")], &["up", "own"], "")]
+    fn a_route_has_the_policies_that_act(
+        #[case] policies: Vec<Value>,
+        #[case] acting: &[&str],
+        #[case] trouble_of_own: &str,
+    ) {
+        let drawing = drawn(&policies);
+        let route = find(&drawing, "web/shop");
+        let found: Vec<_> = route.concerned.iter().map(|text| text.rsplit('/').next().unwrap()).collect();
+        assert_eq!(found, acting);
+        let own: Vec<_> = route.lines.iter().map(|line| line.trouble.as_str()).collect();
+        assert_eq!(own, [trouble_of_own]);
+    }
+
+    #[test]
+    fn a_policy_without_its_target_is_a_box() {
+        let drawing = drawn(&[limit("nowhere", "HTTPRoute", "absent", "defaults")]);
+        let node = find(&drawing, "RateLimitPolicy web/nowhere");
+        assert_eq!(node.trouble, "HTTPRoute/web/absent was not found");
+    }
+
+    #[test]
+    fn a_box_has_few_lines() {
+        let policies: Vec<_> =
+            (0..9).map(|number| limit(&format!("p{number}"), "HTTPRoute", "shop", "defaults")).collect();
+        let drawing = drawn(&policies);
+        let lines = &find(&drawing, "web/shop").lines;
+        assert_eq!((lines.len(), lines[LINES - 1].text.as_str()), (LINES, "and 4 more"));
+    }
+}
