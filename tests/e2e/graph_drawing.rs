@@ -110,7 +110,7 @@ fn a_route_lights_its_paths_and_the_policies_that_act_on_it() {
     let space = namespace.name().to_owned();
     let named = |kind: &str, name: &str| format!("{kind} {space}/{name}");
     browser.await_true(&format!(
-        "{BOXES}.length === 11 && document.getElementById('paths-picture').textContent.includes('of-shop')"
+        "{BOXES}.length === 12 && document.getElementById('paths-picture').textContent.includes('of-shop')"
     ));
 
     // What carries nothing, and what has no target, says why.
@@ -175,7 +175,7 @@ fn a_route_lights_its_paths_and_the_policies_that_act_on_it() {
     )
     .ok();
     browser.await_true(&format!("{BOXES}.length === 1000"));
-    browser.await_true("document.getElementById('paths-note').innerText === 'the first 1000 of 1010'");
+    browser.await_true("document.getElementById('paths-note').innerText === 'the first 1000 of 1012'");
     click(&mut browser, &named("Listener", "entry#a"));
     let lit = browser.ask("document.querySelectorAll('#paths g.lit').length").as_u64().unwrap();
     assert!(lit > 900, "{lit}");

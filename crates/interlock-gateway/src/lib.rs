@@ -51,6 +51,7 @@ pub static GATEWAY: Kind = Kind {
     page: Some(page::part),
     listed: Some(ListedAttachments::empty),
     drawing: Some(policies::drawing),
+    outline: Some(&policies::OUTLINE),
     inventory: Some(Attachments::OF_DOMAIN),
     rules: policies::rules::ids::RULES,
     ..guarded!(of_both(GATEWAYS, &gateway::GATEWAY), GATEWAYS, "gateways")

@@ -29,6 +29,7 @@ use crate::api::rule::Rule;
 use crate::api::watched::Labelled;
 use crate::reconcile::Reconciler;
 use crate::topology::schema::DeclaredKind;
+use crate::topology::snapshot::GraphSnapshot;
 
 /// Everything that is known of a kind.
 #[derive(Debug)]
@@ -65,10 +66,21 @@ pub struct Kind {
     pub story: Option<&'static Story>,
     /// Facts of one object for `interlock topology`, beside those of the topology.
     pub node_facts: Option<NodeFacts>,
+    /// What all objects of a domain together decide, for `interlock topology`; one kind of a domain has it for all.
+    pub outline: Option<&'static Outline>,
 }
 
 /// Facts by name.
 pub type NodeFacts = fn(&Value) -> Vec<(&'static str, String)>;
+
+/// Links and facts that no object has alone.
+#[derive(Debug)]
+pub struct Outline {
+    /// Whether it reads the objects of a kind, by group and kind.
+    pub reads: fn(&str, &str) -> bool,
+    /// Replaces links of a snapshot, and adds nodes and facts, by all objects that it reads.
+    pub draw: fn(&[Value], &mut GraphSnapshot),
+}
 
 impl Kind {
     /// A kind of which nothing else is known.
@@ -90,6 +102,7 @@ impl Kind {
             gauges: None,
             story: None,
             node_facts: None,
+            outline: None,
         }
     }
 }
