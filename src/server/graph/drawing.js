@@ -19,7 +19,7 @@ const full = ({ kind, name }) => kind + " " + name;
 function drawPaths() {
   const { nodes, edges, places, total } = drawing;
   at("paths-note").textContent = total > nodes.length ? "the first " + nodes.length + " of " + total : "";
-  const wide = 200;
+  const wide = 184;
   const width = Math.max(0, ...places.map(({ left }) => left + wide)) + 4;
   const height = Math.max(0, ...places.map(({ top, height }) => top + height)) + 4;
   const lines = edges.map(([from, to]) => {

@@ -9,7 +9,7 @@ use super::drawing;
 use crate::runtime::index::store::Store;
 
 /// From the left edge of a column to that of the next.
-const COLUMN: f64 = 260.0;
+const COLUMN: f64 = 224.0;
 /// Between two boxes of a column.
 const GAP: f64 = 12.0;
 /// The height of a box without further lines.
