@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::generic::{FIELDS, NO_RULES, Precedence};
 use super::known::SeenKind;
-use super::labels::Labels;
+use super::labels::{Labels, Selector, namespace_of};
 
 /// A policy, and what of its targets no graph of the Gateway API has.
 pub(super) struct Linked {
@@ -74,43 +74,6 @@ fn with_targets(kind: &SeenKind, object: &Value, spec: &Map<String, Value>, targ
 fn is_elsewhere(reference: &Value) -> bool {
     let group = reference["group"].as_str().unwrap_or(GATEWAY_GROUP);
     reference["kind"].as_str().is_some_and(|kind| ObjectKind::find(group, kind).is_none())
-}
-
-/// Selectors of one policy that are followed. Envoy Gateway's definition admits as many.
-const SELECTORS: usize = 16;
-/// Labels of one selector; one with more selects nothing here.
-const LABELS: usize = 64;
-
-/// A selector of Envoy Gateway: objects of a kind in the policy's namespace, by labels.
-#[derive(Clone, Copy)]
-pub(super) struct Selector<'a> {
-    pub(super) kind: ObjectKind,
-    labels: &'a Map<String, Value>,
-}
-
-impl<'a> Selector<'a> {
-    /// None where it has `matchExpressions`, or a kind that is no node: it selects nothing here.
-    fn read(selector: &'a Value) -> Option<Self> {
-        let group = selector["group"].as_str().unwrap_or(GATEWAY_GROUP);
-        let labels = selector["matchLabels"].as_object().filter(|labels| labels.len() <= LABELS)?;
-        let kind = ObjectKind::find(group, text(selector, "kind"))?;
-        selector.get("matchExpressions").is_none().then_some(Self { kind, labels })
-    }
-
-    /// The selectors of a policy.
-    pub(super) fn all(policy: &'a Value) -> impl Iterator<Item = Self> {
-        let all = policy["spec"]["targetSelectors"].as_array().into_iter().flatten();
-        all.take(SELECTORS).filter_map(Self::read)
-    }
-
-    pub(super) fn selects(&self, labels: &Map<String, Value>) -> bool {
-        self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
-    }
-}
-
-/// The namespace of an object; the default one where none is given.
-pub(super) fn namespace_of(object: &Value) -> &str {
-    object["metadata"]["namespace"].as_str().filter(|text| !text.is_empty()).unwrap_or("default")
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
