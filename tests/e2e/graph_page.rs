@@ -140,7 +140,9 @@ fn text(browser: &mut Browser, id: &str) -> String {
 }
 
 fn trouble_comes_first(browser: &mut Browser) {
-    let order = browser.ask("[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent).join()");
+    let order = browser.ask(
+        "[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent).join()",
+    );
     assert_eq!(order, "Trouble,Running plans,Gateways,Instances,OperatorVersions,Capabilities");
     let trouble = text(browser, "trouble");
     for part in [

@@ -14,9 +14,8 @@ use interlock_core::kinds::inventory::{DomainInventory, Inventory};
 use serde_json::{Value, json};
 
 use super::known::PolicyKinds;
-use super::labels::{Labels, labels_of, node_of};
+use super::labels::{Labels, Selector, labels_of, node_of};
 use super::survey::group_and_kind;
-use super::targets::Selector;
 
 /// Policies with selectors in one namespace whose targets follow the labels; those of others stay as they were when the
 /// policy was written.

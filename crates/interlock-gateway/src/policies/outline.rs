@@ -3,15 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use super::known::PolicyKinds;
+use super::survey::{PolicySurvey, UnlistedKind};
+use crate::names::GATEWAY_API;
 use gateway_policies::{Level, NodeKey, ObjectKind, RefusalReason, RouteLinks};
 use interlock_core::kinds::descriptor::Outline;
 use interlock_core::topology::snapshot::{GraphSnapshot, Is, SnapshotNode};
 use interlock_core::topology::{GroupKind, NodeId};
-use serde_json::Value;
-
-use super::known::PolicyKinds;
-use super::survey::{PolicySurvey, UnlistedKind};
-use crate::names::GATEWAY_API;
 
 /// Refusals of one route that are written out.
 const REFUSALS: usize = 4;
@@ -126,7 +124,7 @@ mod tests {
     use interlock_core::api::object::Gvk;
     use interlock_core::kinds;
     use interlock_core::topology::{Epoch, GraphChange};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -6,9 +6,9 @@ use gateway_policies::PolicyId;
 use serde_json::Value;
 
 use super::known::PolicyKinds;
-use super::labels::Labels;
+use super::labels::{Labels, namespace_of};
 use super::merge::MergeType;
-use super::targets::{linked, namespace_of};
+use super::targets::linked;
 
 /// What of a policy its index does not have.
 #[derive(Default)]

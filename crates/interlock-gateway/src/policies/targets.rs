@@ -1,20 +1,15 @@
 //! The targets of a policy whose rules are not known: selectors become references, and what no graph of the Gateway API
 //! has is set apart.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use gateway_policies::{GATEWAY_GROUP, LabelSelector, NodeKey, ObjectKind};
+use gateway_policies::NodeKey;
 use serde_json::{Map, Value, json};
 
 use super::generic::{FIELDS, NO_RULES, Precedence};
 use super::known::SeenKind;
-use super::labels::Labels;
+use super::labels::{Labels, SELECTORS, Selector, namespace_of, node_kind};
 use crate::names::KUADRANT;
-
-/// Selectors of one policy that are followed; each of them looks at every object of its kind and namespace.
-const SELECTORS: usize = 64;
-/// Requirements of one selector; one with more selects nothing here.
-const REQUIREMENTS: usize = 64;
 
 /// A policy, and what of its targets no graph of the Gateway API has.
 #[derive(Default)]
@@ -116,12 +111,6 @@ fn with_targets(kind: &SeenKind, object: &Value, spec: &Map<String, Value>, targ
     object
 }
 
-/// The kind of a target, where paths go through it.
-fn node_kind(reference: &Value) -> Option<ObjectKind> {
-    let group = reference["group"].as_str().unwrap_or(GATEWAY_GROUP);
-    ObjectKind::find(group, reference["kind"].as_str()?)
-}
-
 /// Whether a reference names a kind that no path goes through.
 fn is_elsewhere(reference: &Value) -> bool {
     reference["kind"].is_string() && node_kind(reference).is_none()
@@ -133,45 +122,6 @@ fn is_admitted(kind: &SeenKind, reference: &Value) -> bool {
     let mut admitted = kind.kind.targets().iter().filter(|target| target.kind == node);
     let has_section = !text(reference, "sectionName").is_empty();
     reference["name"].is_string() && admitted.any(|target| target.has_sections || !has_section)
-}
-
-/// A selector of Envoy Gateway: objects of a kind in the policy's namespace, by labels. One without labels selects all
-/// of the kind.
-pub(super) struct Selector {
-    pub(super) kind: ObjectKind,
-    requirements: LabelSelector,
-}
-
-impl Selector {
-    /// None where it does not decode, or is of a kind that is no node: it selects nothing here.
-    fn read(selector: &Value) -> Option<Self> {
-        let requirements = requirements(selector)?;
-        let count = requirements.match_labels.len() + requirements.match_expressions.len();
-        (count <= REQUIREMENTS).then_some(Self { kind: node_kind(selector)?, requirements })
-    }
-
-    /// The selectors of a policy.
-    pub(super) fn all(policy: &Value) -> impl Iterator<Item = Self> {
-        let all = policy["spec"]["targetSelectors"].as_array().into_iter().flatten();
-        all.take(SELECTORS).filter_map(Self::read)
-    }
-
-    pub(super) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements.matches(labels)
-    }
-}
-
-/// The namespace of an object; the default one where none is given.
-pub(super) fn namespace_of(object: &Value) -> &str {
-    object["metadata"]["namespace"].as_str().filter(|text| !text.is_empty()).unwrap_or("default")
-}
-
-/// `matchLabels` and `matchExpressions`; none where they do not decode.
-fn requirements(selector: &Value) -> Option<LabelSelector> {
-    let fields = ["matchLabels", "matchExpressions"];
-    let fields = fields.into_iter().filter(|field| !selector[*field].is_null());
-    let fields = fields.map(|field| (field.to_owned(), selector[field].clone()));
-    serde_json::from_value(Value::Object(fields.collect())).ok()
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

@@ -63,6 +63,8 @@ fn judged(object: &Value) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
         for ExpressionFinding { field, verdict } in expressions(name, &object["spec"]).into_iter().take(MOST)
         {
             match verdict {
+                // A reserved name is refused as such already.
+                _ if refused.iter().any(|own: &NeverActs| own.field == field) => {}
                 Verdict::Refused(text) => refused.push(NeverActs {
                     rule: POLICY_EXPRESSION,
                     sentence: "an expression can never be evaluated".to_owned(),
