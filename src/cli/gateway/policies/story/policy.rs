@@ -84,7 +84,7 @@ fn lines(row: &PolicyRow, reach: &Reach<'_>, reported: Vec<String>) -> Vec<Strin
     });
     lines.extend(first_lines(places(&reach.acting)));
     let replaced = reach.replaced.iter().map(|(winner, own)| {
-        let rules = first(own.rules.iter().map(ToString::to_string));
+        let rules = first(own.rules.iter().map(|rule| paths::short(rule)));
         format!("replaced by {} on {}: {rules}", winner.qualified_name(), count(own.paths, "path"))
     });
     lines.extend(first_lines(replaced.collect()));
