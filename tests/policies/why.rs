@@ -18,7 +18,7 @@ fn lines(object: &str) -> Vec<String> {
 fn a_policy_says_where_it_applies_and_who_replaces_it(#[case] object: &str) {
     let expected = [
         "RateLimitPolicy.kuadrant.io infra/rlp-1",
-        "  RateLimitPolicy has been accepted",
+        "  going by the objects: RateLimitPolicy has been accepted",
         "  targets Gateway/infra/gw-1",
         "  acts on 4 paths",
         "    infra/gw-1 > http > HTTPRoute/shop/route-1 > rule 0 read, rule 1 write",
