@@ -18,7 +18,7 @@ fn lines(object: &str) -> Vec<String> {
 fn a_policy_says_where_it_applies_and_who_replaces_it(#[case] object: &str) {
     let expected = [
         "RateLimitPolicy.kuadrant.io infra/rlp-1",
-        "  RateLimitPolicy has been accepted",
+        "  going by the objects: RateLimitPolicy has been accepted",
         "  targets Gateway/infra/gw-1",
         "  acts on 4 paths",
         "    infra/gw-1 > http > HTTPRoute/shop/route-1 > rule 0 read, rule 1 write",
@@ -148,4 +148,20 @@ fn errors_name_the_remedy(#[case] line: &str, #[case] code: i32, #[case] text: &
     let ended = run(&line.replace("EXAMPLE", EXAMPLE), &input);
     assert_eq!(ended.code, code, "{}", ended.stderr);
     assert!(ended.stderr.contains(text), "{}", ended.stderr);
+}
+
+/// Texts of objects are cut, and do not steer the terminal.
+#[rstest]
+fn no_text_is_longer_than_it_helps(#[values("policy/limits", "httproute/own", "gateway/gw")] object: &str) {
+    let long = format!("\u{1b}[2J\u{202e}{}", "n".repeat(70_000));
+    let mut objects = super::guarded(&long);
+    let mut own = objects["items"][3].clone();
+    own["metadata"] = json!({"name": "own"});
+    own["spec"]["targetRef"]["kind"] = "HTTPRoute".into();
+    own["spec"]["targetRef"]["name"] = "own".into();
+    objects["items"].as_array_mut().unwrap().push(own);
+    let ended = run(&format!("why {object} -f -"), &objects.to_string());
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let is_steering = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(ended.stdout.len() < 5_000 && !ended.stdout.contains(is_steering), "{}", ended.stdout);
 }

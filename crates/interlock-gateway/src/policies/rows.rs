@@ -140,10 +140,19 @@ impl PolicySurvey {
             return of("False", "Invalid", format!("it cannot be decoded: {fault}"));
         }
         let Some(state) = self.index.state(id) else {
+            let text = |text: &str| text.to_owned();
             return match own.is_unmatched {
-                true => of("False", "TargetNotFound", "no object matches its targetSelectors".to_owned()),
+                true if own.has_other_namespaces => {
+                    of("Unknown", "TargetUnknown", text("targets of other namespaces are not followed"))
+                }
+                true if !self.are_nodes_seen(&id.namespace) => of(
+                    "Unknown",
+                    "TargetUnknown",
+                    text("no object that can be seen matches its targetSelectors"),
+                ),
+                true => of("False", "TargetNotFound", text("no object matches its targetSelectors")),
                 false => {
-                    of("Unknown", "TargetUnknown", "its targets are no objects of the Gateway API".to_owned())
+                    of("Unknown", "TargetUnknown", text("its targets are no objects of the Gateway API"))
                 }
             };
         };

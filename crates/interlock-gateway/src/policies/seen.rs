@@ -20,6 +20,8 @@ pub(super) struct SeenPolicy {
     pub(super) elsewhere: Vec<String>,
     /// Whether its selectors match nothing.
     pub(super) is_unmatched: bool,
+    /// Whether its selectors name other namespaces, which are not looked into.
+    pub(super) has_other_namespaces: bool,
     /// What of its targets and expressions is not as it may seem.
     pub(super) notes: Vec<String>,
     /// All its fields, which every path that it acts on shares.
@@ -46,6 +48,7 @@ impl PolicyKinds {
             merges: MergeType::of(&object["spec"]),
             elsewhere: linked.elsewhere,
             is_unmatched: linked.is_unmatched,
+            has_other_namespaces: linked.has_other_namespaces,
             notes: linked.notes,
             whole: None,
         };

@@ -20,6 +20,8 @@ pub(super) struct Linked {
     pub(super) elsewhere: Vec<String>,
     /// Whether it names targets by selectors, and nothing matches.
     pub(super) is_unmatched: bool,
+    /// Whether its selectors name other namespaces, which are not looked into.
+    pub(super) has_other_namespaces: bool,
     /// What of its targets is not as it may seem.
     pub(super) notes: Vec<String>,
 }
@@ -45,10 +47,11 @@ pub(super) fn linked(kind: &SeenKind, object: &Value, labels: &Labels) -> Option
     }
     for selector in list("targetSelectors").take(SELECTORS) {
         if selector["namespaces"]["from"].as_str().is_some_and(|from| from != "Same") {
-            linked
-                .notes
-                .push("targets of other namespaces, which targetSelectors name, are left out".to_owned());
+            linked.has_other_namespaces = true;
         }
+    }
+    if linked.has_other_namespaces {
+        linked.notes.push("targets of other namespaces, which targetSelectors name, are left out".to_owned());
     }
     if list("targetSelectors").count() > SELECTORS {
         linked.notes.push(format!("targetSelectors after the first {SELECTORS} are left out"));

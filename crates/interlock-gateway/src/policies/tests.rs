@@ -560,6 +560,26 @@ fn limits_of_tokens_merge_by_name() {
     assert_eq!(acting(&survey(&policies), "TokenRateLimitPolicy", 0), ["a=upper", "b=lower", "-b=upper"]);
 }
 
+/// Selectors that match nothing may match what could not be seen.
+#[rstest]
+#[case::all_seen(None, json!({}), "False")]
+#[case::its_namespace_seen(Some("shop"), json!({}), "False")]
+#[case::another_namespace_seen(Some("other"), json!({}), "Unknown")]
+#[case::of_other_namespaces(None, json!({"namespaces": {"from": "All"}}), "Unknown")]
+fn selectors_that_match_nothing(#[case] listed: Option<&str>, #[case] fields: Value, #[case] status: &str) {
+    let mut selector = fields;
+    selector["kind"] = "GRPCRoute".into();
+    let mut objects = topology();
+    objects.push(of_targets("SecurityPolicy", json!({"targetSelectors": [selector]})));
+    let of_namespace = |namespace: &str| UnlistedKind {
+        kind: "GRPCRoute".to_owned(),
+        listed_namespace: Some(namespace.to_owned()),
+    };
+    let unlisted = listed.map(of_namespace).into_iter().collect();
+    let survey = PolicySurvey::of(PolicyKinds::known(), &objects, unlisted, true);
+    assert_eq!(row(&survey, "own").accepted.status, status);
+}
+
 /// What could not be listed is not absent.
 #[rstest]
 #[case::nothing_of_the_kind(None, "Unknown", "ParentUnknown")]

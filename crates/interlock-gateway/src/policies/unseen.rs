@@ -14,6 +14,11 @@ impl PolicySurvey {
         unlisted.all(|own| own.listed_namespace.as_deref() == Some(namespace))
     }
 
+    /// Whether all objects of a namespace that policies can target were listed.
+    pub(super) fn are_nodes_seen(&self, namespace: &str) -> bool {
+        ObjectKind::ALL.into_iter().all(|kind| self.is_seen(kind, namespace))
+    }
+
     /// The kinds of which policies may act on a path that could not be listed.
     pub fn unknown_on(&self, path: &Path) -> impl Iterator<Item = &str> {
         let is_outside = |namespace: &str| {

@@ -112,13 +112,18 @@ pub(super) fn rule(path: &Path) -> String {
     }
 }
 
+/// The name of a rule, cut where it is long.
+pub(super) fn short(rule: &str) -> String {
+    display(rule, SHOWN)
+}
+
 /// A rule that acts, on one line: its name in a column, its source, and the rates of a limit.
 pub(super) fn rule_text(key: &str, rule: &EffectiveRule, width: usize) -> String {
     let source = rule.source.qualified_name();
     // Kinds whose policies act side by side have a rule for each policy, by its name.
     match key == source {
         true => source,
-        false => format!("{:width$}  from {source}{}", display(key, SHOWN), rates(&rule.value)),
+        false => format!("{:width$}  from {source}{}", short(key), rates(&rule.value)),
     }
 }
 
@@ -158,7 +163,7 @@ pub(super) fn text(kind: &str, own: &KindOnPath) -> String {
     for replaced in &effective.replaced {
         let by: Vec<String> = replaced.by.iter().map(PolicyId::qualified_name).collect();
         let policy = replaced.policy.qualified_name();
-        let rule = display(&replaced.rule, SHOWN);
+        let rule = short(&replaced.rule);
         line(format!("replaced: {rule} of {policy}, by {}", by.join(", ")));
     }
     for policy in &effective.unreadable {

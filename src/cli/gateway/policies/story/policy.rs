@@ -69,8 +69,10 @@ pub(super) fn told(survey: &PolicySurvey, id: &PolicyId) -> Told {
 fn lines(row: &PolicyRow, reach: &Reach<'_>, reported: Vec<String>) -> Vec<String> {
     let accepted = &row.accepted;
     let mut lines = vec![match accepted.status {
-        "True" => accepted.message.clone(),
-        status => format!("Accepted={status} ({}): {}", accepted.reason, accepted.message),
+        "True" => format!("going by the objects: {}", accepted.message),
+        status => {
+            format!("going by the objects: Accepted={status} ({}): {}", accepted.reason, accepted.message)
+        }
     }];
     if !row.targets.is_empty() {
         lines.push(format!("targets {}", first(row.targets.iter().cloned())));
@@ -84,7 +86,7 @@ fn lines(row: &PolicyRow, reach: &Reach<'_>, reported: Vec<String>) -> Vec<Strin
     });
     lines.extend(first_lines(places(&reach.acting)));
     let replaced = reach.replaced.iter().map(|(winner, own)| {
-        let rules = first(own.rules.iter().map(ToString::to_string));
+        let rules = first(own.rules.iter().map(|rule| paths::short(rule)));
         format!("replaced by {} on {}: {rules}", winner.qualified_name(), count(own.paths, "path"))
     });
     lines.extend(first_lines(replaced.collect()));

@@ -108,7 +108,8 @@ fn of_kind(kind: &str, effective: &EffectivePolicy) -> Vec<String> {
     }
     let gone = effective.replaced.iter().filter(|own| !effective.rules.contains_key(&own.rule));
     let gone = gone.map(|own| {
-        format!("    replaced: {} of {}, by {}", own.rule, own.policy.qualified_name(), names(&own.by))
+        let rule = paths::short(&own.rule);
+        format!("    replaced: {rule} of {}, by {}", own.policy.qualified_name(), names(&own.by))
     });
     lines.extend(gone.take(RULES));
     let unreadable = effective.unreadable.iter();
