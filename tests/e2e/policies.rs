@@ -91,6 +91,17 @@ fn a_cluster_is_read_as_its_files_are() {
         assert!(live[member].is_object() && !live["actedOnBy"].as_array().unwrap().is_empty(), "{live:#}");
     }
 
+    let graph = json_of(&interlock(&admin, &["topology", "--root", "gateway/infra/gw-2", "-o", "json"], ""));
+    let has = |from: &str, to: &str| {
+        let ends =
+            |edge: &Value, end: &str, name: &str| edge[end].as_str().is_some_and(|id| id.ends_with(name));
+        graph["edges"].as_array().unwrap().iter().any(|edge| ends(edge, "from", from) && ends(edge, "to", to))
+    };
+    assert!(has("gw-2#http", "shop/route-3") && has("shop/route-3", "shop/rlp-3"), "{graph:#}");
+    assert!(!has("infra/gw-2", "shop/route-3") && !has("gw-2#admin", "shop/route-3"), "{graph:#}");
+    let refused = |node: &Value| node["facts"]["refused"] == "Gateway/infra/gw-2#admin: NamespaceNotAllowed";
+    assert!(graph["nodes"].as_array().unwrap().iter().any(refused), "{graph:#}");
+
     // What cannot be listed is unknown, and not absent.
     let gateways = json!([{
         "apiGroups": ["gateway.networking.k8s.io"], "verbs": ["list"],
