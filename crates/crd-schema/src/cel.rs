@@ -11,6 +11,9 @@ use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value};
 use crate::cost::{self, Sizes};
 use crate::syntax::{self, SyntaxError};
 
+/// The parser's own bound.
+const PARSER_DEPTH: u16 = 96;
+
 /// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
@@ -30,7 +33,7 @@ pub(crate) enum CelFailure {
 impl Expression {
     /// Compiles an expression, or says why it cannot be asked here.
     pub(crate) fn compile(text: &str) -> Result<Self, String> {
-        let mut tree = syntax::parse(text).map_err(|error| match error {
+        let mut tree = syntax::parse(text, PARSER_DEPTH).map_err(|error| match error {
             SyntaxError::TooLarge(reason) => reason,
             _ => "the expression has syntax that is not supported offline".to_owned(),
         })?;

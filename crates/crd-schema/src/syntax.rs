@@ -20,7 +20,7 @@ pub enum SyntaxError {
     #[error("{0}")]
     TooLarge(String),
     /// It is not CEL.
-    #[error("at line {line}, column {column}: {reason}")]
+    #[error("line {line}, column {column}: {reason}")]
     Malformed {
         /// From 1.
         line: usize,
@@ -36,15 +36,22 @@ pub enum SyntaxError {
 
 /// The tree of an expression, with the syntax of optional values. Macros are expanded.
 ///
+/// The parser recurses. It stops at this number of expressions in one another, in brackets or in branches of `? :`;
+/// chains such as `a.b.c` recurse as long as the text is.
+///
 /// # Errors
 /// The text exceeds a limit, or is not CEL.
-pub fn parse(text: &str) -> Result<tree::IdedExpr, SyntaxError> {
+pub fn parse(text: &str, depth: u16) -> Result<tree::IdedExpr, SyntaxError> {
     if let Some(reason) = cost::too_large(text) {
         return Err(SyntaxError::TooLarge(reason));
     }
+    let parser = || Parser::new().enable_optional_syntax(true).max_recursion_depth(depth);
     // The parser is known to panic on some texts that it cannot read.
-    match catch_unwind(|| Parser::new().enable_optional_syntax(true).parse(text)) {
+    match catch_unwind(|| parser().parse(text)) {
         Ok(Ok(tree)) => Ok(tree),
+        Ok(Err(errors)) if errors.errors.iter().any(|error| error.msg.contains("Recursion limit")) => {
+            Err(SyntaxError::TooLarge(format!("the expression nests deeper than {depth} levels")))
+        }
         Ok(Err(errors)) => Err(first(&errors)),
         Err(_) => Err(SyntaxError::Unreadable),
     }

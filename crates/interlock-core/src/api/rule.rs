@@ -115,6 +115,8 @@ pub enum RuleGroup {
     Flavors,
     /// Policies of the Gateway API can act.
     Policies,
+    /// Routes are guarded by policies. Off where no setting says otherwise.
+    Coverage,
     /// Interlock's records, without which running plans are unknown. Always denied.
     Lock,
     /// Requests that cannot be executed, or that the user may not make. Always denied.
@@ -123,7 +125,7 @@ pub enum RuleGroup {
 
 impl RuleGroup {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Freeze,
         Self::Parameters,
         Self::Plans,
@@ -132,6 +134,7 @@ impl RuleGroup {
         Self::References,
         Self::Flavors,
         Self::Policies,
+        Self::Coverage,
         Self::Lock,
         Self::Requests,
     ];
@@ -147,6 +150,7 @@ impl RuleGroup {
             Self::References => "references",
             Self::Flavors => "flavors",
             Self::Policies => "policies",
+            Self::Coverage => "coverage",
             Self::Lock => "lock",
             Self::Requests => "requests",
         }

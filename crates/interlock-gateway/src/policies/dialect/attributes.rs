@@ -120,6 +120,42 @@ const NO_IDENTITY: &str = "use a header that the client cannot set, or remove it
 const NO_BODY: &str = "use request.headers, request.query or request.size";
 const NO_PEER: &str = "use an attribute of the connection, such as source.address";
 
+/// Attributes that the auth server has, which takes them from JSON. By the sources of Authorino.
+pub const AUTH_SERVER: &[&str] = &[
+    "auth",
+    "context",
+    "metadata.filter_metadata",
+    "metadata.typed_filter_metadata",
+    "request.id",
+    "request.time",
+    "request.protocol",
+    "request.scheme",
+    "request.host",
+    "request.method",
+    "request.path",
+    "request.url_path",
+    "request.query",
+    "request.headers",
+    "request.referer",
+    "request.user_agent",
+    "request.size",
+    "request.body",
+    "request.raw_body",
+    "request.context_extensions",
+    "source.address",
+    "source.port",
+    "source.service",
+    "source.labels",
+    "source.principal",
+    "source.certificate",
+    "destination.address",
+    "destination.port",
+    "destination.service",
+    "destination.labels",
+    "destination.principal",
+    "destination.certificate",
+];
+
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attribute {

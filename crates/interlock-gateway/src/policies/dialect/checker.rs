@@ -4,14 +4,12 @@ use crd_schema::syntax::tree::{CallExpr, ComprehensionExpr, EntryExpr, Expr, Ide
 use crd_schema::syntax::tree::{SelectExpr, operators};
 use interlock_core::api::suggest::did_you_mean;
 
-use super::attributes::{self, Attribute, attribute};
-use super::functions::{self, Call, Form, USE_EACH, USE_HAS};
+use super::attributes::{AUTH_SERVER, Attribute, attribute};
+use super::functions::{self, Call, Form, NOT_OF_AUTH_SERVER, USE_EACH, USE_HAS};
 use super::pattern;
 use super::types::Type;
-use super::{MAX_LEVELS, Use, Verdict};
-
-/// Characters of an expression that a message shows.
-const SHOWN: usize = 60;
+use super::verdict::{MAX_LEVELS, Use, Verdict};
+use super::wording::{list, nearest, shown, spelled};
 
 /// Names of types, which are values of CEL.
 const KINDS: [&str; 10] =
@@ -49,7 +47,7 @@ pub(super) struct Checker {
     unsupported: Option<String>,
     /// Variables of loops.
     variables: Vec<String>,
-    level: usize,
+    level: u16,
 }
 
 impl Checker {
@@ -68,11 +66,14 @@ impl Checker {
     /// Whether the type of the whole fits its use.
     fn result(&mut self, kind: Type) -> Checked<()> {
         if self.of.is_predicate() && !Type::Bool.takes(kind) {
-            return never(format!("is a {kind}, and a predicate has to be a bool; compare it with a value"));
+            return never(format!(
+                "is {}, and a predicate has to be a bool; compare it with a value",
+                kind.with_article()
+            ));
         }
         let is_single = !matches!(kind, Type::List | Type::Map | Type::StringMap | Type::Kind);
         if self.of == Use::Counter && !is_single {
-            self.cannot(format!("a {kind}"), "count by one of its members");
+            self.cannot(kind.with_article(), "count by one of its members");
         }
         Ok(())
     }
@@ -84,12 +85,25 @@ impl Checker {
         }
     }
 
+    /// Notes what the auth server cannot evaluate.
+    fn auth_server_cannot(&mut self, what: &str, remedy: &str) {
+        if !self.of.is_of_proxy() && self.unsupported.is_none() {
+            self.unsupported = Some(format!("the auth server cannot evaluate {what}; {remedy}"));
+        }
+    }
+
+    /// Notes optional values, which neither has.
+    fn optional(&mut self, what: &str) {
+        self.cannot(what.to_owned(), USE_HAS);
+        self.auth_server_cannot(what, USE_HAS);
+    }
+
     fn value(&mut self, tree: &IdedExpr) -> Checked<Type> {
         Ok(self.shape(tree)?.kind())
     }
 
     fn shape(&mut self, tree: &IdedExpr) -> Checked<Shape> {
-        self.level += 1;
+        self.level = self.level.saturating_add(1);
         if self.level > MAX_LEVELS {
             self.cannot(format!("more than {MAX_LEVELS} levels"), "split the expression into several");
         }
@@ -101,7 +115,7 @@ impl Checker {
             Expr::Literal(literal) => Ok(Shape::Value(kind_of(literal))),
             Expr::List(list) => {
                 if !list.optional_indices.is_empty() {
-                    self.cannot("optional elements".to_owned(), USE_HAS);
+                    self.optional("optional elements");
                 }
                 self.values(&list.elements)?;
                 Ok(Shape::Value(Type::List))
@@ -141,7 +155,7 @@ impl Checker {
             }
         };
         if is_optional {
-            self.cannot("optional entries".to_owned(), USE_HAS);
+            self.optional("optional entries");
         }
         Ok(())
     }
@@ -161,6 +175,10 @@ impl Checker {
         let Some(found) = attribute(&name) else {
             return never(format!("neither Envoy nor Kuadrant has {}; {}", shown(&name), nearest(&name)));
         };
+        if found != Attribute::Part && !AUTH_SERVER.contains(&name.as_str()) {
+            let near = did_you_mean(&name, AUTH_SERVER);
+            self.auth_server_cannot(&name, near.as_deref().unwrap_or("use an attribute of the request"));
+        }
         // The auth server takes them from JSON, where a number has no type.
         let known = |kind| if self.of.is_of_proxy() { kind } else { Type::Any };
         match found {
@@ -195,7 +213,10 @@ impl Checker {
             Shape::Value(Type::Any | Type::Map) => Ok(Shape::Value(Type::Any)),
             Shape::Value(kind) => {
                 let field = shown(field);
-                never(format!("a {kind} has no member {field}; leave it out, or call it: {field}()"))
+                never(format!(
+                    "{} has no member {field}; leave it out, or call it: {field}()",
+                    kind.with_article()
+                ))
             }
         }
     }
@@ -211,7 +232,8 @@ impl Checker {
             _ => &[Type::Any],
         };
         if !taken.iter().any(|taken| taken.takes(at)) {
-            return never(format!("a {} has no member by a {at}; use a {}", of.kind(), taken[0]));
+            let [of, at, taken] = [of.kind(), at, taken[0]].map(Type::with_article);
+            return never(format!("{of} has no member by {at}; use {taken}"));
         }
         match (&index.expr, of) {
             (
@@ -222,7 +244,9 @@ impl Checker {
                 Ok(Shape::Value(Type::Any))
             }
             (_, Shape::Value(Type::StringMap)) => Ok(Shape::Value(Type::String)),
-            (_, Shape::Value(kind)) => never(format!("a {kind} has no members; leave out the brackets")),
+            (_, Shape::Value(kind)) => {
+                never(format!("{} has no members; leave out the brackets", kind.with_article()))
+            }
         }
     }
 
@@ -244,7 +268,7 @@ impl Checker {
         match (name, call.args.as_slice()) {
             (operators::INDEX, [of, index]) => return self.element(of, index),
             (operators::OPT_INDEX | operators::OPT_SELECT, [of, _]) => {
-                self.cannot("optional members".to_owned(), USE_HAS);
+                self.optional("optional members");
                 self.value(of)?;
                 return Ok(Shape::Value(Type::Any));
             }
@@ -291,7 +315,11 @@ impl Checker {
                         "use has()",
                     );
                 } else if !left.can_equal(*right) {
-                    return never(format!("a {left} never equals a {right}; compare values of one type"));
+                    return never(format!(
+                        "{} never equals {}; compare values of one type",
+                        left.with_article(),
+                        right.with_article()
+                    ));
                 }
                 Ok(Some(Type::Bool))
             }
@@ -300,11 +328,14 @@ impl Checker {
                     return Ok(Some(Type::Bool));
                 }
                 let remedy = if *of == Type::String { "use contains()" } else { "use a list or a map" };
-                never(format!("in has no form for a {of}; {remedy}"))
+                never(format!("in has no form for {}; {remedy}", of.with_article()))
             }
             (operators::CONDITIONAL, [condition, yes, no]) => {
                 if !Type::Bool.takes(*condition) {
-                    return never(format!("the condition of ? : is a {condition}; compare it with a value"));
+                    return never(format!(
+                        "the condition of ? : is {}; compare it with a value",
+                        condition.with_article()
+                    ));
                 }
                 Ok(Some(if yes == no { *yes } else { Type::Any }))
             }
@@ -314,6 +345,9 @@ impl Checker {
 
     fn function(&mut self, name: &str, form: Form, kinds: &[Type]) -> Checked<Type> {
         let spelled = spelled(name, form);
+        if NOT_OF_AUTH_SERVER.contains(&name) {
+            self.auth_server_cannot(&spelled, "use a function of CEL or of strings");
+        }
         match functions::call(name, form, kinds) {
             Call::Envoy(kind) => Ok(kind),
             Call::Kuadrant(kind, remedy) => {
@@ -351,7 +385,7 @@ impl Checker {
             Ok(()) => {}
             Err(pattern::Refused::TooLarge) => {
                 self.cannot(
-                    "a pattern that long".to_owned(),
+                    "a pattern that large".to_owned(),
                     "shorten it, or use startsWith() and contains()",
                 );
             }
@@ -376,42 +410,4 @@ fn kind_of(literal: &LiteralValue) -> Type {
         LiteralValue::String(_) => Type::String,
         LiteralValue::UInt(_) => Type::Uint,
     }
-}
-
-/// A function or an operator as people write it.
-fn spelled(name: &str, form: Form) -> String {
-    match form {
-        Form::Operator => name.trim_matches('_').to_owned(),
-        Form::Global | Form::Method | Form::Both => format!("{}()", shown(name)),
-    }
-}
-
-/// Types in a sentence.
-fn list(kinds: &[Type]) -> String {
-    kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
-}
-
-/// The known name that is likely meant.
-fn nearest(name: &str) -> String {
-    let known: Vec<&str> = attributes::names().collect();
-    let mut roots: Vec<&str> = known.iter().filter_map(|name| name.split('.').next()).collect();
-    roots.dedup();
-    let siblings = |(of, _): (&str, &str)| -> Vec<&str> {
-        known.iter().copied().filter(|own| own.rsplit_once('.').is_some_and(|(own, _)| own == of)).collect()
-    };
-    let near = match name.rsplit_once('.') {
-        Some(of) => did_you_mean(name, &siblings(of)),
-        None => did_you_mean(name, &roots).or_else(|| did_you_mean(name, &known)),
-    };
-    near.unwrap_or_else(|| "see the table of attributes".to_owned())
-}
-
-/// A text of a user in a message.
-fn shown(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    if text.chars().nth(SHOWN).is_some() {
-        shown.push('\u{2026}');
-    }
-    shown
 }

@@ -176,6 +176,24 @@ pub const KUADRANT: &[(Function, &str)] = &[
     (operator("_+_", &[List, List], List), "write one list"),
 ];
 
+/// Functions that the auth server does not have; it has the others, and Go's extension for strings.
+pub(super) const NOT_OF_AUTH_SERVER: [&str; 14] = [
+    "re.extract",
+    "re.capture",
+    "re.captureN",
+    "min",
+    "max",
+    "queryMap",
+    "requestBodyJSON",
+    "responseBodyJSON",
+    "optional.of",
+    "optional.none",
+    "optional.ofNonZeroValue",
+    "hasValue",
+    "or",
+    "orValue",
+];
+
 /// What to write in place of a macro that loops.
 pub(super) const USE_EACH: &str = "write each case out with && and ||, or use matches()";
 /// What to write in place of optional values.

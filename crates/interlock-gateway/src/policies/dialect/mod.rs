@@ -13,76 +13,47 @@ mod functions;
 mod literal;
 mod pattern;
 mod types;
+mod verdict;
+mod wording;
 
 use crd_schema::syntax::{self, SyntaxError};
 
 pub use self::attributes::{
-    ENVOY as ENVOY_ATTRIBUTES, KUADRANT as KUADRANT_ATTRIBUTES, LATER as LATER_ATTRIBUTES,
+    AUTH_SERVER as AUTH_SERVER_ATTRIBUTES, ENVOY as ENVOY_ATTRIBUTES, KUADRANT as KUADRANT_ATTRIBUTES,
+    LATER as LATER_ATTRIBUTES,
 };
 use self::checker::Checker;
 pub use self::functions::{ENVOY as ENVOY_FUNCTIONS, Form, Function, KUADRANT as KUADRANT_FUNCTIONS};
 pub use self::literal::literal;
 pub use self::types::Type;
+pub use self::verdict::{MAX_LEVELS, Use, Verdict};
 
 /// Bytes of an expression.
 pub const MAX_BYTES: usize = 4 << 10;
 /// Operators, brackets and commas of an expression, quotations included: each can be a level, and its parser recurses.
 pub const MAX_MARKS: usize = 512;
-/// Levels of an expression that the proxy takes; Envoy's own bound is 32.
-pub const MAX_LEVELS: usize = 24;
-
-/// Who evaluates an expression, and what for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
-    /// A condition of a limit: the proxy, for a boolean.
-    Predicate,
-    /// A counter of a limit: the proxy, for a value that tells requests apart.
-    Counter,
-    /// A condition of authentication or authorization: the auth server, for a boolean.
-    AuthPredicate,
-    /// A value of authentication or authorization: the auth server.
-    AuthValue,
-}
-
-impl Use {
-    /// Whether the proxy evaluates it, and not the auth server, which has all that Kuadrant has.
-    fn is_of_proxy(self) -> bool {
-        matches!(self, Self::Predicate | Self::Counter)
-    }
-
-    fn is_predicate(self) -> bool {
-        matches!(self, Self::Predicate | Self::AuthPredicate)
-    }
-}
-
-/// What becomes of an expression. The texts say why, and what to do; they go behind the name of the field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It can be evaluated.
-    Right,
-    /// Kuadrant has it, and the proxy cannot evaluate it: it is warned of, and not rendered.
-    Unsupported(String),
-    /// It can never act, in Envoy or in Kuadrant.
-    Refused(String),
-}
 
 /// Checks an expression for its use.
 pub fn check(expression: &str, of: Use) -> Verdict {
     if let Some(reason) = over_budget(expression) {
         return Verdict::Refused(format!("{reason}; split the expression into several"));
     }
-    match syntax::parse(expression) {
+    match syntax::parse(expression, MAX_LEVELS) {
         Ok(tree) => Checker::new(of).verdict(&tree),
         Err(SyntaxError::TooLarge(reason)) => {
             Verdict::Refused(format!("{reason}; split the expression into several"))
         }
-        Err(error) => Verdict::Refused(format!("does not parse {error}; write an expression of CEL")),
+        Err(error) => Verdict::Refused(format!("does not parse: {error}; write an expression of CEL")),
     }
 }
 
 fn over_budget(expression: &str) -> Option<String> {
     if expression.len() > MAX_BYTES {
         return Some(format!("has more than {MAX_BYTES} bytes"));
+    }
+    // Each could begin a branch, also where it is part of a pattern.
+    if expression.matches('?').count() > usize::from(MAX_LEVELS) {
+        return Some(format!("has more than {MAX_LEVELS} question marks"));
     }
     let marks = expression.bytes().filter(|byte| b".,+-*/%!<>=&|?([{".contains(byte)).count();
     (marks > MAX_MARKS).then(|| format!("has more than {MAX_MARKS} operators, brackets and commas"))

@@ -1,8 +1,7 @@
 //! Patterns of `matches()`, which Envoy compiles with RE2 when it loads a configuration.
 //!
 //! RE2's syntax is that of Go, so it is translated as patterns of definitions are. What is stricter here than RE2:
-//! `\C` and Unicode classes (`\pL`, `\p{Greek}`) are refused. RE2 has them, but most of the classes alone
-//! exceed the size that Envoy admits.
+//! `\C` is refused, and Unicode classes (`\pL`, `\p{Greek}`) count as too large, which nearly each of them is.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +21,7 @@ const FRAME: usize = 4;
 pub(super) enum Refused {
     /// Its syntax, which other engines take or not.
     Syntax { reason: String, is_taken_elsewhere: bool },
-    /// Its compiled size.
+    /// Its compiled size, which is no bound of other engines.
     TooLarge,
 }
 
@@ -36,6 +35,9 @@ pub(super) fn check(pattern: &str) -> Result<(), Refused> {
         return Err(Refused::TooLarge);
     }
     escapes_and_groups(pattern).map_err(|what| syntax(format!("RE2 has no {what}")))?;
+    if pattern.contains("\\p") || pattern.contains("\\P") {
+        return Err(Refused::TooLarge);
+    }
     let translated = translate(pattern).map_err(syntax)?;
     let tree = regex_syntax::parse(&translated).map_err(|error| syntax(reason(&error)))?;
     if FRAME.saturating_add(size(&tree)) > MAX_INSTRUCTIONS { Err(Refused::TooLarge) } else { Ok(()) }
@@ -59,7 +61,7 @@ fn escapes_and_groups(pattern: &str) -> Result<(), String> {
             let quoted =
                 behind.strip_prefix('Q').map(|quoted| quoted.find("\\E").map_or(quoted.len(), |end| end + 2));
             match next {
-                Some(c) if c.is_ascii_alphanumeric() && !"AbBdDsSwWQEzafnrtvx01234567".contains(c) => {
+                Some(c) if c.is_ascii_alphanumeric() && !"AbBdDsSwWpPQEzafnrtvx01234567".contains(c) => {
                     return Err(format!("\\{c}"));
                 }
                 _ if behind.starts_with("b{") => return Err("\\b{".to_owned()),
@@ -89,7 +91,9 @@ fn escapes_and_groups(pattern: &str) -> Result<(), String> {
 /// At least the instructions that RE2 compiles a pattern to.
 fn size(tree: &Hir) -> usize {
     match tree.kind() {
-        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Empty => 1,
+        // One, of which the tree does not have each repetition.
+        HirKind::Look(_) => 3,
         HirKind::Literal(literal) => literal.0.len(),
         HirKind::Class(Class::Unicode(class)) => class_size(class),
         HirKind::Class(Class::Bytes(class)) => class.ranges().len(),

@@ -52,6 +52,12 @@ impl Type {
         self.takes(other) || other.takes(self) || self.is_number() && other.is_number()
     }
 
+    /// Its name in a sentence.
+    pub(super) fn with_article(self) -> String {
+        let article = if matches!(self, Self::Any | Self::Int) { "an" } else { "a" };
+        format!("{article} {self}")
+    }
+
     fn is_number(self) -> bool {
         matches!(self, Self::Int | Self::Uint | Self::Double | Self::Number)
     }

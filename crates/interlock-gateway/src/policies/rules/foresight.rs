@@ -7,15 +7,24 @@ use interlock_core::kinds::NAMESPACE;
 use interlock_core::kinds::inventory::ReadKinds;
 use serde_json::Value;
 
-use super::Write;
 use super::whole::replaced_whole;
+use super::write::Write;
 use crate::policies::attachments::{AttachmentGraph, LinkedObjects};
 use crate::policies::generic::Precedence;
 
-/// The sentences about a write. What rests on objects that are not read is not said.
-pub(super) fn foresee(graph: &AttachmentGraph, read: &dyn ReadKinds, write: &Write) -> Vec<String> {
+/// The sentences about a write.
+#[derive(Default)]
+pub(super) struct Foreseen {
+    /// What it changes.
+    pub(super) warnings: Vec<String>,
+    /// That new paths of the written route have no authentication.
+    pub(super) uncovered: Option<String>,
+}
+
+/// What can be said of a write. What rests on objects that are not read is not said.
+pub(super) fn foresee(graph: &AttachmentGraph, read: &dyn ReadKinds, write: &Write) -> Foreseen {
     graph.ask(|linked| {
-        let Some(event) = event(linked, write) else { return Vec::new() };
+        let Some(event) = event(linked, write) else { return Foreseen::default() };
         let whole = match &event {
             Event::ApplyPolicy(policy) => {
                 let merges = write.new.as_ref().is_some_and(|new| new["spec"]["mergeType"].is_string());
@@ -25,7 +34,7 @@ pub(super) fn foresee(graph: &AttachmentGraph, read: &dyn ReadKinds, write: &Wri
         };
         let findings = match linked.index.difference(event) {
             Ok(difference) => difference.findings(),
-            Err(over) => return vec![over.to_string()],
+            Err(over) => return Foreseen { warnings: vec![over.to_string()], uncovered: None },
         };
         let overridden: BTreeSet<PolicyId> = findings
             .iter()
@@ -40,8 +49,30 @@ pub(super) fn foresee(graph: &AttachmentGraph, read: &dyn ReadKinds, write: &Wri
         };
         let said = findings.iter().filter(is_said);
         let said = said.map(|finding| by_naming(write, finding).unwrap_or_else(|| finding.to_string()));
-        said.chain(whole).collect()
+        let is_uncovered = |finding: &&Finding| match finding {
+            Finding::Uncovered { kind, example, .. } => {
+                let has_requests =
+                    matches!(example.route.kind, ObjectKind::HttpRoute | ObjectKind::GrpcRoute);
+                &**kind == AUTH
+                    && has_requests
+                    && is_written(write, &example.route)
+                    && are_policies_read(linked, read, kind, example)
+            }
+            _ => false,
+        };
+        let uncovered = findings.iter().find(is_uncovered).map(Finding::to_string);
+        Foreseen { warnings: said.chain(whole).collect(), uncovered }
     })
+}
+
+/// The kind that guards routes.
+const AUTH: &str = "AuthPolicy";
+
+/// Whether a route is the object that is written.
+fn is_written(write: &Write, route: &NodeKey) -> bool {
+    let name = route.kind.name();
+    let is = |object: &Value| object["kind"] == name && object["metadata"]["name"] == *route.name;
+    write.new.as_ref().is_some_and(is)
 }
 
 /// What the index would take in.
@@ -107,8 +138,8 @@ fn by_naming(write: &Write, finding: &Finding) -> Option<String> {
         let rule = &object["spec"]["rules"][number.checked_sub(1)?];
         rule["name"].as_str().filter(|name| !name.is_empty()).map(str::to_owned)
     };
-    let is_route = new["kind"] == target.kind.name() && new["metadata"]["name"] == *target.name;
-    let name = name(new).filter(|_| is_route && target.is_position() && name(old).is_none())?;
+    let name =
+        name(new).filter(|_| is_written(write, target) && target.is_position() && name(old).is_none())?;
     let route = target.object();
     Some(format!(
         "naming rule {number} of {route} detaches {policy}, which targets {target}; let it target #{name}"

@@ -13,6 +13,8 @@ rules! {
     POLICY_TARGET = "policy-target" in Policies;
     /// An expression can be evaluated.
     POLICY_EXPRESSION = "policy-expression" in Policies;
+    /// A new path of a route has a rule of an AuthPolicy.
+    POLICY_COVERAGE = "policy-coverage" in Coverage, reads_others;
     /// What a change does to policies; it only warns.
     POLICY_EFFECT = "policy-effect" in Policies;
 }

@@ -10,8 +10,8 @@ use interlock_core::api::resource::Resource;
 use interlock_core::api::rule::Rule;
 use serde_json::Value;
 
-use super::Write;
 use super::ids::{POLICY_BLOCKS, POLICY_EXPRESSION, POLICY_TARGET};
+use super::write::Write;
 use crate::policies::checks::{self, MOST, NeverActs};
 use crate::policies::dialect::Verdict;
 use crate::policies::expressions::{ExpressionFinding, expressions};

@@ -5,9 +5,11 @@ mod foresight;
 pub mod ids;
 mod judgement;
 mod whole;
+mod write;
 
 use interlock_core::admission::RuleContext;
 use interlock_core::admission::decision::Decision;
+use interlock_core::admission::denial::Denial;
 use interlock_core::admission::endpoint::WebhookEndpoint;
 use interlock_core::admission::lister::CacheState;
 use interlock_core::admission::request::{Operation, Request};
@@ -18,26 +20,20 @@ use interlock_core::api::resource::Resource;
 use interlock_core::api::rule::RuleGroup;
 use interlock_core::kinds::capabilities::ATTACHMENTS;
 use interlock_core::kinds::inventory::ReadKinds;
-use serde_json::{Value, json};
 
-use self::ids::POLICY_EFFECT;
+use self::foresight::Foreseen;
+use self::ids::{POLICY_COVERAGE, POLICY_EFFECT};
+use self::write::Write;
 use super::attachments::AttachmentGraph;
 
 /// Warnings of one write. The API server cuts all that a request has at 4 KiB.
 const WARNINGS: usize = 6;
 
-/// A write, with the objects as the API server has them.
-pub(super) struct Write {
-    /// None where it is deleted.
-    new: Option<Value>,
-    /// None where it is created.
-    old: Option<Value>,
-}
-
 /// Decides on a write of a policy, or of an object that policies are attached to.
 pub(crate) fn decide(resource: &Resource, request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     let actions = context.lister.actions(request.namespace);
-    let is_off = actions.group(RuleGroup::Policies) == RuleAction::Off
+    let is_on = |group| actions.group(group) != RuleAction::Off;
+    let is_off = !is_on(RuleGroup::Policies) && !is_on(RuleGroup::Coverage)
         || matches!(context.lister.cache(ATTACHMENTS.name), CacheState::Unavailable(_));
     if is_off || context.endpoint != WebhookEndpoint::Validate {
         return Decision::allow();
@@ -50,12 +46,19 @@ pub(crate) fn decide(resource: &Resource, request: &Request<'_>, context: &RuleC
     if new.or(old).is_some_and(|object| object.metadata.deletion_timestamp.is_some()) {
         return Decision::allow();
     }
-    let read = |object: &ReviewObject<'_>| object_of(resource, request, object);
+    let read = |object: &ReviewObject<'_>| write::object_of(resource, request, object);
     let write = Write { new: new.map(read), old: old.map(read) };
     let violations = Violations::new(actions, context);
-    let mut warnings = judgement::judge(resource, &write, &violations);
+    let mut warnings = Vec::new();
+    if is_on(RuleGroup::Policies) {
+        warnings = judgement::judge(resource, &write, &violations);
+    }
     if !violations.refuse() {
-        warnings.extend(foreseen(&write, context));
+        let foreseen = foreseen(&write, context);
+        if is_on(RuleGroup::Policies) {
+            warnings.extend(foreseen.warnings);
+        }
+        foreseen.uncovered.into_iter().for_each(|sentence| violations.push(uncovered(sentence)));
     }
     let mut decision = Decision::allow();
     for warning in warnings.iter().take(WARNINGS) {
@@ -67,28 +70,19 @@ pub(crate) fn decide(resource: &Resource, request: &Request<'_>, context: &RuleC
     violations.decide(decision)
 }
 
-fn foreseen(write: &Write, context: &RuleContext<'_>) -> Vec<String> {
+fn foreseen(write: &Write, context: &RuleContext<'_>) -> Foreseen {
     let listers = context.lister.kinds();
     let (Some(graph), Some(read)) = (listers.get::<AttachmentGraph>(), listers.get::<dyn ReadKinds>()) else {
-        return Vec::new();
+        return Foreseen::default();
     };
     foresight::foresee(graph, read, write)
 }
 
-fn object_of(resource: &Resource, request: &Request<'_>, object: &ReviewObject<'_>) -> Value {
-    let metadata = &object.metadata;
-    let parsed = |raw: Option<interlock_core::api::json::Raw<'_>>| -> Value {
-        raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-    };
-    json!({
-        "apiVersion": resource.gvk().api_version(), "kind": resource.kind,
-        "metadata": {
-            "namespace": request.namespace, "name": request.name,
-            "creationTimestamp": metadata.creation_timestamp.as_deref(),
-            "generation": parsed(metadata.generation), "labels": parsed(metadata.labels),
-        },
-        "spec": parsed(object.spec),
-    })
+fn uncovered(sentence: String) -> Denial {
+    Denial::forbidden(POLICY_COVERAGE, sentence).next(
+        "create an AuthPolicy for the Gateway, or for a listener of it, first (`kubectl get authpolicies -A` lists what there \
+         is)",
+    )
 }
 
 #[cfg(test)]

@@ -326,6 +326,49 @@ fn the_settings_decide(#[case] action: &str, #[case] allowed: bool, #[case] warn
     assert_eq!((said.allowed(), said.warnings().len()), (allowed, warnings), "{:?}", said.warnings());
 }
 
+fn auth_policy() -> Value {
+    let rules = json!({"authentication": {"keys": {"apiKey": {"selector": {}}}}});
+    object(
+        KUADRANT,
+        "AuthPolicy",
+        "guard",
+        json!({"targetRef": target("Gateway", "gw#http"), "rules": rules}),
+    )
+}
+
+fn elsewhere() -> Value {
+    let mut policy = auth_policy();
+    policy["spec"]["targetRef"] = target("Gateway", "other");
+    policy
+}
+
+#[rstest]
+#[case::not_asked(None, vec![elsewhere()], true, 0)]
+#[case::warned("Warn".into(), vec![elsewhere()], true, 1)]
+#[case::refused("Deny".into(), vec![elsewhere()], false, 0)]
+#[case::covered("Deny".into(), vec![auth_policy()], true, 0)]
+#[case::unread("Deny".into(), vec![], true, 0)]
+fn a_route_without_authentication(
+    #[case] action: Option<&str>,
+    #[case] policies: Vec<Value>,
+    #[case] allowed: bool,
+    #[case] warnings: usize,
+) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+    let mut lister = lister(&[topology(), vec![namespace], policies].concat());
+    let setting = |action: &str| RuleSetting {
+        group: "coverage".to_owned(),
+        namespace_selector: None,
+        action: action.to_owned(),
+    };
+    lister.set_rules(Rules::read(&action.map(setting).into_iter().collect::<Vec<_>>()).0);
+    let said = say(&lister, &route("other", &["x"]), &Value::Null);
+    assert_eq!((said.allowed(), said.warnings().len()), (allowed, warnings), "{:?}", said.response);
+    let text = "no rule of any AuthPolicy acts on 1 new path, as on";
+    let is_said = said.message().contains(text) || said.warnings().iter().any(|own| own.contains(text));
+    assert_eq!(is_said, !allowed || warnings > 0);
+}
+
 #[test]
 fn what_is_switched_off_or_being_deleted_gives_nothing() {
     let spec = one_limit(json!({"rates": [{"limit": 1, "window": "1ms"}]}));
