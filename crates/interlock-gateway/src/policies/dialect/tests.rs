@@ -172,7 +172,6 @@ fn by_use(#[case] expression: &str, #[case] of: Use, #[case] text: &str) {
 #[case::alternatives(vec!["request.host == 'a'"; 40].join(" || "), "")]
 fn budgets(#[case] expression: String, #[case] text: &'static str) {
     let checked = std::thread::Builder::new().stack_size(2 << 20);
-    #[expect(clippy::disallowed_methods, reason = "a stack of its own")]
     let checked = checked.spawn(move || check(&expression, Use::Predicate)).unwrap();
     match checked.join().unwrap() {
         Verdict::Right => assert_eq!(text, ""),
