@@ -63,7 +63,7 @@ fn configuration(port: u16, rate_limits: &[Value], mut filters: Vec<Value>) -> V
 }
 
 /// An expression as a descriptor of a limit, as it is rendered.
-fn descriptor(expression: &String) -> Value {
+fn descriptor(expression: &str) -> Value {
     let fields = json!({"descriptor_key": "own", "text": expression});
     let config = typed("rate_limit_descriptors.expr.v3.Descriptor", fields);
     json!({"actions": [{"extension": {"name": "envoy.rate_limit_descriptors.expr", "typed_config": config}}]})
@@ -73,7 +73,7 @@ fn descriptor(expression: &String) -> Value {
 pub fn refusals(groups: &[Vec<String>]) -> Vec<(Vec<String>, String)> {
     let (folder, next, refused) = (folder(), AtomicUsize::new(0), Mutex::new(Vec::new()));
     let validate = |group: &Vec<String>| {
-        let limits: Vec<Value> = group.iter().map(descriptor).collect();
+        let limits: Vec<Value> = group.iter().map(|expression| descriptor(expression)).collect();
         let out = envoy(&configuration(0, &limits, Vec::new()), &folder)
             .args(["--mode", "validate"])
             .output()
