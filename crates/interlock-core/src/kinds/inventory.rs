@@ -40,11 +40,14 @@ pub struct DomainInventory {
     pub empty: fn() -> Box<dyn Inventory>,
     /// By name.
     pub capabilities: &'static [&'static str],
+    /// Whether controllers follow its changes; else only rules read it.
+    pub is_followed: bool,
 }
 
 struct Filled {
     inventory: Box<dyn Inventory>,
     of: Vec<KindName>,
+    is_followed: bool,
 }
 
 /// The inventories of the domains.
@@ -53,7 +56,12 @@ pub struct Inventories(Vec<Filled>);
 impl Inventories {
     /// Empty ones, each of these kinds of the topology.
     pub fn new(all: impl IntoIterator<Item = (DomainInventory, Vec<KindName>)>) -> Self {
-        Self(all.into_iter().map(|(domain, of)| Filled { inventory: (domain.empty)(), of }).collect())
+        let filled = |(domain, of): (DomainInventory, Vec<KindName>)| Filled {
+            inventory: (domain.empty)(),
+            of,
+            is_followed: domain.is_followed,
+        };
+        Self(all.into_iter().map(filled).collect())
     }
 
     /// The inventory of a domain, by its type.
@@ -71,9 +79,9 @@ impl Inventories {
         self.0.iter().fold(listers, |listers, filled| filled.inventory.listers(listers))
     }
 
-    /// Whether one is of a kind of the topology.
-    pub fn has(&self, kind: &GroupKind) -> bool {
-        self.0.iter().any(|filled| filled.of.iter().any(|name| kind == name))
+    /// Whether one that controllers follow is of a kind of the topology.
+    pub fn are_followed(&self, kind: &GroupKind) -> bool {
+        self.0.iter().any(|filled| filled.is_followed && filled.of.iter().any(|name| kind == name))
     }
 
     /// Those that are of a kind of the topology.

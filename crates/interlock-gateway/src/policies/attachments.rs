@@ -49,8 +49,11 @@ pub(super) struct LinkedObjects {
 
 impl Attachments {
     /// It is of the kinds that say which policies are attached where.
-    pub const OF_DOMAIN: DomainInventory =
-        DomainInventory { empty: || Box::new(Self::default()), capabilities: &[ATTACHMENTS.name] };
+    pub const OF_DOMAIN: DomainInventory = DomainInventory {
+        empty: || Box::new(Self::default()),
+        capabilities: &[ATTACHMENTS.name],
+        is_followed: false,
+    };
 }
 
 impl Attachments {
