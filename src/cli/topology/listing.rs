@@ -297,6 +297,7 @@ mod tests {
             labelled: kinds::labelled(crate::kinds::all()).collect(),
             gaps,
             facts,
+            outlines: Vec::new(),
         };
         for (group, kind, object) in objects {
             listing.add(group, kind, &Listed::All(String::new(), vec![object.clone()]));

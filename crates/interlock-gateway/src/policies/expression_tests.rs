@@ -75,8 +75,11 @@ fn many_expressions() {
     assert_eq!(found("RateLimitPolicy", &limits(2_000, "true")), Vec::<String>::new());
     assert_eq!(
         found("RateLimitPolicy", &limits(2_100, "true")),
-        ["spec.limits.2000.when[0].predicate refused"]
+        ["spec.limits.2000.when[0].predicate unsupported"]
     );
     let long = format!("request.host == '{}'", "a".repeat(2_030));
-    assert_eq!(found("RateLimitPolicy", &limits(70, &long)), ["spec.limits.0064.when[0].predicate refused"]);
+    assert_eq!(
+        found("RateLimitPolicy", &limits(70, &long)),
+        ["spec.limits.0064.when[0].predicate unsupported"]
+    );
 }

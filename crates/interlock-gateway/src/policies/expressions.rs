@@ -18,6 +18,16 @@ pub struct ExpressionFinding {
     pub field: String,
     /// [`Verdict::Unsupported`] or [`Verdict::Refused`].
     pub verdict: Verdict,
+    /// What evaluates it.
+    of: Use,
+}
+
+impl ExpressionFinding {
+    /// Whether it changes how the policy acts today. What only Envoy's own CEL lacks acts where Kuadrant carries
+    /// the policy out, in its own filter.
+    pub fn is_said(&self) -> bool {
+        matches!(self.verdict, Verdict::Refused(_)) || !self.of.is_of_proxy()
+    }
 }
 
 impl fmt::Display for ExpressionFinding {
@@ -64,7 +74,9 @@ impl Findings {
     }
 
     fn authentication(&mut self, field: &str, block: &Map<String, Value>) {
-        for part in ["when", "patterns", "rules"] {
+        // The proxy decides by it whether it asks the auth server.
+        self.each(&format!("{field}.when"), block.get("when"), "predicate", Use::Predicate);
+        for part in ["patterns", "rules"] {
             if let Some(value) = block.get(part) {
                 self.below(&format!("{field}.{part}"), value);
             }
@@ -114,7 +126,7 @@ impl Findings {
         let verdict = if self.count <= MAX_EXPRESSIONS && self.bytes <= MAX_BYTES {
             check(text, of)
         } else if was_within {
-            Verdict::Refused(format!(
+            Verdict::Unsupported(format!(
                 "is beyond what is checked of one policy, {MAX_EXPRESSIONS} expressions of {} KiB together; split the policy",
                 MAX_BYTES >> 10
             ))
@@ -122,7 +134,7 @@ impl Findings {
             return;
         };
         if verdict != Verdict::Right {
-            self.list.push(ExpressionFinding { field: field(), verdict });
+            self.list.push(ExpressionFinding { field: field(), verdict, of });
         }
     }
 }

@@ -9,7 +9,7 @@ use gateway_policies::{
 };
 use serde_json::{Value, json};
 
-use super::expressions::expressions;
+use super::expressions::{ExpressionFinding, expressions};
 use super::known::PolicyKinds;
 use super::labels::Labels;
 use super::seen::{ReadPolicy, SeenPolicy};
@@ -93,7 +93,8 @@ impl PolicySurvey {
         let Some(ReadPolicy { id, mut seen, object }) = self.kinds.read(&name, object, labels) else {
             return;
         };
-        seen.notes.extend(expressions(&name, spec).into_iter().map(|own| own.to_string()));
+        let said = expressions(&name, spec).into_iter().filter(ExpressionFinding::is_said);
+        seen.notes.extend(said.map(|own| own.to_string()));
         self.policies.insert(id, seen);
         if let Some(object) = &object {
             self.index_observe(object);

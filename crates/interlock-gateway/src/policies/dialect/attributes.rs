@@ -102,7 +102,7 @@ pub const KUADRANT: &[(&str, Type, &str)] = &[
     ("request.context_extensions", StringMap, "use request.headers"),
     ("request.grpc.service", String, "use request.url_path, which is /SERVICE/METHOD"),
     ("request.grpc.method", String, "use request.url_path, which is /SERVICE/METHOD"),
-    ("source.remote_address", String, "use source.address"),
+    ("source.remote_address", String, NO_PORT),
     ("source.service", String, NO_PEER),
     ("source.labels", StringMap, NO_PEER),
     ("source.principal", String, "use connection.uri_san_peer_certificate"),
@@ -118,7 +118,9 @@ pub const KUADRANT: &[(&str, Type, &str)] = &[
 
 const NO_IDENTITY: &str = "use a header that the client cannot set, or remove it";
 const NO_BODY: &str = "use request.headers, request.query or request.size";
-const NO_PEER: &str = "use an attribute of the connection, such as source.address";
+const NO_PEER: &str = "use an attribute of the connection, such as connection.uri_san_peer_certificate";
+/// By an address with its port each connection would be counted for itself.
+const NO_PORT: &str = "use request.headers['x-envoy-external-address']";
 
 /// Attributes that the auth server has, which takes them from JSON. By the sources of Authorino.
 pub const AUTH_SERVER: &[&str] = &[

@@ -36,12 +36,12 @@ pub const MAX_MARKS: usize = 512;
 /// Checks an expression for its use.
 pub fn check(expression: &str, of: Use) -> Verdict {
     if let Some(reason) = over_budget(expression) {
-        return Verdict::Refused(format!("{reason}; split the expression into several"));
+        return Verdict::Unsupported(format!("{reason}; split the expression into several"));
     }
     match syntax::parse(expression, MAX_LEVELS) {
         Ok(tree) => Checker::new(of).verdict(&tree),
         Err(SyntaxError::TooLarge(reason)) => {
-            Verdict::Refused(format!("{reason}; split the expression into several"))
+            Verdict::Unsupported(format!("{reason}; split the expression into several"))
         }
         Err(error) => Verdict::Refused(format!("does not parse: {error}; write an expression of CEL")),
     }

@@ -27,7 +27,10 @@ fn what_the_proxy_can_evaluate(#[case] expression: &str) {
 
 #[rstest]
 #[case::identity("auth.identity.userid == 'a'", "cannot evaluate auth; use a header")]
-#[case::peer("source.remote_address == 'a'", "cannot evaluate source.remote_address; use source.address")]
+#[case::peer(
+    "source.remote_address == 'a'",
+    "cannot evaluate source.remote_address; use request.headers['x-envoy-external-address']"
+)]
 #[case::server_name("connection.tls_session.sni == 'a'", "use connection.requested_server_name")]
 #[case::later("response.code == 200", "cannot evaluate response.code before it forwards the request")]
 #[case::conversion("string(request.size) == '1'", "cannot evaluate string(); compare")]

@@ -18,7 +18,7 @@ pub enum Use {
 
 impl Use {
     /// Whether the proxy evaluates it, and not the auth server.
-    pub(super) fn is_of_proxy(self) -> bool {
+    pub(in crate::policies) fn is_of_proxy(self) -> bool {
         matches!(self, Self::Predicate | Self::Counter)
     }
 

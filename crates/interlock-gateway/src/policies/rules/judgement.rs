@@ -60,8 +60,8 @@ fn judged(object: &Value) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
             warned.into_iter().partition(|own| rule_of(own).is_some());
         refused.extend(found.into_iter().filter_map(|own| never_acts(object, own)));
         warned = rest;
-        for ExpressionFinding { field, verdict } in expressions(name, &object["spec"]).into_iter().take(MOST)
-        {
+        let said = expressions(name, &object["spec"]).into_iter().filter(ExpressionFinding::is_said);
+        for ExpressionFinding { field, verdict, .. } in said.take(MOST) {
             match verdict {
                 // A reserved name is refused as such already.
                 _ if refused.iter().any(|own: &NeverActs| own.field == field) => {}

@@ -406,3 +406,23 @@ fn a_review_beside_ten_thousand_routes() {
         assert!(took < Duration::from_secs(2), "{what}: {took:?}");
     }
 }
+
+/// Files have neither the class of a Gateway nor the times of what is there.
+#[test]
+fn what_files_leave_out_is_taken_as_it_is_in_a_cluster() {
+    let unborn = |mut object: Value| {
+        object["metadata"].as_object_mut().unwrap().remove("creationTimestamp");
+        object
+    };
+    let files: Vec<Value> =
+        [gateway("gw", "a.org"), route("api", &[""]), security_policy("z", "HTTPRoute", "api")]
+            .map(unborn)
+            .into();
+    let said = written(&files, &unborn(security_policy("a", "HTTPRoute", "api")));
+    said.assert_allowed();
+    let warnings = said.warnings();
+    assert!(
+        warnings.iter().any(|own| own.contains("SecurityPolicy/shop/a is conflicted by shop/z")),
+        "{warnings:?}"
+    );
+}
