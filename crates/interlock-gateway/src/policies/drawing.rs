@@ -220,10 +220,10 @@ fn command(node: &NodeKey) -> String {
     let object = node.object();
     match node.level() {
         Level::Route | Level::Rule => format!("interlock policies effective {object}"),
-        Level::Gateway | Level::Listener | Level::ListenerSet => {
-            format!("interlock policies tree -n {}", object.namespace)
+        Level::Gateway | Level::Listener if node.kind == ObjectKind::Gateway => {
+            format!("interlock why {object}")
         }
-        Level::GatewayClass | Level::Service | Level::ServicePort => String::new(),
+        _ => String::new(),
     }
 }
 
