@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::browser::Browser;
 use crate::support::interlock::await_definitions;
-use crate::support::{Cluster, Interlock, shared, wait_until};
+use crate::support::{Client, Cluster, Interlock, shared, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
 const BOXES: &str = "[...document.querySelectorAll('#paths-picture g')]";
@@ -87,6 +87,41 @@ fn click(browser: &mut Browser, name: &str) {
     ));
 }
 
+/// To the listener of the route, and to the other one.
+fn with_the_keyboard(browser: &mut Browser, space: &str) {
+    browser.press("ArrowLeft");
+    browser.press("ArrowDown");
+    browser.press("Enter");
+    let focused = browser.ask("document.activeElement.getAttribute('aria-label').split(';')[0]");
+    let other = ["a", "b"].map(|listener| json!(format!("Listener {space}/entry#{listener}")));
+    assert!(other.contains(&focused), "{focused}");
+    assert_eq!(browser.ask("document.activeElement.getAttribute('aria-pressed')"), "true");
+    browser.press("Escape");
+    assert_eq!(browser.ask("document.querySelectorAll('#paths .lit').length"), 0);
+    let nodes = browser.accessible();
+    assert!(
+        nodes.iter().any(|node| node.starts_with(&format!("button: HTTPRoute {space}/shop"))),
+        "{nodes:#?}"
+    );
+}
+
+/// What is left out is counted.
+fn a_thousand_boxes(browser: &mut Browser, user: &Client, space: &str) {
+    user.kubectl_in(
+        &["apply", "--server-side", "-f", "-"],
+        &list((0..250).map(|number| route(&format!("r{number}"), "www.a.test", 3))),
+    )
+    .ok();
+    browser.await_true(&format!("{BOXES}.length === 1000"));
+    browser.await_true("document.getElementById('paths-note').innerText === 'the first 1000 of 1012'");
+    click(browser, &format!("Listener {space}/entry#a"));
+    let lit = browser.ask("document.querySelectorAll('#paths g.lit').length").as_u64().unwrap();
+    assert!(lit > 900, "{lit}");
+    let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+    assert_eq!(browser.ask(fits), true);
+    browser.screenshot("paths-thousand.png");
+}
+
 #[test]
 fn a_route_lights_its_paths_and_the_policies_that_act_on_it() {
     let Some(mut browser) = Browser::start() else { return };
@@ -147,41 +182,14 @@ fn a_route_lights_its_paths_and_the_policies_that_act_on_it() {
     browser.screenshot("paths-dark.png");
     browser.prefer("light");
 
-    // With the keyboard alone: to the listener, and down to the other.
-    browser.press("ArrowLeft");
-    browser.press("ArrowDown");
-    browser.press("Enter");
-    let focused = browser.ask("document.activeElement.getAttribute('aria-label').split(';')[0]");
-    let other = ["a", "b"].map(|listener| json!(named("Listener", &format!("entry#{listener}"))));
-    assert!(other.contains(&focused), "{focused}");
-    assert_eq!(browser.ask("document.activeElement.getAttribute('aria-pressed')"), "true");
-    browser.press("Escape");
-    assert_eq!(browser.ask("document.querySelectorAll('#paths .lit').length"), 0);
-    let nodes = browser.accessible();
-    assert!(
-        nodes.iter().any(|node| node.starts_with(&format!("button: {}", named("HTTPRoute", "shop")))),
-        "{nodes:#?}"
-    );
+    with_the_keyboard(&mut browser, &space);
 
     // It lives: a deleted policy lets the one above act.
     click(&mut browser, &named("HTTPRoute", "shop"));
     user.kubectl(&["delete", "ratelimitpolicy", "of-shop"]).ok();
     browser.await_true("document.getElementById('paths-lit').innerText.includes('by-default')");
 
-    // A thousand boxes, and what is left out is counted.
-    user.kubectl_in(
-        &["apply", "--server-side", "-f", "-"],
-        &list((0..250).map(|number| route(&format!("r{number}"), "www.a.test", 3))),
-    )
-    .ok();
-    browser.await_true(&format!("{BOXES}.length === 1000"));
-    browser.await_true("document.getElementById('paths-note').innerText === 'the first 1000 of 1012'");
-    click(&mut browser, &named("Listener", "entry#a"));
-    let lit = browser.ask("document.querySelectorAll('#paths g.lit').length").as_u64().unwrap();
-    assert!(lit > 900, "{lit}");
-    let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
-    assert_eq!(browser.ask(fits), true);
-    browser.screenshot("paths-thousand.png");
+    a_thousand_boxes(&mut browser, &user, &space);
     let elsewhere = browser
         .requests()
         .iter()
