@@ -153,7 +153,7 @@ impl Difference {
             let known: BTreeSet<_> = before.iter().flat_map(|before| &before.replaced).collect();
             let mut pairs = BTreeSet::new();
             for own in after.replaced.iter().filter(|own| !known.contains(own)) {
-                for by in &own.by {
+                for by in own.by.iter() {
                     replaced.entry((&own.policy, by)).or_default().rules.insert(own.rule.clone());
                     pairs.insert((&own.policy, by));
                 }

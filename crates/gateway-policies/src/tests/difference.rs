@@ -172,3 +172,30 @@ fn a_difference_has_a_budget(#[case] change: Value) {
     assert!(index.difference_within(event, 65).is_ok());
     assert_eq!(index.paths().count(), 64);
 }
+
+/// Sixteen policies of a thousand rules on a Gateway, and a policy of its own on each route: what is merged is more than
+/// the paths, and what is listed is less.
+#[test]
+fn rules_are_a_budget_of_their_own() {
+    let many: Map<String, Value> = (0..1000).map(|number| (format!("r{number}"), json!(1))).collect();
+    let on_gateway = |number: usize| {
+        let target = json!({"kind": "Gateway", "name": "gw"});
+        policy(&format!("p{number}"), json!({"targetRef": target, "limits": many}))
+    };
+    let mut objects = vec![gateway(1)];
+    objects.extend((0..16).map(on_gateway));
+    for number in 0..10 {
+        let name = format!("api-{number}");
+        objects.push(object("HTTPRoute", &name, json!({"parentRefs": [{"name": "gw"}], "rules": [{}]})));
+        let target = json!({"kind": "HTTPRoute", "name": name});
+        objects.push(policy(&format!("own-{number}"), json!({"targetRef": target, "limits": {"a": 1}})));
+    }
+    let mut index = index(&objects);
+    let listed = index.outputs().map(|(_, effective)| effective.replaced.len()).max();
+    assert!(listed.is_some_and(|listed| listed <= 17 * crate::limits::REPLACED_RULES), "{listed:?}");
+    let event = index.event(&on_gateway(0)).unwrap();
+    let changed = policy("p0", json!({"targetRef": {"kind": "Gateway", "name": "gw"}, "limits": {"a": 1}}));
+    assert!(index.difference(event).unwrap().outputs.is_empty());
+    let over = index.difference(index.event(&changed).unwrap()).unwrap_err();
+    assert!(over.to_string().contains("100000 rules of policies"), "{over}");
+}

@@ -71,7 +71,7 @@ impl PolicySurvey {
                     let replaced = rules(policy).map(|(rule, _)| Replaced {
                         policy: policy.id.clone(),
                         rule,
-                        by: vec![actor.clone()],
+                        by: Arc::from([actor.clone()]),
                     });
                     effective.replaced.extend(replaced);
                 }

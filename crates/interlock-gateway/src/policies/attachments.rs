@@ -4,6 +4,7 @@
 //! a review, and each review sees everything that was reported before it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gateway_policies::{Index, NodeKey, ObjectKey, ObjectKind, PolicyId, Subject};
@@ -28,6 +29,27 @@ pub struct Attachments(Arc<AttachmentGraph>);
 pub struct AttachmentGraph {
     linked: Mutex<LinkedObjects>,
     pending: Mutex<Vec<Report>>,
+    /// Reviews that have it or wait for it.
+    waiting: AtomicUsize,
+}
+
+/// Reviews that wait for the graph, or have it.
+const WAITING: usize = 16;
+
+/// A place among those that wait.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(waiting: &'a AtomicUsize) -> Option<Self> {
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::Relaxed) < WAITING).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What a watch reported.
@@ -59,8 +81,12 @@ impl Attachments {
 impl Attachments {
     /// An independent copy.
     pub(super) fn copied(&self) -> Self {
-        let linked = self.0.ask(|linked| linked.clone());
-        Self(Arc::new(AttachmentGraph { linked: Mutex::new(linked), pending: Mutex::default() }))
+        let linked = self.read(LinkedObjects::clone);
+        Self(Arc::new(AttachmentGraph {
+            linked: Mutex::new(linked),
+            pending: Mutex::default(),
+            waiting: AtomicUsize::default(),
+        }))
     }
 }
 
@@ -73,16 +99,23 @@ impl Default for Attachments {
             labels: Labels::default(),
             selecting: BTreeMap::new(),
         };
-        Self(Arc::new(AttachmentGraph { linked: Mutex::new(linked), pending: Mutex::default() }))
+        Self(Arc::new(AttachmentGraph {
+            linked: Mutex::new(linked),
+            pending: Mutex::default(),
+            waiting: AtomicUsize::default(),
+        }))
     }
 }
 
 impl Attachments {
+    /// The graph, which outlives a look at the cache.
+    pub(super) fn graph(&self) -> Arc<AttachmentGraph> {
+        self.0.clone()
+    }
+
     /// What is known now.
-    pub(super) fn read<T>(&self, read: impl FnOnce(&LinkedObjects) -> T) -> T {
-        let mut linked = locked(&self.0.linked);
-        self.0.take_in(&mut linked);
-        read(&linked)
+    fn read<T>(&self, read: impl FnOnce(&LinkedObjects) -> T) -> T {
+        self.0.read(read)
     }
 }
 
@@ -115,11 +148,19 @@ impl AttachmentGraph {
         }
     }
 
-    /// Asks it, once all that was reported is taken in.
-    pub(super) fn ask<T>(&self, question: impl FnOnce(&mut LinkedObjects) -> T) -> T {
+    /// What is known now.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&LinkedObjects) -> T) -> T {
         let mut linked = locked(&self.linked);
         self.take_in(&mut linked);
-        question(&mut linked)
+        read(&linked)
+    }
+
+    /// Asks it, once all that was reported is taken in; none where too many wait for it already.
+    pub(super) fn ask<T>(&self, question: impl FnOnce(&mut LinkedObjects) -> T) -> Option<T> {
+        let _place = Place::take(&self.waiting)?;
+        let mut linked = locked(&self.linked);
+        self.take_in(&mut linked);
+        Some(question(&mut linked))
     }
 
     fn take_in(&self, linked: &mut LinkedObjects) {

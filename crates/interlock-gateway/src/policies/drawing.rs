@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gateway_policies::{
-    Index, Level, NodeKey, ObjectKey, ObjectKind, Path, PolicyId, PolicyState, RouteLinks, TargetState,
+    EffectivePolicy, Index, Level, NodeKey, ObjectKey, ObjectKind, Path, PolicyId, PolicyState, RouteLinks,
+    TargetState,
 };
 use interlock_core::api::display::display;
 use interlock_core::kinds::page::{Drawing, DrawnLine, DrawnNode, MESSAGE_LIMIT, NAME_LIMIT, NODES, View};
@@ -14,11 +15,13 @@ use super::generic::Precedence;
 
 /// Most policies that are written into one box.
 const LINES: usize = 6;
+/// Most paths that are looked at for the policies that act.
+const PATHS: usize = 20_000;
 
-/// The graph of a process; empty where it keeps none.
-pub(crate) fn drawing(view: &View<'_>) -> Drawing {
-    let graph = view.inventories.get::<Attachments>();
-    graph.map(|graph| graph.read(|linked| Sketch::new(linked).drawing())).unwrap_or_default()
+/// Draws the graph of a process, without the cache; empty where it keeps none.
+pub(crate) fn drawing(view: &View<'_>) -> Box<dyn FnOnce() -> Drawing> {
+    let graph = view.inventories.get::<Attachments>().map(Attachments::graph);
+    Box::new(|| graph.map(|graph| graph.read(|linked| Sketch::new(linked).drawing())).unwrap_or_default())
 }
 
 /// The graph while it is drawn.
@@ -27,6 +30,8 @@ struct Sketch<'a> {
     /// The policies that are attached to a node, by the node.
     attached: BTreeMap<&'a NodeKey, Vec<&'a PolicyId>>,
     drawing: Drawing,
+    /// The policies that act on a path, by the path.
+    acting: BTreeMap<&'a Arc<Path>, BTreeSet<&'a PolicyId>>,
     places: BTreeMap<NodeKey, u32>,
     left_out: BTreeSet<NodeKey>,
     edges: BTreeSet<(u32, u32)>,
@@ -41,7 +46,8 @@ impl<'a> Sketch<'a> {
             }
         }
         let (drawing, places, left_out, edges) = Default::default();
-        Self { linked, attached, drawing, places, left_out, edges }
+        let acting = acting(linked, &attached);
+        Self { linked, attached, acting, drawing, places, left_out, edges }
     }
 
     fn index(&self) -> &'a Index {
@@ -168,38 +174,54 @@ impl<'a> Sketch<'a> {
 
     /// The policies that act on a path through a node, or on the node itself.
     fn acting_on(&self, node: &NodeKey) -> BTreeSet<&'a PolicyId> {
-        let mut acting: BTreeSet<&PolicyId> = BTreeSet::new();
-        let kinds: BTreeSet<&str> = self.index().policies().map(|policy| &*policy.id.kind).collect();
+        let paths = self.index().paths_through(node).take(PATHS).filter_map(|path| self.acting.get(path));
+        let mut acting: BTreeSet<&PolicyId> = paths.flatten().copied().collect();
+        let kinds: BTreeSet<&str> =
+            self.attached.get(node).into_iter().flatten().map(|id| &*id.kind).collect();
         for kind in kinds {
-            for path in self.index().paths_through(node) {
-                acting.extend(self.acting(kind, path));
-            }
-            acting.extend(self.index().direct(kind, node).into_iter().flat_map(|own| own.sources()));
+            acting.extend(self.index().direct(kind, node).into_iter().flat_map(EffectivePolicy::sources));
         }
         acting
     }
+}
 
-    /// The policies of a kind that act on a path.
-    fn acting(&self, kind: &str, path: &Arc<Path>) -> Vec<&'a PolicyId> {
-        let index = self.index();
-        let direct = |node: &NodeKey| index.direct(kind, node).map(|own| own.sources()).unwrap_or_default();
-        match self.linked.kinds.precedence(kind) {
-            Some(Precedence::Inherited) => {
-                index.effective(kind, path).map(|own| own.sources().into_iter().collect()).unwrap_or_default()
+/// The policies that act on each path, for as many paths as are looked at.
+fn acting<'a>(
+    linked: &'a LinkedObjects,
+    attached: &BTreeMap<&'a NodeKey, Vec<&'a PolicyId>>,
+) -> BTreeMap<&'a Arc<Path>, BTreeSet<&'a PolicyId>> {
+    let kinds: BTreeSet<&str> = attached.values().flatten().map(|id| &*id.kind).collect();
+    // Paths with the same policies share an output.
+    let mut sources: BTreeMap<*const EffectivePolicy, BTreeSet<&'a PolicyId>> = BTreeMap::new();
+    let mut of = |effective: Option<&'a EffectivePolicy>| {
+        let effective = effective?;
+        Some(sources.entry(std::ptr::from_ref(effective)).or_insert_with(|| effective.sources()).clone())
+    };
+    let mut acting = BTreeMap::new();
+    for path in linked.index.paths().take(PATHS) {
+        let mut found: BTreeSet<&PolicyId> = BTreeSet::new();
+        for kind in &kinds {
+            let mut direct = |node: &NodeKey| of(linked.index.direct(kind, node)).unwrap_or_default();
+            match linked.kinds.precedence(kind) {
+                Some(Precedence::Inherited) => {
+                    found.extend(of(linked.index.effective(kind, path)).into_iter().flatten());
+                }
+                Some(Precedence::MostSpecific) => {
+                    let nodes: Vec<_> = path.nodes().collect();
+                    let nearest = nodes.into_iter().rev().map(direct).find(|own| !own.is_empty());
+                    found.extend(nearest.into_iter().flatten());
+                }
+                Some(Precedence::OnePerTarget) => found.extend(path.nodes().flat_map(&mut direct)),
+                Some(Precedence::All) => {
+                    let own = path.nodes().filter_map(|node| attached.get(node)).flatten();
+                    found.extend(own.filter(|id| &*id.kind == *kind));
+                }
+                None => {}
             }
-            Some(Precedence::MostSpecific) => {
-                let nodes: Vec<_> = path.nodes().collect();
-                let nearest = nodes.into_iter().rev().map(direct).find(|found| !found.is_empty());
-                nearest.into_iter().flatten().collect()
-            }
-            Some(Precedence::OnePerTarget) => path.nodes().flat_map(direct).collect(),
-            Some(Precedence::All) => {
-                let attached = path.nodes().filter_map(|node| self.attached.get(node)).flatten();
-                attached.copied().filter(|id| &*id.kind == kind).collect()
-            }
-            None => Vec::new(),
         }
+        acting.insert(path, found);
     }
+    acting
 }
 
 fn text(policy: &PolicyId) -> String {
@@ -294,7 +316,7 @@ mod tests {
     fn drawn(policies: &[Value]) -> Drawing {
         let mut graph = Attachments::default();
         topology().iter().chain(policies).for_each(|object| graph.take(object));
-        graph.read(|linked| Sketch::new(linked).drawing())
+        graph.graph().read(|linked| Sketch::new(linked).drawing())
     }
 
     fn target(kind: &str, name: &str) -> Value {

@@ -104,7 +104,7 @@ impl Findings {
             Value::Object(members) => {
                 for (name, member) in members {
                     match (name.as_str(), member) {
-                        ("value" | "values" | "matchLabels", _) => {}
+                        ("value" | "values" | "matchLabels" | "extraParams", _) => {}
                         ("predicate", Value::String(text)) => {
                             self.add(|| format!("{field}.{name}"), text, Use::AuthPredicate);
                         }

@@ -33,9 +33,10 @@ struct Place {
 }
 
 impl PlacedDrawing {
-    /// Of the objects that are known at a time. The store is free again before the boxes are placed.
+    /// Of the objects that are known at a time. The store is free again before anything is drawn.
     pub fn of(store: &Store, now: Timestamp) -> Self {
-        let drawing = drawing(&store.read(), store.kinds(), now);
+        let draw = drawing(&store.read(), store.kinds(), now);
+        let drawing = draw();
         let places = places(&drawing);
         Self { drawing, places }
     }

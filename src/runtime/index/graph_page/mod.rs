@@ -70,11 +70,11 @@ fn parts(tables: &Tables, kinds: kinds::Kinds, now: Timestamp) -> Vec<PagePart> 
     with_view(tables, kinds, now, |view| kinds.iter().filter_map(|kind| Some((kind.page?)(view))).collect())
 }
 
-/// What the kinds draw, of the first that draws.
-fn drawing(tables: &Tables, kinds: kinds::Kinds, now: Timestamp) -> Drawing {
+/// Draws what the first kind that draws has, without the tables.
+fn drawing(tables: &Tables, kinds: kinds::Kinds, now: Timestamp) -> Box<dyn FnOnce() -> Drawing> {
     let drawn =
         with_view(tables, kinds, now, |view| kinds.iter().find_map(|kind| Some((kind.drawing?)(view))));
-    drawn.unwrap_or_default()
+    drawn.unwrap_or_else(|| Box::new(Drawing::default))
 }
 
 fn with_view<T>(

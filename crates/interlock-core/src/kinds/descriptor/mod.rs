@@ -58,8 +58,9 @@ pub struct Kind {
     pub inventory: Option<DomainInventory>,
     /// What the page about a process shows of its objects.
     pub page: Option<fn(&View<'_>) -> PagePart>,
-    /// The graph of its objects and of those around them, where the page draws one.
-    pub drawing: Option<fn(&View<'_>) -> Drawing>,
+    /// Draws the graph of its objects and of those around them, where the page has one: after the look at the cache,
+    /// as it may take long.
+    pub drawing: Option<fn(&View<'_>) -> Box<dyn FnOnce() -> Drawing>>,
     /// What metrics say of all its objects.
     pub gauges: Option<Gauges>,
     /// What `interlock why` tells of its objects.

@@ -92,10 +92,9 @@ impl Checker {
         }
     }
 
-    /// Notes optional values, which neither has.
+    /// Notes optional values, which only the auth server has.
     fn optional(&mut self, what: &str) {
         self.cannot(what.to_owned(), USE_HAS);
-        self.auth_server_cannot(what, USE_HAS);
     }
 
     fn value(&mut self, tree: &IdedExpr) -> Checked<Type> {
@@ -273,6 +272,11 @@ impl Checker {
                 return Ok(Shape::Value(Type::Any));
             }
             (operators::NOT_STRICTLY_FALSE, [of]) => return self.shape(of),
+            // Macros of optional values, which the parser leaves as calls: their variable is no attribute.
+            ("optMap" | "optFlatMap", _) => {
+                self.cannot(format!("{name}()"), USE_HAS);
+                return Ok(Shape::Value(Type::Any));
+            }
             _ => {}
         }
         // `re.capture()` parses as a method of `re`.

@@ -177,7 +177,7 @@ pub const KUADRANT: &[(Function, &str)] = &[
 ];
 
 /// Functions that the auth server does not have; it has the others, and Go's extension for strings.
-pub(super) const NOT_OF_AUTH_SERVER: [&str; 14] = [
+pub(super) const NOT_OF_AUTH_SERVER: [&str; 8] = [
     "re.extract",
     "re.capture",
     "re.captureN",
@@ -186,12 +186,6 @@ pub(super) const NOT_OF_AUTH_SERVER: [&str; 14] = [
     "queryMap",
     "requestBodyJSON",
     "responseBodyJSON",
-    "optional.of",
-    "optional.none",
-    "optional.ofNonZeroValue",
-    "hasValue",
-    "or",
-    "orValue",
 ];
 
 /// What to write in place of a macro that loops.

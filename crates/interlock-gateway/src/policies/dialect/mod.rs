@@ -36,12 +36,14 @@ pub const MAX_MARKS: usize = 512;
 /// Checks an expression for its use.
 pub fn check(expression: &str, of: Use) -> Verdict {
     if let Some(reason) = over_budget(expression) {
-        return Verdict::Unsupported(format!("{reason}; split the expression into several"));
+        return Verdict::Unsupported(format!(
+            "is not checked: it {reason}; split the expression into several"
+        ));
     }
     match syntax::parse(expression, MAX_LEVELS) {
         Ok(tree) => Checker::new(of).verdict(&tree),
         Err(SyntaxError::TooLarge(reason)) => {
-            Verdict::Unsupported(format!("{reason}; split the expression into several"))
+            Verdict::Unsupported(format!("is not checked: it {reason}; split the expression into several"))
         }
         Err(error) => Verdict::Refused(format!("does not parse: {error}; write an expression of CEL")),
     }

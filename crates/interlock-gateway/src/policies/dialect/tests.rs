@@ -141,11 +141,11 @@ fn what_can_never_act(#[case] expression: &str, #[case] text: &str) {
     Use::AuthValue,
     "the auth server cannot evaluate queryMap()"
 )]
-#[case::optional(
-    "auth.?identity.orValue('a')",
-    Use::AuthValue,
-    "the auth server cannot evaluate optional members"
-)]
+#[case::optional("auth.?identity.orValue('a')", Use::AuthValue, "")]
+#[case::optional_macro("request.headers[?'x'].optMap(v, v == 'a').orValue(false)", Use::AuthPredicate, "")]
+#[case::folded_range("request.path.matches('(?i)[k-\\\\x{10ff00}]')", Use::Predicate, "a pattern that large")]
+#[case::folded_ascii("request.path.matches('(?i)^/api/[a-z]+$')", Use::Predicate, "")]
+#[case::of_kuadrants_examples("source.id == source.address", Use::Predicate, "cannot evaluate source.id")]
 #[case::unicode_class("request.path.matches('\\\\pL{200}')", Use::AuthPredicate, "")]
 #[case::other_engine("request.path.matches('(?x)a')", Use::AuthPredicate, "RE2 refuses: RE2 has no (?x")]
 #[case::context("context.request.http.path == '/'", Use::AuthPredicate, "")]

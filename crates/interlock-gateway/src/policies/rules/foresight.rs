@@ -23,7 +23,7 @@ pub(super) struct Foreseen {
 
 /// What can be said of a write. What rests on objects that are not read is not said.
 pub(super) fn foresee(graph: &AttachmentGraph, read: &dyn ReadKinds, write: &Write) -> Foreseen {
-    graph.ask(|linked| {
+    let foreseen = graph.ask(|linked| {
         let Some(event) = event(linked, write) else { return Foreseen::default() };
         let whole = match &event {
             Event::ApplyPolicy(policy) => {
@@ -62,8 +62,11 @@ pub(super) fn foresee(graph: &AttachmentGraph, read: &dyn ReadKinds, write: &Wri
         };
         let uncovered = findings.iter().find(is_uncovered).map(Finding::to_string);
         Foreseen { warnings: said.chain(whole).collect(), uncovered }
-    })
+    });
+    foreseen.unwrap_or_else(|| Foreseen { warnings: vec![BUSY.to_owned()], uncovered: None })
 }
+
+const BUSY: &str = "many writes are judged now, so what this one would change is not foreseen";
 
 /// The kind that guards routes.
 const AUTH: &str = "AuthPolicy";

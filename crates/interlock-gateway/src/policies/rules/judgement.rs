@@ -1,6 +1,6 @@
 //! What of a policy can be said from its object alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use gateway_policies::{SEVERAL_BLOCKS, Violation, read_policy};
@@ -24,9 +24,19 @@ static KINDS: LazyLock<PolicyKinds> = LazyLock::new(PolicyKinds::known);
 /// Adds what can never act, and returns what is only warned of. What the object had before stays, with a warning.
 pub(super) fn judge(resource: &Resource, write: &Write, violations: &Violations<'_>) -> Vec<String> {
     let Some((refused, warned)) = write.new.as_ref().and_then(judged) else { return Vec::new() };
-    let before = write.old.as_ref().and_then(judged).map(|(refused, _)| refused).unwrap_or_default();
-    let (known, mut new): (Vec<NeverActs>, Vec<NeverActs>) =
-        refused.into_iter().partition(|own| before.contains(own));
+    // A field moves when one before it is removed: what matters is what it says, and how often.
+    let mut before: BTreeMap<(Rule, String), usize> = BTreeMap::new();
+    for own in write.old.as_ref().and_then(judged).map(|(refused, _)| refused).unwrap_or_default() {
+        *before.entry((own.rule, own.value)).or_default() += 1;
+    }
+    let mut is_known = |own: &NeverActs| {
+        let left = before.get_mut(&(own.rule, own.value.clone())).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
+    };
+    let (mut known, mut new): (Vec<NeverActs>, Vec<NeverActs>) =
+        refused.into_iter().partition(|own| is_known(own));
+    known.truncate(MOST);
+    new.truncate(MOST);
     let mut warnings: Vec<String> =
         known.iter().map(|own| format!("{}: {}: {}", own.field, own.value, own.sentence)).collect();
     new.sort_by_key(|own| own.rule);
@@ -61,7 +71,7 @@ fn judged(object: &Value) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
         refused.extend(found.into_iter().filter_map(|own| never_acts(object, own)));
         warned = rest;
         let said = expressions(name, &object["spec"]).into_iter().filter(ExpressionFinding::is_said);
-        for ExpressionFinding { field, verdict, .. } in said.take(MOST) {
+        for ExpressionFinding { field, verdict, .. } in said {
             match verdict {
                 // A reserved name is refused as such already.
                 _ if refused.iter().any(|own: &NeverActs| own.field == field) => {}

@@ -11,11 +11,11 @@ use interlock_core::admission::RuleContext;
 use interlock_core::admission::decision::Decision;
 use interlock_core::admission::denial::Denial;
 use interlock_core::admission::endpoint::WebhookEndpoint;
-use interlock_core::admission::lister::CacheState;
+use interlock_core::admission::lister::{Aside, CacheState};
 use interlock_core::admission::request::{Operation, Request};
 use interlock_core::admission::review::ReviewObject;
 use interlock_core::admission::violations::Violations;
-use interlock_core::api::interlock::RuleAction;
+use interlock_core::api::interlock::{Actions, RuleAction};
 use interlock_core::api::resource::Resource;
 use interlock_core::api::rule::RuleGroup;
 use interlock_core::kinds::capabilities::ATTACHMENTS;
@@ -48,13 +48,26 @@ pub(crate) fn decide(resource: &Resource, request: &Request<'_>, context: &RuleC
     }
     let read = |object: &ReviewObject<'_>| write::object_of(resource, request, object);
     let write = Write { new: new.map(read), old: old.map(read) };
-    let violations = Violations::new(actions, context);
+    // A tenant decides how many rules and paths there are.
+    match context.lister.kinds().get::<dyn Aside>() {
+        Some(aside) => {
+            let mut decision = None;
+            aside.run(&mut || decision = Some(judged(resource, &write, &actions, context)));
+            decision.unwrap_or_else(Decision::allow)
+        }
+        None => judged(resource, &write, &actions, context),
+    }
+}
+
+fn judged(resource: &Resource, write: &Write, actions: &Actions, context: &RuleContext<'_>) -> Decision {
+    let is_on = |group| actions.group(group) != RuleAction::Off;
+    let violations = Violations::new(*actions, context);
     let mut warnings = Vec::new();
     if is_on(RuleGroup::Policies) {
-        warnings = judgement::judge(resource, &write, &violations);
+        warnings = judgement::judge(resource, write, &violations);
     }
     if !violations.refuse() {
-        let foreseen = foreseen(&write, context);
+        let foreseen = foreseen(write, context);
         if is_on(RuleGroup::Policies) {
             warnings.extend(foreseen.warnings);
         }

@@ -426,3 +426,22 @@ fn what_files_leave_out_is_taken_as_it_is_in_a_cluster() {
         "{warnings:?}"
     );
 }
+
+/// What a policy has already moves with what is removed before it, and is refused in no place.
+#[test]
+fn what_is_there_already_may_move() {
+    let with = |predicates: &[&str], block: &str| {
+        let when: Vec<Value> = predicates.iter().map(|text| json!({"predicate": text})).collect();
+        let mut limits = limits(&["a"])["limits"].clone();
+        limits["a"]["when"] = when.into();
+        let spec =
+            if block.is_empty() { json!({"limits": limits}) } else { json!({block: {"limits": limits}}) };
+        limit_policy("p", "Gateway", "gw", spec)
+    };
+    let objects = [topology(), vec![with(&["request.method == 'GET'", "foo.bar == 'a'"], "")]].concat();
+    for new in [with(&["foo.bar == 'a'"], ""), with(&["foo.bar == 'a'"], "defaults")] {
+        written(&objects, &new).assert_allowed();
+    }
+    let twice = with(&["foo.bar == 'a'", "foo.bar == 'a'"], "");
+    written(&objects, &twice).assert_refused("policy-expression", "can never be evaluated");
+}
