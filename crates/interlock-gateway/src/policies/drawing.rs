@@ -8,7 +8,9 @@ use gateway_policies::{
     TargetState,
 };
 use interlock_core::api::display::display;
-use interlock_core::kinds::page::{Drawing, DrawnLine, DrawnNode, MESSAGE_LIMIT, NAME_LIMIT, NODES, View};
+use interlock_core::kinds::page::{
+    Draw, Drawing, DrawnLine, DrawnNode, MESSAGE_LIMIT, NAME_LIMIT, NODES, View,
+};
 
 use super::attachments::{Attachments, LinkedObjects};
 use super::generic::Precedence;
@@ -19,7 +21,7 @@ const LINES: usize = 6;
 const PATHS: usize = 20_000;
 
 /// Draws the graph of a process, without the cache; empty where it keeps none.
-pub(crate) fn drawing(view: &View<'_>) -> Box<dyn FnOnce() -> Drawing> {
+pub(crate) fn drawing(view: &View<'_>) -> Draw {
     let graph = view.inventories.get::<Attachments>().map(Attachments::graph);
     Box::new(|| graph.map(|graph| graph.read(|linked| Sketch::new(linked).drawing())).unwrap_or_default())
 }

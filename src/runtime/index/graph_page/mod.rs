@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use interlock_core::api::display::display;
 use interlock_core::kinds;
 use interlock_core::kinds::page::{
-    Drawing, MESSAGE_LIMIT, PagePart, PageSection, Row, SectionName, TroubleRow, TroubleState, View,
+    Draw, Drawing, MESSAGE_LIMIT, PagePart, PageSection, Row, SectionName, TroubleRow, TroubleState, View,
 };
 use interlock_core::kinds::row::name;
 use jiff::Timestamp;
@@ -71,7 +71,7 @@ fn parts(tables: &Tables, kinds: kinds::Kinds, now: Timestamp) -> Vec<PagePart> 
 }
 
 /// Draws what the first kind that draws has, without the tables.
-fn drawing(tables: &Tables, kinds: kinds::Kinds, now: Timestamp) -> Box<dyn FnOnce() -> Drawing> {
+fn drawing(tables: &Tables, kinds: kinds::Kinds, now: Timestamp) -> Draw {
     let drawn =
         with_view(tables, kinds, now, |view| kinds.iter().find_map(|kind| Some((kind.drawing?)(view))));
     drawn.unwrap_or_else(|| Box::new(Drawing::default))

@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::gauge::Gauges;
 use super::inventory::DomainInventory;
 use super::listed::ListedObjects;
-use super::page::{Drawing, PagePart, View};
+use super::page::{Draw, PagePart, View};
 use super::story::Story;
 use crate::admission::kind::GuardedKind;
 pub use crate::api::capability::Capability;
@@ -60,7 +60,7 @@ pub struct Kind {
     pub page: Option<fn(&View<'_>) -> PagePart>,
     /// Draws the graph of its objects and of those around them, where the page has one: after the look at the cache,
     /// as it may take long.
-    pub drawing: Option<fn(&View<'_>) -> Box<dyn FnOnce() -> Drawing>>,
+    pub drawing: Option<fn(&View<'_>) -> Draw>,
     /// What metrics say of all its objects.
     pub gauges: Option<Gauges>,
     /// What `interlock why` tells of its objects.

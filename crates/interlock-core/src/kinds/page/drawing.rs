@@ -41,3 +41,6 @@ pub struct DrawnLine {
     /// Why it has no effect; empty where it has.
     pub trouble: String,
 }
+
+/// Draws later, without what it was asked of.
+pub type Draw = Box<dyn FnOnce() -> Drawing>;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-pub use self::drawing::{Drawing, DrawnLine, DrawnNode, NODES};
+pub use self::drawing::{Draw, Drawing, DrawnLine, DrawnNode, NODES};
 pub use self::related::RelatedObjects;
 pub use self::trouble::{Also, TroubleRow, TroubleState};
 use super::inventory::Inventories;

@@ -42,7 +42,7 @@ impl<'a> Reach<'a> {
             }
             let mut winners = BTreeSet::new();
             for own in effective.replaced.iter().filter(|own| own.policy == *id) {
-                for winner in &own.by {
+                for winner in own.by.iter() {
                     reach.replaced.entry(winner.clone()).or_default().rules.insert(own.rule.clone());
                     winners.insert(winner);
                 }
