@@ -29,6 +29,7 @@ peers: testbed
 	@tests/peers/strategicmerge/build >/dev/null
 	@tests/peers/helm/build >/dev/null
 	@tests/peers/promtool/build >/dev/null
+	@tests/peers/envoy/build >/dev/null
 
 .PHONY: tools
 tools:
@@ -62,7 +63,7 @@ test: peers
 	}; \
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} run e2e --test e2e $(TIMED); \
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 3 / 2))} run service_path --test service_path $(TIMED); \
-	run suites --lib --bins $(addprefix --test ,$(SUITES)) --test commands --test conformance --test properties --test scale $(TIMED); \
+	run suites --lib --bins $(addprefix --test ,$(SUITES)) --test commands --test conformance --test envoy --test properties --test scale $(TIMED); \
 	run doc --doc; \
 	hack/times target/test-logs; \
 	[ $$failed = 0 ] || hack/failures target/test-logs/*; \

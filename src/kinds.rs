@@ -7,7 +7,15 @@ use interlock_core::kinds;
 use interlock_core::kinds::{Kind, Kinds};
 
 static ALL: LazyLock<Vec<&'static Kind>> = LazyLock::new(|| {
-    [interlock_kudo::KINDS, kinds::KINDS, interlock_gateway::KINDS, interlock_kong::KINDS].concat()
+    [
+        interlock_kudo::KINDS,
+        kinds::KINDS,
+        interlock_gateway::KINDS,
+        interlock_gateway::OF_ATTACHMENTS,
+        interlock_gateway::policies::KINDS,
+        interlock_kong::KINDS,
+    ]
+    .concat()
 });
 
 /// The kinds of Interlock.

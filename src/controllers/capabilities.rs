@@ -13,6 +13,8 @@ pub const INSTANCES: &str = capabilities::INSTANCES.name;
 pub const ROUTES: &str = capabilities::ROUTES.name;
 /// Gateways, their ingress controllers and the sources of their flavors, for admission.
 pub const FLAVORS: &str = capabilities::FLAVORS.name;
+/// Which policies are attached to which Gateways and routes, for admission.
+pub const ATTACHMENTS: &str = capabilities::ATTACHMENTS.name;
 /// DataPlanes, which Interlock carries out.
 pub const DATA_PLANES: &str = capabilities::DATA_PLANES.name;
 /// The settings: the object that enables the others. It cannot itself be switched off.
@@ -41,7 +43,8 @@ pub fn of(kinds: Kinds) -> Vec<CapabilityKinds> {
     all
 }
 
-/// The watch of a kind, and the same for the capability of its reconciler where that is another one.
+/// The watch of a kind, the same for the further capabilities that read it, and for that of its reconciler where that is
+/// another one.
 fn watches(kind: &Kind) -> impl Iterator<Item = Watch> {
     let of_reconciler = kind.watch.zip(kind.reconciler).map(|(watch, reconciler)| Watch {
         capability: reconciler.capability,
@@ -50,7 +53,10 @@ fn watches(kind: &Kind) -> impl Iterator<Item = Watch> {
     });
     let declared = kind.watch.map(|watch| watch.capability.name);
     let other = of_reconciler.filter(|watch| Some(watch.capability.name) != declared);
-    kind.watch.into_iter().chain(other)
+    let also = kind.watch.into_iter().flat_map(|watch| {
+        watch.also.iter().copied().map(move |capability| Watch { capability, required: false, ..watch })
+    });
+    kind.watch.into_iter().chain(also).chain(other)
 }
 
 fn kinds_of<'a>(all: &'a mut Vec<CapabilityKinds>, declared: &'static Capability) -> &'a mut CapabilityKinds {

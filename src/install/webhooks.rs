@@ -199,6 +199,11 @@ mod tests {
         all(options).iter().flat_map(|c| c["webhooks"].as_array().cloned().unwrap_or_default()).collect()
     }
 
+    /// The groups of policies of the Gateway API, and of what they are attached to.
+    fn of_policies() -> [Value; 3] {
+        [json!(["gateway.networking.k8s.io"]), json!(["kuadrant.io"]), json!(["gateway.envoyproxy.io"])]
+    }
+
     #[rstest]
     #[case("system:serviceaccount:interlock-system:interlock")]
     #[case("o'brien\\x")]
@@ -230,7 +235,10 @@ mod tests {
                     );
                 } else {
                     let ours = [json!(["kudo.dev"]), json!(["gateway-operator.konghq.com"])];
-                    assert!(ours.contains(&rule["apiGroups"]), "{entry}");
+                    assert!(
+                        ours.iter().chain(&of_policies()).any(|own| *own == rule["apiGroups"]),
+                        "{entry}"
+                    );
                     assert!(entry.get("objectSelector").is_none(), "{entry}");
                 }
                 for list in ["apiGroups", "apiVersions", "operations", "resources"] {
@@ -263,13 +271,15 @@ mod tests {
     #[test]
     fn every_entry_is_quick_free_of_side_effects_and_exact() {
         let all = entries(&InstallOptions::default());
-        assert_eq!(all.len(), 11);
+        assert_eq!(all.len(), 25);
         for entry in all {
             assert_eq!(entry["timeoutSeconds"], 5);
             assert_eq!(entry["sideEffects"], "None");
             assert_eq!(entry["matchPolicy"], "Equivalent");
             let rule = &entry["rules"][0];
-            let foreign = [json!(["apps"]), json!([""])].contains(&rule["apiGroups"]);
+            let mut foreign = of_policies().to_vec();
+            foreign.extend([json!(["apps"]), json!([""])]);
+            let foreign = foreign.contains(&rule["apiGroups"]);
             let lists = entry["name"].as_str().unwrap().contains("flavor-sources.mutate");
             let ignored = rule["operations"] == json!(["DELETE"]) || foreign || lists;
             assert_eq!(entry["failurePolicy"], if ignored { "Ignore" } else { "Fail" });

@@ -15,8 +15,9 @@ use super::{Parts, Process};
 use crate::cluster::authorize::Authorizer;
 use crate::cluster::supervisor::CapabilitySnapshot;
 use crate::runtime::index::IndexLister;
+use crate::runtime::index::current_kinds::CurrentKinds;
 use crate::runtime::index::gateways::CurrentGateways;
-use crate::runtime::index::graph_page::Document;
+use crate::runtime::index::graph_page::{Document, PlacedDrawing};
 use crate::server::accept::{DRAIN, Port};
 use crate::server::admission::Admission;
 use crate::server::callers::Callers;
@@ -77,7 +78,13 @@ impl Process {
             let limits = Limits::default();
             let gateways =
                 CurrentGateways { gateways: self.store.clone(), capabilities: capabilities.clone() };
-            let lister = Arc::new(IndexLister::new(self.store.clone(), Arc::new(gateways)));
+            let read = CurrentKinds {
+                kinds: self.options.kinds,
+                capabilities: capabilities.clone(),
+                namespaces: self.options.watch_namespaces.clone(),
+            };
+            let lister = IndexLister::new(self.store.clone(), Arc::new(gateways));
+            let lister = Arc::new(lister.with_read_kinds(Arc::new(read)));
             app = app.merge(webhook_routes::router(WebhookRoutes {
                 kinds: self.options.kinds,
                 reviewer: Arc::new(Admission {
@@ -109,10 +116,11 @@ impl Process {
         capabilities: watch::Receiver<Arc<CapabilitySnapshot>>,
         servers: &mut JoinSet<()>,
     ) {
-        let store = self.store.clone();
-        let graph = GraphPage::new(Arc::new(move || {
-            Document::of(&store, &capabilities.borrow(), Timestamp::now()).json()
-        }));
+        let (store, drawn) = (self.store.clone(), self.store.clone());
+        let graph = GraphPage::new(
+            Arc::new(move || Document::of(&store, &capabilities.borrow(), Timestamp::now()).json()),
+            Arc::new(move || PlacedDrawing::of(&drawn, Timestamp::now()).json()),
+        );
         let guard = self.ops_guard(self.options.ops_address, process_client);
         let app = ops::router(self.health(), self.exposition(), graph, guard);
         self.serve_private(app, self.options.ops_address, listener, servers);

@@ -1,4 +1,5 @@
-//! `/graph`, a page about what this process sees, and `/graph.json`, its data.
+//! `/graph`, a page about what this process sees, `/graph.json`, its data, and `/graph.json?drawing`, the graph that it
+//! draws.
 //!
 //! Without a viewer no work is done: a visible page requests the data every two seconds, and all pages
 //! share an answer within [`FRESH`].
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use base64::Engine as _;
@@ -26,18 +27,26 @@ const STYLE: &str = include_str!("graph/page.css");
 const SCRIPT: &str = concat!(
     include_str!("graph/picture.js"),
     include_str!("graph/sections.js"),
+    include_str!("graph/drawing.js"),
     include_str!("graph/page.js")
 );
 
-/// Returns the current graph as JSON.
+/// Returns what is known now as JSON.
 pub type GraphSource = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
 
-/// The graph, and its last answer.
+/// The page and its data.
 #[derive(Clone)]
 pub struct GraphPage {
+    graph: Document,
+    drawing: Document,
+    page: Page,
+}
+
+/// A document, and its last answer.
+#[derive(Clone)]
+struct Document {
     source: GraphSource,
     answered: Arc<Mutex<Option<CachedAnswer>>>,
-    page: Page,
 }
 
 #[derive(Clone)]
@@ -54,8 +63,14 @@ struct Page {
 }
 
 impl GraphPage {
-    pub fn new(source: GraphSource) -> Self {
-        Self { source, answered: Arc::default(), page: Page::new() }
+    pub fn new(graph: GraphSource, drawing: GraphSource) -> Self {
+        Self { graph: Document::new(graph), drawing: Document::new(drawing), page: Page::new() }
+    }
+}
+
+impl Document {
+    fn new(source: GraphSource) -> Self {
+        Self { source, answered: Arc::default() }
     }
 
     /// The current answer. Computed once at a time: concurrent requests share it.
@@ -113,8 +128,9 @@ async fn page(State(graph): State<GraphPage>) -> Response {
     (headers, body).into_response()
 }
 
-async fn json(State(graph): State<GraphPage>, headers: HeaderMap) -> Response {
-    let Ok(answered) = tokio::task::spawn_blocking(move || graph.answer()).await else {
+async fn json(State(page): State<GraphPage>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
+    let document = if query.as_deref() == Some("drawing") { page.drawing } else { page.graph };
+    let Ok(answered) = tokio::task::spawn_blocking(move || document.answer()).await else {
         return (StatusCode::INTERNAL_SERVER_ERROR, "the graph could not be drawn\n").into_response();
     };
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|etag| *etag == answered.etag);
@@ -145,12 +161,9 @@ mod tests {
     fn graph() -> (GraphPage, Arc<AtomicUsize>) {
         let looks = Arc::new(AtomicUsize::new(0));
         let count = looks.clone();
-        (
-            GraphPage::new(Arc::new(move || {
-                format!("{{\"look\": {}}}", count.fetch_add(1, Ordering::SeqCst)).into()
-            })),
-            looks,
-        )
+        let graph =
+            Arc::new(move || format!("{{\"look\": {}}}", count.fetch_add(1, Ordering::SeqCst)).into());
+        (GraphPage::new(graph, Arc::new(|| b"drawn".to_vec())), looks)
     }
 
     async fn ask(graph: &GraphPage, path: &str, headers: &[(&str, &str)]) -> Response {
@@ -178,6 +191,8 @@ mod tests {
         tokio::time::advance(FRESH * 2).await;
         let changed = ask(&graph, "/graph.json", &[here, ("if-none-match", &etag)]).await;
         assert_eq!(text(changed).await, "{\"look\": 1}");
+        let drawing = ask(&graph, "/graph.json?drawing", &[here, ("if-none-match", &etag)]).await;
+        assert_eq!((text(drawing).await.as_str(), looks.load(Ordering::SeqCst)), ("drawn", 2));
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ fn example() -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": stock.collect::<Vec<_>>()}).to_string()
 }
 
-fn define(admin: &Client) -> Option<()> {
+pub fn define(admin: &Client) -> Option<()> {
     let of_gateway_api = ["gatewayclasses", "gateways", "httproutes", "grpcroutes", "referencegrants"];
     let of_kuadrant = ["ratelimitpolicies", "authpolicies"];
     let names = of_gateway_api.map(|name| format!("gateway-api_{name}"));
@@ -79,6 +79,28 @@ fn a_cluster_is_read_as_its_files_are() {
     }
     let live = json_of(&interlock(&admin, &["policies", "effective", "shop/route-1", "-o", "json"], ""));
     assert_eq!(live["paths"][0]["policies"]["RateLimitPolicy"]["rules"]["hourly"]["source"], "infra/rlp-1");
+
+    for (object, member) in [
+        ("policy/infra/rlp-1", "policy"),
+        ("httproute/shop/route-3", "route"),
+        ("gateway/infra/gw-2", "gateway"),
+    ] {
+        let live = json_of(&interlock(&admin, &["why", object, "-o", "json"], ""));
+        let of_files = json_of(&interlock(&admin, &["why", object, "-o", "json", "-f", "-"], &example));
+        similar_asserts::assert_eq!(live[member], of_files[member], "{object}");
+        assert!(live[member].is_object() && !live["actedOnBy"].as_array().unwrap().is_empty(), "{live:#}");
+    }
+
+    let graph = json_of(&interlock(&admin, &["topology", "--root", "gateway/infra/gw-2", "-o", "json"], ""));
+    let has = |from: &str, to: &str| {
+        let ends =
+            |edge: &Value, end: &str, name: &str| edge[end].as_str().is_some_and(|id| id.ends_with(name));
+        graph["edges"].as_array().unwrap().iter().any(|edge| ends(edge, "from", from) && ends(edge, "to", to))
+    };
+    assert!(has("gw-2#http", "shop/route-3") && has("shop/route-3", "shop/rlp-3"), "{graph:#}");
+    assert!(!has("infra/gw-2", "shop/route-3") && !has("gw-2#admin", "shop/route-3"), "{graph:#}");
+    let refused = |node: &Value| node["facts"]["refused"] == "Gateway/infra/gw-2#admin: NamespaceNotAllowed";
+    assert!(graph["nodes"].as_array().unwrap().iter().any(refused), "{graph:#}");
 
     // What cannot be listed is unknown, and not absent.
     let gateways = json!([{

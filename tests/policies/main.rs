@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod page;
+mod questions;
+mod why;
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -168,6 +168,11 @@ impl Browser {
         let (text, code) = match key {
             "Enter" => ("\r", 13),
             "Tab" => ("", 9),
+            "Escape" => ("", 27),
+            "ArrowLeft" => ("", 37),
+            "ArrowUp" => ("", 38),
+            "ArrowRight" => ("", 39),
+            "ArrowDown" => ("", 40),
             other => panic!("the key {other} is not known here"),
         };
         for kind in ["keyDown", "keyUp"] {

@@ -14,7 +14,7 @@ use super::reference::Key;
 
 /// `apiVersion`, kind, and whether it lives in namespaces: every declared kind, and two that are
 /// declared by nobody.
-pub const KINDS: [(&str, &str, bool); 26] = [
+pub const KINDS: [(&str, &str, bool); 41] = [
     ("kudo.dev/v1beta1", "Instance", true),
     ("kudo.dev/v1beta1", "OperatorVersion", true),
     ("kudo.dev/v1beta1", "Operator", true),
@@ -28,6 +28,21 @@ pub const KINDS: [(&str, &str, bool); 26] = [
     ("gateway.networking.k8s.io/v1", "HTTPRoute", true),
     ("gateway.networking.k8s.io/v1", "GRPCRoute", true),
     ("gateway.networking.k8s.io/v1", "TLSRoute", true),
+    ("gateway.networking.k8s.io/v1", "TCPRoute", true),
+    ("gateway.networking.k8s.io/v1", "UDPRoute", true),
+    ("gateway.networking.k8s.io/v1", "ListenerSet", true),
+    ("gateway.networking.x-k8s.io/v1alpha1", "XListenerSet", true),
+    ("gateway.networking.k8s.io/v1", "ReferenceGrant", true),
+    ("kuadrant.io/v1", "RateLimitPolicy", true),
+    ("kuadrant.io/v1", "AuthPolicy", true),
+    ("kuadrant.io/v1", "TLSPolicy", true),
+    ("kuadrant.io/v1", "DNSPolicy", true),
+    ("gateway.networking.k8s.io/v1", "BackendTLSPolicy", true),
+    ("gateway.envoyproxy.io/v1alpha1", "ClientTrafficPolicy", true),
+    ("gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy", true),
+    ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy", true),
+    ("gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy", true),
+    ("gateway.envoyproxy.io/v1alpha1", "EnvoyPatchPolicy", true),
     (kong::API_VERSION, "DataPlane", true),
     (kong::API_VERSION, "ControlPlane", true),
     ("apps/v1", GUARDED_DEPLOYMENTS.name, true),

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, operators};
 use kube_cel::cel::extractors::This;
-use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value};
 
 use crate::cost::{self, Sizes};
+use crate::syntax::{self, SyntaxError};
+
+/// The parser's own bound.
+const PARSER_DEPTH: u16 = 96;
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -30,18 +33,13 @@ pub(crate) enum CelFailure {
 impl Expression {
     /// Compiles an expression, or says why it cannot be asked here.
     pub(crate) fn compile(text: &str) -> Result<Self, String> {
-        if let Some(reason) = cost::too_large(text) {
-            return Err(reason);
-        }
-        // The parser is known to panic on some texts that it cannot read.
-        match catch_unwind(|| Parser::new().enable_optional_syntax(true).parse(text)) {
-            Ok(Ok(mut tree)) => {
-                let uses_old_self = tree.references().has_variable("oldSelf");
-                adapt(&mut tree);
-                Ok(Self { tree, uses_old_self })
-            }
-            Ok(Err(_)) | Err(_) => Err("the expression has syntax that is not supported offline".to_owned()),
-        }
+        let mut tree = syntax::parse(text, PARSER_DEPTH).map_err(|error| match error {
+            SyntaxError::TooLarge(reason) => reason,
+            _ => "the expression has syntax that is not supported offline".to_owned(),
+        })?;
+        let uses_old_self = tree.references().has_variable("oldSelf");
+        adapt(&mut tree);
+        Ok(Self { tree, uses_old_self })
     }
 
     /// A bound for the steps on values of these sizes.

@@ -32,6 +32,7 @@ mod patterns;
 mod rules;
 mod schema;
 mod structural;
+pub mod syntax;
 mod unknown;
 mod validate;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::limits;
 use crate::policy::{Block, Policy, PolicyId, Role, Strategy};
 
 /// A rule that acts.
@@ -25,7 +26,7 @@ pub struct Replaced {
     pub rule: Arc<str>,
     /// The source of the rule with the same key, and else all sources of the effective policy (Kuadrant,
     /// `overridden` in its policy conditions).
-    pub by: Vec<PolicyId>,
+    pub by: Arc<[PolicyId]>,
 }
 
 /// The policies of one kind on one path, merged.
@@ -137,7 +138,9 @@ fn is_patched(patch: &EffectiveRules, key: &str) -> bool {
 /// Says of each policy which of its rules act.
 fn finish(policies: &[&Policy], rules: EffectiveRules) -> EffectivePolicy {
     let mut effective = EffectivePolicy { rules, ..EffectivePolicy::default() };
-    let sources: Vec<PolicyId> = effective.sources().into_iter().cloned().collect();
+    let alone = effective.sources().into_iter().map(|source| (source.clone(), Arc::from([source.clone()])));
+    let alone: BTreeMap<PolicyId, Arc<[PolicyId]>> = alone.collect();
+    let sources: Arc<[PolicyId]> = alone.keys().cloned().collect();
     let mut known = BTreeSet::new();
     for policy in policies.iter().filter(|policy| known.insert(&policy.id)) {
         effective.policies.push(policy.id.clone());
@@ -145,14 +148,16 @@ fn finish(policies: &[&Policy], rules: EffectiveRules) -> EffectivePolicy {
             effective.unreadable.push(policy.id.clone());
             continue;
         };
-        for key in block.rules.keys() {
+        let replaced = block.rules.keys().filter_map(|key| {
             let by = match effective.rules.get(key) {
-                Some(rule) if rule.source == policy.id => continue,
-                Some(rule) => vec![rule.source.clone()],
-                None => sources.clone(),
+                Some(rule) if rule.source == policy.id => return None,
+                Some(rule) => alone.get(&rule.source).unwrap_or(&sources),
+                None => &sources,
             };
-            effective.replaced.push(Replaced { policy: policy.id.clone(), rule: key.clone(), by });
-        }
+            Some(Replaced { policy: policy.id.clone(), rule: key.clone(), by: by.clone() })
+        });
+        let replaced: Vec<Replaced> = replaced.take(limits::REPLACED_RULES).collect();
+        effective.replaced.extend(replaced);
     }
     effective.replaced.sort();
     effective.unreadable.sort();

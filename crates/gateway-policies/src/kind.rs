@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::effective::EffectivePolicy;
+use crate::limits;
 use crate::node::{NodeKey, ObjectKind};
 use crate::path::Path;
 use crate::policy::{Policy, Rules, Strategy, Violation};
@@ -72,6 +73,11 @@ pub trait PolicyKind: Send + Sync {
 
     /// The kinds that it can target.
     fn targets(&self) -> &[TargetKind];
+
+    /// The most targets of one policy; one with more is invalid.
+    fn max_targets(&self) -> usize {
+        limits::TARGETS
+    }
 
     /// The strategies that a block can name. [`Strategy::Patch`] needs rules that are split into fields.
     fn strategies(&self) -> &[Strategy] {

@@ -56,7 +56,7 @@ mod refusal;
 mod state;
 mod store;
 
-pub use attach::{Attachment, BackendLink, BackendState, RouteLinks, intersection};
+pub use attach::{Attachment, BackendLink, BackendState, ListenerOf, RouteLinks, intersection};
 pub use condition::{AncestorStatus, Condition, Delivery, ancestor_statuses, conditions};
 pub use effective::{EffectivePolicy, EffectiveRule, Replaced, fold};
 pub use fields::{assemble, fields_under};
@@ -73,7 +73,7 @@ pub use object::{
 };
 pub use path::Path;
 pub use policy::{Block, Policy, PolicyId, Precedence, Role, Rules, Strategy, Violation};
-pub use read::read_policy;
+pub use read::{SEVERAL_BLOCKS, read_policy};
 pub use refusal::{Refusal, RefusalReason};
 pub use state::{AncestorState, PolicyState, TargetState};
 pub use store::ObjectKey;

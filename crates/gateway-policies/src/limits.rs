@@ -24,11 +24,17 @@ pub const GRANT_ENTRIES: usize = 64;
 /// Values of one label selector.
 pub const SELECTOR_VALUES: usize = 256;
 
-/// Target references of one policy. GEP-713 admits 16 ancestors.
+/// Target references of one policy, where its kind sets no other limit. GEP-713 admits 16 ancestors.
 pub const TARGETS: usize = 16;
 
 /// Rules of one policy. A policy over it is invalid.
 pub const RULES: usize = 1024;
+
+/// Rules of one policy that are listed as replaced on one path; the others are replaced too.
+pub const REPLACED_RULES: usize = 32;
+
+/// Rules of policies that [`crate::Index::difference`] merges, each as often as another list of policies has it.
+pub const MERGED_RULES: usize = 100_000;
 
 /// Accepted policies of one kind on one target. The oldest ones count; the others are not accepted.
 pub const POLICIES_PER_TARGET: usize = 16;

@@ -66,19 +66,23 @@ fn targets(
     spec: &Map<String, Value>,
     violations: &mut Vec<Violation>,
 ) -> Vec<NodeKey> {
-    let one = spec.get("targetRef").map(|target| ("spec.targetRef".to_owned(), target));
+    let one = spec
+        .get("targetRef")
+        .filter(|target| !target.is_null())
+        .map(|target| ("spec.targetRef".to_owned(), target));
     let many = spec.get("targetRefs").and_then(Value::as_array).into_iter().flatten();
     let many = many.enumerate().map(|(index, target)| (format!("spec.targetRefs[{index}]"), target));
     let references: Vec<(String, &Value)> = one.into_iter().chain(many).collect();
     if references.is_empty() {
         violations.push(Violation::new("spec.targetRef", "names no target"));
     }
-    if references.len() > limits::TARGETS {
-        let message = format!("has {} targets, more than {}", references.len(), limits::TARGETS);
+    let limit = kind.max_targets();
+    if references.len() > limit {
+        let message = format!("has {} targets, more than {limit}", references.len());
         violations.push(Violation::new("spec.targetRefs", message));
     }
     let mut targets = Vec::new();
-    for (field, reference) in references.iter().take(limits::TARGETS) {
+    for (field, reference) in references.iter().take(limit) {
         match target(kind, namespace, reference) {
             Ok(target) => targets.push(target),
             Err(message) => violations.push(Violation::new(field, message)),
@@ -111,6 +115,9 @@ fn target(kind: &dyn PolicyKind, namespace: &str, reference: &Value) -> Result<N
     }
 }
 
+/// The message of a violation by more than one block, which has the field `spec`.
+pub const SEVERAL_BLOCKS: &str = "has more than one of rules, defaults and overrides; keep one of them";
+
 /// The block in use: `defaults`, `overrides`, or bare rules, which are atomic defaults (Kuadrant, RFC 0009).
 fn block(kind: &dyn PolicyKind, spec: &Map<String, Value>, violations: &mut Vec<Violation>) -> Option<Block> {
     let bare = Some(spec).filter(|spec| kind.rules(spec).map_or(true, |rules| !rules.is_empty()));
@@ -121,8 +128,7 @@ fn block(kind: &dyn PolicyKind, spec: &Map<String, Value>, violations: &mut Vec<
     ];
     let count = blocks.iter().filter(|(_, block, _)| block.is_some()).count() + usize::from(bare.is_some());
     if count > 1 {
-        let message = "has more than one of rules, defaults and overrides; keep one of them";
-        violations.push(Violation::new("spec", message));
+        violations.push(Violation::new("spec", SEVERAL_BLOCKS));
         return None;
     }
     let mut found = None;

@@ -69,6 +69,31 @@ impl RefusalReason {
         }
     }
 
+    /// What the reason means, of a listener or a parent and a route.
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Self::ParentNotFound => "the parent, or the Gateway of the ListenerSet, does not exist",
+            Self::ParentKindUnsupported => "the parent is neither a Gateway nor a ListenerSet of one",
+            Self::ClassNotFound => "the GatewayClass does not exist",
+            Self::ForeignController => "the GatewayClass belongs to another controller",
+            Self::ListenerSetNotAllowed => "allowedListeners of the Gateway does not admit the ListenerSet",
+            Self::SectionNotFound => "the parent has no listener with this sectionName",
+            Self::PortNotFound => "the parent has no listener with this port",
+            Self::ProtocolConflict => "another listener has the port with another protocol",
+            Self::HostnameConflict => "another listener has the port and the hostname",
+            Self::ProtocolMismatch => "the protocol of the listener cannot carry the kind of the route",
+            Self::KindNotAllowed => "allowedRoutes of the listener does not have the kind of the route",
+            Self::NamespaceNotAllowed => {
+                "allowedRoutes of the listener does not admit the namespace of the route"
+            }
+            Self::NamespaceUnknown => {
+                "the labels of the namespace are not known, and a selector asks for them"
+            }
+            Self::HostnameMismatch => "the route and the listener have no hostname in common",
+            Self::OverBudget => "the route has too many paths",
+        }
+    }
+
     /// The reason of a route's condition `Accepted`; none where Gateway API has none (`RouteConditionReason`).
     pub fn route_condition_reason(self) -> Option<&'static str> {
         match self {

@@ -97,6 +97,11 @@ impl Store {
         Some(Stored { old, routes: self.affected_routes(key) })
     }
 
+    /// All objects.
+    pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.objects.keys()
+    }
+
     /// The Gateways whose listeners an object can bring into conflict.
     pub fn gateways_of(&self, key: &ObjectKey) -> BTreeSet<NodeKey> {
         let of_set = |set: &NodeKey| {

@@ -4,6 +4,8 @@ use interlock_core::topology::KindName;
 
 /// The group of the Gateway API.
 pub const GATEWAY_API: &str = "gateway.networking.k8s.io";
+/// The group of its experiments.
+pub const EXPERIMENTS: &str = "gateway.networking.x-k8s.io";
 
 /// `Service`.
 pub const SERVICE: KindName = KindName::new("", "Service");

@@ -7,6 +7,7 @@ use interlock_core::api::meta;
 use interlock_core::api::watched::Labelled;
 use interlock_core::kinds;
 use interlock_core::kinds::Kinds;
+use interlock_core::kinds::descriptor::Outline;
 use interlock_core::topology::KindName;
 use interlock_core::topology::snapshot::GraphSnapshot;
 use interlock_core::topology::{Epoch, Graph, GraphChange, GroupKind, NodeId};
@@ -42,6 +43,8 @@ pub(super) struct Listing {
     labelled: Vec<&'static Labelled>,
     pub(super) gaps: Gaps,
     facts: NodeFacts,
+    /// What the outlines read, by the outline.
+    outlines: Vec<(&'static Outline, Vec<Value>)>,
 }
 
 /// The result of listing a kind.
@@ -74,6 +77,7 @@ impl Listing {
             labelled: labelled_kinds.clone(),
             gaps: Gaps::default(),
             facts: NodeFacts::default(),
+            outlines: all.iter().filter_map(|kind| Some((kind.outline?, Vec::new()))).collect(),
         };
         let declared = kinds::schemas(all).into_iter().map(|kind| kind.name);
         let labelled =
@@ -120,6 +124,9 @@ impl Listing {
             None => self.graph.snapshot(),
         };
         self.facts.add_to(&mut snapshot);
+        for (outline, objects) in &self.outlines {
+            (outline.draw)(objects, &mut snapshot);
+        }
         leave_twins_out(&mut snapshot, root, &self.labelled);
         name_as_served(&mut snapshot, &self.labelled);
         Some(snapshot)
@@ -140,6 +147,9 @@ impl Listing {
             Listed::Single(objects) => (None, objects),
             Listed::Nothing => return,
         };
+        for (_, read) in self.outlines.iter_mut().filter(|(outline, _)| (outline.reads)(group, kind)) {
+            read.extend(objects.iter().cloned());
+        }
         let known = self.graph.find_kind(group, kind).is_some();
         if objects.is_empty() && !known {
             return;
@@ -287,6 +297,7 @@ mod tests {
             labelled: kinds::labelled(crate::kinds::all()).collect(),
             gaps,
             facts,
+            outlines: Vec::new(),
         };
         for (group, kind, object) in objects {
             listing.add(group, kind, &Listed::All(String::new(), vec![object.clone()]));

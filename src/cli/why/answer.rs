@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use interlock_core::api::object::{Gvk, meta_str};
+use interlock_core::kinds::story::Told;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -25,6 +26,28 @@ pub(super) struct WhyAnswer {
     pub(super) happened: Vec<RecentEvent>,
     /// Unknown parts, and why.
     pub(super) unknown: Vec<String>,
+}
+
+impl WhyAnswer {
+    /// An object of which nothing is known yet.
+    pub(super) fn about(object: &Value) -> Self {
+        Self {
+            object: named(object),
+            is: Vec::new(),
+            members: BTreeMap::new(),
+            depends_on: Vec::new(),
+            acted_on_by: Vec::new(),
+            happened: Vec::new(),
+            unknown: Vec::new(),
+        }
+    }
+
+    /// Adds a further story about the object.
+    pub(super) fn add(&mut self, told: Told) {
+        self.is.extend(told.is);
+        self.members.extend(told.member);
+        self.unknown.extend(told.unknown);
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -16,6 +16,8 @@ use crate::cli::common::progress::ProgressLine;
 use crate::cli::common::reader;
 use crate::cli::common::reader::{ReadOutcome, Selection};
 use crate::cli::common::target::{TargetFlags, block_on};
+use crate::cli::gateway::policies::source::{FilesFlag, Source};
+use crate::cli::gateway::policies::story as story_of_policies;
 
 mod actors;
 mod answer;
@@ -31,6 +33,8 @@ pub struct WhyArguments {
     #[arg(value_name = "OBJECT", required = true, num_args = 1..=2)]
     object: Vec<String>,
     #[command(flatten)]
+    input: FilesFlag,
+    #[command(flatten)]
     form: OutputFlag,
     #[command(flatten)]
     target: TargetFlags,
@@ -43,9 +47,20 @@ pub fn main(arguments: WhyArguments) -> ExitCode {
 
 async fn run(arguments: WhyArguments) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.object.iter().map(String::as_str).collect();
-    let named = NamedObject::parse(&words)?;
+    let mut named = NamedObject::parse(&words)?;
+    if !arguments.input.files.is_empty() {
+        return of_files(&arguments, &named).await;
+    }
     let (client, home) = arguments.target.connect().await?;
     let served = ServedKinds::discover(&client).await?;
+    let mut source = None;
+    // Another group may have a kind Policy.
+    if story_of_policies::is_any_policy(&named.kind) && served.find(&named.kind).is_err() {
+        let all = Source::of_cluster(&client, &served, home.clone()).await?;
+        let found = answer::named(story_of_policies::find_policy(&all, &named)?);
+        named = NamedObject { kind: found.kind, namespace: Some(found.namespace), name: found.name };
+        source = Some(all);
+    }
     let resource = served.find(&named.kind)?;
     let namespace = named.namespace.as_deref().unwrap_or(&home);
     let (at, name) = (if resource.namespaced { namespace } else { "" }, &named.name);
@@ -61,7 +76,34 @@ async fn run(arguments: WhyArguments) -> anyhow::Result<()> {
     let progress = ProgressLine::start("reading what it depends on and its history");
     let facts = FactReader { client: &client, served: &served }.read_all(object).await;
     drop(progress);
-    let story = WhyAnswer::of(&facts);
+    let mut story = WhyAnswer::of(&facts);
+    if story_of_policies::is_about(&facts.object) {
+        let read = match source {
+            Some(source) => Ok(source),
+            None => Source::of_cluster(&client, &served, home).await,
+        };
+        match read {
+            Ok(source) => {
+                story_of_policies::told(&source, &facts.object).into_iter().for_each(|own| story.add(own))
+            }
+            Err(error) => story.unknown.push(format!("the policies of the Gateway API: {error}")),
+        }
+    }
+    Ok(arguments.form.output.print(&story, || text::text(&story))?)
+}
+
+/// The answer from files, which have neither writers nor Events.
+async fn of_files(arguments: &WhyArguments, named: &NamedObject) -> anyhow::Result<()> {
+    let source = Source::read(&arguments.target, &arguments.input.files).await?;
+    // What is odd about the objects is noted.
+    source.survey();
+    let object = story_of_policies::find(&source, named)?;
+    let mut story = WhyAnswer::about(object);
+    let told = story_of_policies::told(&source, object).ok_or_else(|| {
+        CliError::usage(format!("nothing is known of {} without a cluster", story.object))
+            .next("leave -f out, or name a policy, a route or a Gateway")
+    })?;
+    story.add(told);
     Ok(arguments.form.output.print(&story, || text::text(&story))?)
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use interlock_core::admission::lister::{KindListers, Lister, Overridden};
+use interlock_core::admission::lister::{Aside, KindListers, Lister, Overridden};
 use interlock_core::api::interlock::Actions;
+use interlock_core::kinds::inventory::ReadKinds;
 use interlock_core::kinds::namespace::NamespaceLister;
 use interlock_core::kinds::row::is;
 use interlock_core::kinds::{OVERRIDE, fact};
@@ -48,6 +49,15 @@ impl Store {
     }
 }
 
+/// Hands the other tasks of a thread to another one.
+struct BlockingThread;
+
+impl Aside for BlockingThread {
+    fn run(&self, decision: &mut dyn FnMut()) {
+        tokio::task::block_in_place(decision);
+    }
+}
+
 /// The index as the lister of rules that are applied outside of a review.
 pub struct IndexLister {
     store: Arc<Store>,
@@ -60,8 +70,16 @@ impl IndexLister {
         let kinds = KindListers::default()
             .with::<dyn PackageLister>(store.clone())
             .with::<dyn NamespaceLister>(store.clone())
-            .with::<dyn GatewayLister>(gateways);
+            .with::<dyn GatewayLister>(gateways)
+            .with::<dyn Aside>(Arc::new(BlockingThread));
+        let kinds = store.read().inventories.listers(kinds);
         Self { store, kinds }
+    }
+
+    /// The same, with what says of which kinds the index has all objects.
+    #[must_use]
+    pub fn with_read_kinds(self, read: Arc<dyn ReadKinds>) -> Self {
+        Self { kinds: self.kinds.with::<dyn ReadKinds>(read), ..self }
     }
 }
 

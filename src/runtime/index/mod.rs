@@ -1,6 +1,7 @@
 //! Watches into one store: the cluster cache of admission and controllers.
 
 mod affected;
+pub mod current_kinds;
 pub mod gateways;
 pub mod graph_page;
 mod instances;

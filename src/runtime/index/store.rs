@@ -132,7 +132,7 @@ impl Store {
         tables.drop_objects(id, &dirty.gone);
         let concerned = tables.concerned(&dirty.roots).collect();
         let of_namespaces = id == tables.kinds.namespace;
-        let of_flavors = tables.is_in_inventories(id);
+        let of_flavors = tables.is_followed(id);
         drop(tables);
         self.notify(of_namespaces, of_flavors);
         Affected { concerned, roots: dirty.roots, gone: dirty.gone }
@@ -154,7 +154,7 @@ impl Store {
         let again = begins.then(|| tables.concerned_by(id)).into_iter().flatten();
         let concerned = again.chain(tables.concerned(&dirty.roots)).collect();
         let of_namespaces = id == tables.kinds.namespace;
-        let of_flavors = tables.is_in_inventories(id);
+        let of_flavors = tables.is_followed(id);
         let arrived = tables.operator_version(id, change);
         drop(tables);
         if let Some(key) = arrived {
@@ -203,7 +203,7 @@ impl Store {
         }
         let concerned = tables.concerned(&dirty.roots).collect();
         let of_namespaces = kind == tables.kinds.namespace;
-        let of_flavors = tables.is_in_inventories(kind);
+        let of_flavors = tables.is_followed(kind);
         let arrived = tables.operator_version(kind, change);
         drop(tables);
         if let Some(key) = arrived {

@@ -165,9 +165,9 @@ impl Tables {
         dirty
     }
 
-    /// Whether a kind affects what domains keep.
-    pub(super) fn is_in_inventories(&self, kind: KindId) -> bool {
-        self.inventories.has(self.graph.name_of(kind))
+    /// Whether a kind affects what controllers follow of what domains keep.
+    pub(super) fn is_followed(&self, kind: KindId) -> bool {
+        self.inventories.are_followed(self.graph.name_of(kind))
     }
 
     /// The OperatorVersion that a change adds or updates.

@@ -39,6 +39,7 @@ async function look() {
     } else if (answer.status !== 304) {
       throw new Error("the answer was " + answer.status);
     }
+    await lookAtDrawing();
     failures = 0;
     lost("");
     at("live").textContent = "live, " + new Date().toLocaleTimeString();
@@ -101,6 +102,7 @@ function draw() {
   drawTrouble();
   drawPlans();
   drawGateways();
+  at("paths-section").hidden = !graph.gateways.shown.some(({ kind }) => kind === "Gateway");
   drawInstances();
   drawVersions();
   drawCapabilities();
@@ -296,6 +298,12 @@ at("filter").addEventListener("input", () => {
   if (graph) { drawInstances(); ages(); }
 });
 fromAddress();
+at("paths-picture").addEventListener("keydown", press);
+at("paths").addEventListener("toggle", () => {
+  if (!at("paths").open) return;
+  clearTimeout(timer);
+  look();
+});
 let width = 0;
 new ResizeObserver(() => {
   if (at("instances").clientWidth === width) return;

@@ -50,6 +50,17 @@ pub struct RouteLinks {
     pub backends: Vec<BackendLink>,
 }
 
+/// A listener of a Gateway or of one of its ListenerSets.
+#[derive(Clone, Debug)]
+pub struct ListenerOf<'a> {
+    /// Its node.
+    pub key: NodeKey,
+    /// Its fields.
+    pub listener: &'a Listener,
+    /// Why it carries no route, whatever the route.
+    pub refusal: Option<RefusalReason>,
+}
+
 /// The listeners that one parent reference names.
 struct Parent<'a> {
     gateway_class: NodeKey,
@@ -102,6 +113,21 @@ pub(crate) fn links(store: &Store, controllers: Option<&BTreeSet<String>>, route
     let attached: Vec<Attachment> = attached.into_values().take(admitted).collect();
     let refused = refused.into_iter().collect();
     RouteLinks { attached, refused, backends: backend::backends(store, route, &rules), rules }
+}
+
+/// The listeners of a Gateway, then those of the ListenerSets that name it, each with why it carries no route at all.
+pub(crate) fn listeners_of<'a>(store: &'a Store, gateway: &NodeKey) -> Vec<ListenerOf<'a>> {
+    let sets =
+        store.sets_of(gateway).map(|set| (&set.key, &set.spec.listeners, gateway_of(store, set).err()));
+    let own = store.gateway(gateway).map(|own| (&own.key, &own.spec.listeners, None));
+    let listeners = own.into_iter().chain(sets).flat_map(|(object, declared, refusal)| {
+        unique(declared).map(move |listener| {
+            let key = object.with_section(&listener.name);
+            let refusal = refusal.or_else(|| store.conflict(gateway, &key));
+            ListenerOf { key, listener, refusal }
+        })
+    });
+    listeners.collect()
 }
 
 /// The parent as its reference names it.

@@ -1,8 +1,6 @@
 //! Namespaces that a rule admits.
 
-use std::collections::BTreeMap;
-
-use crate::object::{LabelSelector, NamespaceRule, NamespacesFrom, Operator};
+use crate::object::{NamespaceRule, NamespacesFrom};
 use crate::refusal::RefusalReason;
 use crate::store::Store;
 
@@ -21,22 +19,8 @@ pub(super) fn admits(
         NamespacesFrom::Selector => {
             let namespace = store.namespace(other).ok_or(RefusalReason::NamespaceUnknown)?;
             // As in Kubernetes, an absent selector matches nothing, and an empty one everything.
-            rule.selector.as_ref().is_some_and(|selector| matches(selector, &namespace.labels))
+            rule.selector.as_ref().is_some_and(|selector| selector.matches(&namespace.labels))
         }
     };
     if is_admitted { Ok(()) } else { Err(RefusalReason::NamespaceNotAllowed) }
-}
-
-fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    let has = |(label, value): (&String, &String)| labels.get(label) == Some(value);
-    let holds = |requirement: &crate::object::Requirement| {
-        let value = labels.get(&requirement.key);
-        match requirement.operator {
-            Operator::In => value.is_some_and(|value| requirement.values.contains(value)),
-            Operator::NotIn => !value.is_some_and(|value| requirement.values.contains(value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-        }
-    };
-    selector.match_labels.iter().all(has) && selector.match_expressions.iter().all(holds)
 }

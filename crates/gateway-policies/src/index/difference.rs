@@ -43,13 +43,18 @@ pub struct Difference {
     pub cost: Cost,
 }
 
-/// An event that touches more than [`limits::DIFFERENCE`].
+/// An event that touches more than [`limits::DIFFERENCE`] or [`limits::MERGED_RULES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the change touches more than {limit} routes and paths, so what it would change is not foreseen")]
+#[error("the change touches more than {limit} {of}, so what it would change is not foreseen")]
 pub struct OverBudget {
     /// The limit.
     pub limit: usize,
+    /// What it is of.
+    pub of: &'static str,
 }
+
+const PATHS: &str = "routes and paths";
+const RULES: &str = "rules of policies";
 
 impl Index {
     /// What an event would change. The index is the same afterwards.
@@ -63,7 +68,7 @@ impl Index {
     pub fn difference_within(&mut self, event: Event, budget: usize) -> Result<Difference, OverBudget> {
         let Ok(change) = self.change(event) else { return Ok(Difference::default()) };
         if self.reach_of(&change) > budget {
-            return Err(OverBudget { limit: budget });
+            return Err(OverBudget { limit: budget, of: PATHS });
         }
         let mut work = Work { budget, ..Work::default() };
         let mut before = Journal { keeps_states: true, ..Journal::default() };
@@ -72,7 +77,11 @@ impl Index {
         };
         if work.is_over_budget() {
             self.take_back(inverse, before.links.keys());
-            return Err(OverBudget { limit: budget });
+            return Err(OverBudget { limit: budget, of: PATHS });
+        }
+        if self.rules_of(&work) > limits::MERGED_RULES {
+            self.take_back(inverse, before.links.keys());
+            return Err(OverBudget { limit: limits::MERGED_RULES, of: RULES });
         }
         self.recompute(work, &mut before);
         let reach = before.states.keys().map(|id| (id.clone(), self.tallies.outputs(id))).collect();
@@ -88,6 +97,24 @@ impl Index {
         let targets = self.policies.get(id).into_iter().chain(new).flat_map(|policy| &policy.targets);
         let targets: BTreeSet<&NodeKey> = targets.collect();
         targets.into_iter().map(|target| self.paths.count_through(target)).sum()
+    }
+
+    /// The rules that are merged for what is marked; no more than are over the limit are counted.
+    fn rules_of(&self, work: &Work) -> usize {
+        let mut known = BTreeSet::new();
+        let mut rules = 0;
+        for key in &work.outputs {
+            let policies = self.policies_of(key).unwrap_or_default();
+            let own = policies.iter().flat_map(|policy| &policy.block).map(|block| block.rules.len());
+            let own: usize = own.sum();
+            if known.insert(policies.iter().map(|policy| &policy.id).collect::<Vec<_>>()) {
+                rules += own;
+            }
+            if rules > limits::MERGED_RULES {
+                break;
+            }
+        }
+        rules
     }
 
     /// Carries out the inverse of a change. Of its routes only those are linked anew whose links it had changed.

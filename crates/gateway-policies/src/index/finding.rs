@@ -153,7 +153,7 @@ impl Difference {
             let known: BTreeSet<_> = before.iter().flat_map(|before| &before.replaced).collect();
             let mut pairs = BTreeSet::new();
             for own in after.replaced.iter().filter(|own| !known.contains(own)) {
-                for by in &own.by {
+                for by in own.by.iter() {
                     replaced.entry((&own.policy, by)).or_default().rules.insert(own.rule.clone());
                     pairs.insert((&own.policy, by));
                 }
@@ -202,11 +202,11 @@ impl Display for Finding {
             }
             Self::Opened { kind, paths, example } => {
                 let paths = count(*paths, "path");
-                write!(f, "no rule of a {kind} acts on {paths} any more, as on {example}")
+                write!(f, "no rule of any {kind} acts on {paths} any more, as on {example}")
             }
             Self::Uncovered { kind, paths, example } => {
                 let paths = count(*paths, "new path");
-                write!(f, "no rule of a {kind} acts on {paths}, as on {example}")
+                write!(f, "no rule of any {kind} acts on {paths}, as on {example}")
             }
             Self::NotAdmitted { route, refused } => {
                 let reasons = refused.iter().map(|own| format!("{}: {}", own.parent, own.reason));

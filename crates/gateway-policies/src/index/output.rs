@@ -27,7 +27,7 @@ impl Output {
     fn new(effective: EffectivePolicy) -> Self {
         let mut replaced: BTreeMap<&PolicyId, BTreeSet<&PolicyId>> = BTreeMap::new();
         for own in &effective.replaced {
-            replaced.entry(&own.policy).or_default().extend(&own.by);
+            replaced.entry(&own.policy).or_default().extend(own.by.iter());
         }
         let sources = effective.sources();
         let part = |policy: &PolicyId| {

@@ -6,15 +6,21 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Index, OutputKey, Subject, direct_key, inherited_key};
-use crate::attach::RouteLinks;
+use crate::attach::{self, ListenerOf, RouteLinks};
 use crate::effective::EffectivePolicy;
 use crate::kind::{PolicyClass, PolicyKind};
 use crate::node::NodeKey;
 use crate::path::Path;
 use crate::policy::{Policy, PolicyId, Violation};
 use crate::state::PolicyState;
+use crate::store::ObjectKey;
 
 impl Index {
+    /// All objects that decide about paths.
+    pub fn objects(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.store.keys()
+    }
+
     /// All paths, by route.
     pub fn paths(&self) -> impl Iterator<Item = &Arc<Path>> {
         self.paths.all()
@@ -38,6 +44,11 @@ impl Index {
     /// What a route is linked to; none where the route is absent.
     pub fn links(&self, route: &NodeKey) -> Option<&RouteLinks> {
         self.links.get(route)
+    }
+
+    /// The listeners of a Gateway and of the ListenerSets that name it.
+    pub fn listeners(&self, gateway: &NodeKey) -> Vec<ListenerOf<'_>> {
+        attach::listeners_of(&self.store, gateway)
     }
 
     /// The effective policy of an inherited kind on a path; none where no policy is attached to the path.

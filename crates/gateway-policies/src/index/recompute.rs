@@ -109,7 +109,12 @@ impl Index {
     /// The effective policy of a path or a target; none where no policy is attached, or the path is not there.
     fn output<'a>(&'a self, key: &OutputKey, folds: &mut Folds<'a>) -> Option<Arc<Output>> {
         let kind = self.kinds.get(&key.kind)?;
-        let policies: Vec<&Policy> = match &key.scope {
+        folds.of(kind.as_ref(), &self.policies_of(key)?)
+    }
+
+    /// The policies of a path or a target, from the root to the leaf; none where it is not there.
+    pub(super) fn policies_of(&self, key: &OutputKey) -> Option<Vec<&Policy>> {
+        Some(match &key.scope {
             Scope::Path(path) if self.paths.contains(path) => {
                 path.nodes().flat_map(|node| self.attached(node, &key.kind)).collect()
             }
@@ -120,8 +125,7 @@ impl Index {
                 valid.into_iter().take(1).chain(bounded).collect()
             }
             Scope::Path(_) | Scope::Target(_) => return None,
-        };
-        folds.of(kind.as_ref(), &policies)
+        })
     }
 
     fn compute_state(&self, id: &PolicyId) -> Option<PolicyState> {

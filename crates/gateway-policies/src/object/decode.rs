@@ -117,7 +117,7 @@ pub fn decode(value: &Value) -> Result<Object, DecodeError> {
 fn route(value: &Value, key: NodeKey) -> Result<Route, DecodeError> {
     let mut spec: RouteSpec = part(value, "spec")?;
     // The API server's default of an HTTPRoute is one rule for every path.
-    if key.kind == ObjectKind::HttpRoute && value.pointer("/spec/rules").is_none() {
+    if key.kind == ObjectKind::HttpRoute && value.pointer("/spec/rules").is_none_or(Value::is_null) {
         spec.rules.push(RouteRule::default());
     }
     bounded("spec.parentRefs", spec.parent_refs.len(), limits::PARENT_REFS)?;
@@ -160,9 +160,30 @@ fn bounded(field: &'static str, count: usize, limit: usize) -> Result<(), Decode
     if count > limit { Err(DecodeError::OverLimit { field, count, limit }) } else { Ok(()) }
 }
 
-/// A part of an object; an absent one is decoded as an empty object.
+/// A part of an object; an absent one is decoded as an empty object, and a field that is null as an absent one, as the
+/// API server drops it.
 pub(crate) fn part<T: DeserializeOwned>(value: &Value, part: &'static str) -> Result<T, DecodeError> {
     let empty = Value::Object(serde_json::Map::new());
-    let found = value.get(part).unwrap_or(&empty);
-    T::deserialize(found).map_err(|source| DecodeError::Field { part, source })
+    let found = value.get(part).filter(|found| !found.is_null()).unwrap_or(&empty);
+    let decoded = if has_null(found) { T::deserialize(without_nulls(found)) } else { T::deserialize(found) };
+    decoded.map_err(|source| DecodeError::Field { part, source })
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().any(|field| field.is_null() || has_null(field)),
+        Value::Array(items) => items.iter().any(has_null),
+        _ => false,
+    }
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(_, field)| !field.is_null());
+            Value::Object(fields.map(|(name, field)| (name.clone(), without_nulls(field))).collect())
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
 }

@@ -149,6 +149,23 @@ pub struct LabelSelector {
     pub match_expressions: Vec<Requirement>,
 }
 
+impl LabelSelector {
+    /// Whether all requirements hold of these labels. A selector without any matches everything.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let has = |(label, value): (&String, &String)| labels.get(label) == Some(value);
+        let holds = |requirement: &Requirement| {
+            let value = labels.get(&requirement.key);
+            match requirement.operator {
+                Operator::In => value.is_some_and(|value| requirement.values.contains(value)),
+                Operator::NotIn => !value.is_some_and(|value| requirement.values.contains(value)),
+                Operator::Exists => value.is_some(),
+                Operator::DoesNotExist => value.is_none(),
+            }
+        };
+        self.match_labels.iter().all(has) && self.match_expressions.iter().all(holds)
+    }
+}
+
 /// A requirement of a label selector.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Requirement {

@@ -48,7 +48,7 @@ fn with_hostname() -> Value {
 #[case::a_deletion_opens_paths(
     vec![gateway(3), route(1), on_gateway("all", "defaults")],
     json!({"delete": on_gateway("all", "defaults")}),
-    vec![format!("no rule of a LimitPolicy acts on 3 paths any more, as on {PATH}rule-1")],
+    vec![format!("no rule of any LimitPolicy acts on 3 paths any more, as on {PATH}rule-1")],
 )]
 #[case::a_deletion_that_leaves_another_policy(
     vec![gateway(1), route(1), on_gateway("all", "defaults"), lower()],
@@ -60,7 +60,7 @@ fn with_hostname() -> Value {
     json!({"apply": rules(&["", "b"])}),
     vec![
         "LimitPolicy/shop/second: target HTTPRoute/shop/api#rule-2 was not found".to_owned(),
-        format!("no rule of a LimitPolicy acts on 1 new path, as on {PATH}b"),
+        format!("no rule of any LimitPolicy acts on 1 new path, as on {PATH}b"),
     ],
 )]
 #[case::a_target_that_is_absent(
@@ -97,7 +97,7 @@ fn with_hostname() -> Value {
 #[case::a_new_route_without_policies(
     vec![gateway(1)],
     json!({"apply": route(1)}),
-    vec![format!("no rule of a LimitPolicy acts on 1 new path, as on {PATH}rule-1")],
+    vec![format!("no rule of any LimitPolicy acts on 1 new path, as on {PATH}rule-1")],
 )]
 fn a_change_is_foreseen(#[case] objects: Vec<Value>, #[case] change: Value, #[case] expected: Vec<String>) {
     let mut index = index(&objects);
@@ -171,4 +171,31 @@ fn a_difference_has_a_budget(#[case] change: Value) {
     );
     assert!(index.difference_within(event, 65).is_ok());
     assert_eq!(index.paths().count(), 64);
+}
+
+/// Sixteen policies of a thousand rules on a Gateway, and a policy of its own on each route: what is merged is more than
+/// the paths, and what is listed is less.
+#[test]
+fn rules_are_a_budget_of_their_own() {
+    let many: Map<String, Value> = (0..1000).map(|number| (format!("r{number}"), json!(1))).collect();
+    let on_gateway = |number: usize| {
+        let target = json!({"kind": "Gateway", "name": "gw"});
+        policy(&format!("p{number}"), json!({"targetRef": target, "limits": many}))
+    };
+    let mut objects = vec![gateway(1)];
+    objects.extend((0..16).map(on_gateway));
+    for number in 0..10 {
+        let name = format!("api-{number}");
+        objects.push(object("HTTPRoute", &name, json!({"parentRefs": [{"name": "gw"}], "rules": [{}]})));
+        let target = json!({"kind": "HTTPRoute", "name": name});
+        objects.push(policy(&format!("own-{number}"), json!({"targetRef": target, "limits": {"a": 1}})));
+    }
+    let mut index = index(&objects);
+    let listed = index.outputs().map(|(_, effective)| effective.replaced.len()).max();
+    assert!(listed.is_some_and(|listed| listed <= 17 * crate::limits::REPLACED_RULES), "{listed:?}");
+    let event = index.event(&on_gateway(0)).unwrap();
+    let changed = policy("p0", json!({"targetRef": {"kind": "Gateway", "name": "gw"}, "limits": {"a": 1}}));
+    assert!(index.difference(event).unwrap().outputs.is_empty());
+    let over = index.difference(index.event(&changed).unwrap()).unwrap_err();
+    assert!(over.to_string().contains("100000 rules of policies"), "{over}");
 }

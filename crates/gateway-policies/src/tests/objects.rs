@@ -87,3 +87,13 @@ fn what_does_not_decide_changes_nothing() {
     same["status"] = json!({"parents": []});
     assert!(index.observe(&same).unwrap().is_empty());
 }
+
+/// The API server drops a field that is null.
+#[test]
+fn a_field_that_is_null_is_absent() {
+    let spec = json!({"parentRefs": [{"name": "gw", "sectionName": null}], "hostnames": null, "rules": null});
+    let index = index(&[gateway(1), object("HTTPRoute", "api", spec)]);
+    assert!(index.faults().is_empty(), "{:?}", index.faults());
+    let links = index.links(&NodeKey::new(ObjectKind::HttpRoute, "shop", "api")).unwrap();
+    assert_eq!((links.attached.len(), links.rules.len()), (1, 1));
+}

@@ -287,6 +287,7 @@ fn read_metadata<'a>(
             "namespace" => (2, &mut metadata.namespace),
             "uid" => (3, &mut metadata.uid),
             "resourceVersion" => (4, &mut metadata.resource_version),
+            "creationTimestamp" => (11, &mut metadata.creation_timestamp),
             "deletionTimestamp" => (5, &mut metadata.deletion_timestamp),
             "finalizers" => {
                 seen.once(6, s)?;

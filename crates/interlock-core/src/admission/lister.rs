@@ -31,6 +31,12 @@ pub trait Lister {
     fn kinds(&self) -> &KindListers;
 }
 
+/// Runs a decision that may take long beside those of other kinds.
+pub trait Aside: Send + Sync {
+    /// Runs it to its end.
+    fn run(&self, decision: &mut dyn FnMut());
+}
+
 /// What an Override may admit.
 #[derive(Clone, Copy, Debug)]
 pub struct Overridden<'a> {

@@ -82,6 +82,8 @@ pub struct ReviewMetadata<'a> {
     pub uid: Option<Text<'a>>,
     /// Version in etcd.
     pub resource_version: Option<Text<'a>>,
+    /// When the object was created.
+    pub creation_timestamp: Option<Text<'a>>,
     /// Set when the object is being deleted.
     pub deletion_timestamp: Option<Text<'a>>,
     /// Finalizers.

@@ -113,6 +113,10 @@ pub enum RuleGroup {
     References,
     /// The router flavor of a gateway changes in steps that work.
     Flavors,
+    /// Policies of the Gateway API can act.
+    Policies,
+    /// Routes are guarded by policies. Off where no setting says otherwise.
+    Coverage,
     /// Interlock's records, without which running plans are unknown. Always denied.
     Lock,
     /// Requests that cannot be executed, or that the user may not make. Always denied.
@@ -121,7 +125,7 @@ pub enum RuleGroup {
 
 impl RuleGroup {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Freeze,
         Self::Parameters,
         Self::Plans,
@@ -129,6 +133,8 @@ impl RuleGroup {
         Self::Versions,
         Self::References,
         Self::Flavors,
+        Self::Policies,
+        Self::Coverage,
         Self::Lock,
         Self::Requests,
     ];
@@ -143,6 +149,8 @@ impl RuleGroup {
             Self::Versions => "versions",
             Self::References => "references",
             Self::Flavors => "flavors",
+            Self::Policies => "policies",
+            Self::Coverage => "coverage",
             Self::Lock => "lock",
             Self::Requests => "requests",
         }

@@ -34,6 +34,15 @@ pub const FLAVORS: Capability = Capability {
     default_mode: Mode::Auto,
 };
 
+/// Which policies are attached to which Gateways and routes, for admission.
+pub const ATTACHMENTS: Capability = Capability {
+    name: "attachments",
+    finalizes: None,
+    answers: true,
+    can_be_set: true,
+    default_mode: Mode::Auto,
+};
+
 /// DataPlanes and what belongs to them, for their rollouts. Kong's own operator may do the same in a cluster, so
 /// an administrator switches it on.
 pub const DATA_PLANES: Capability = Capability {

@@ -4,6 +4,7 @@ use std::any::Any;
 
 use serde_json::Value;
 
+use crate::admission::lister::KindListers;
 use crate::api::object::NamespacedName;
 use crate::topology::{GroupKind, KindName};
 
@@ -17,6 +18,18 @@ pub trait Inventory: Any + Send + Sync {
 
     /// Forgets the objects of a kind, which may exist.
     fn forget(&mut self, kind: &str);
+
+    /// Adds what rules ask of it without the cache, where there is any: it follows the inventory.
+    fn listers(&self, listers: KindListers) -> KindListers {
+        listers
+    }
+}
+
+/// Of which kinds a cache has all objects.
+pub trait ReadKinds: Send + Sync {
+    /// Whether it has those of a kind in a namespace; an empty one is that of objects without any. What it lacks of
+    /// others is unknown, not absent.
+    fn is_read(&self, group: &str, kind: &str, namespace: &str) -> bool;
 }
 
 /// The empty inventory of a domain, and the capabilities that read the kinds that it is of; one kind of a domain has it
@@ -27,11 +40,14 @@ pub struct DomainInventory {
     pub empty: fn() -> Box<dyn Inventory>,
     /// By name.
     pub capabilities: &'static [&'static str],
+    /// Whether controllers follow its changes; else only rules read it.
+    pub is_followed: bool,
 }
 
 struct Filled {
     inventory: Box<dyn Inventory>,
     of: Vec<KindName>,
+    is_followed: bool,
 }
 
 /// The inventories of the domains.
@@ -40,7 +56,12 @@ pub struct Inventories(Vec<Filled>);
 impl Inventories {
     /// Empty ones, each of these kinds of the topology.
     pub fn new(all: impl IntoIterator<Item = (DomainInventory, Vec<KindName>)>) -> Self {
-        Self(all.into_iter().map(|(domain, of)| Filled { inventory: (domain.empty)(), of }).collect())
+        let filled = |(domain, of): (DomainInventory, Vec<KindName>)| Filled {
+            inventory: (domain.empty)(),
+            of,
+            is_followed: domain.is_followed,
+        };
+        Self(all.into_iter().map(filled).collect())
     }
 
     /// The inventory of a domain, by its type.
@@ -53,9 +74,14 @@ impl Inventories {
         self.0.iter_mut().find_map(|filled| (&mut *filled.inventory as &mut dyn Any).downcast_mut())
     }
 
-    /// Whether one is of a kind of the topology.
-    pub fn has(&self, kind: &GroupKind) -> bool {
-        self.0.iter().any(|filled| filled.of.iter().any(|name| kind == name))
+    /// Adds what rules ask of them.
+    pub fn listers(&self, listers: KindListers) -> KindListers {
+        self.0.iter().fold(listers, |listers, filled| filled.inventory.listers(listers))
+    }
+
+    /// Whether one that controllers follow is of a kind of the topology.
+    pub fn are_followed(&self, kind: &GroupKind) -> bool {
+        self.0.iter().any(|filled| filled.is_followed && filled.of.iter().any(|name| kind == name))
     }
 
     /// Those that are of a kind of the topology.

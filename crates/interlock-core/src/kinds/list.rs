@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::descriptor::Kind;
+use super::descriptor::{Kind, Watch};
 use super::inventory::{DomainInventory, Inventories};
 use super::names::watched_as;
 use super::{interlock, namespace, override_object};
@@ -49,7 +49,8 @@ pub fn served_as(kinds: Kinds, kind: KindName) -> KindName {
 pub fn inventories(kinds: Kinds) -> Inventories {
     let read_by = |domain: DomainInventory| {
         let read = kinds.iter().filter_map(|kind| Some((kind.watch.as_ref()?, kind.schema?)));
-        let read = read.filter(|(watch, _)| domain.capabilities.contains(&watch.capability.name));
+        let reads = |watch: &Watch| watch.readers().any(|of| domain.capabilities.contains(&of.name));
+        let read = read.filter(|(watch, _)| reads(watch));
         (domain, read.map(|(_, schema)| schema.name).collect())
     };
     Inventories::new(kinds.iter().filter_map(|kind| kind.inventory).map(read_by))

@@ -80,7 +80,7 @@ impl StaticLister {
         namespace: &str,
     ) -> Result<(), serde_json::Error> {
         if key.gvk == Gvk::new("v1", "Namespace") {
-            return Arc::make_mut(&mut self.namespaces).add(key.name.clone(), object);
+            Arc::make_mut(&mut self.namespaces).add(key.name.clone(), object)?;
         }
         for domain in &mut self.domains {
             if Arc::get_mut(domain).is_none() {

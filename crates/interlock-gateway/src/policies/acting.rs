@@ -6,9 +6,9 @@ use std::sync::Arc;
 use gateway_policies::{
     BackendState, EffectivePolicy, EffectiveRule, Level, NodeKey, ObjectKind, Path, Policy, Replaced,
 };
-use serde_json::{Map, Value};
 
 use super::generic::Precedence;
+use super::merge::merge_below;
 use super::survey::PolicySurvey;
 
 impl PolicySurvey {
@@ -19,7 +19,8 @@ impl PolicySurvey {
         acting.collect()
     }
 
-    fn acting_of(&self, kind: &str, path: &Arc<Path>) -> Option<EffectivePolicy> {
+    /// The same of one kind.
+    pub fn acting_of(&self, kind: &str, path: &Arc<Path>) -> Option<EffectivePolicy> {
         // Kuadrant's limits and authentication are of HTTP requests.
         if self.kinds.is_of_requests(kind)
             && !matches!(path.route.kind, ObjectKind::HttpRoute | ObjectKind::GrpcRoute)
@@ -46,27 +47,31 @@ impl PolicySurvey {
     /// One policy for the whole path. The others are replaced, but for the one that it merges with.
     fn most_specific(&self, kind: &str, path: &Path) -> EffectivePolicy {
         let mut effective = EffectivePolicy::default();
-        let mut merges = false;
+        let mut merges = None;
         let nodes: Vec<&NodeKey> = path.nodes().collect();
         for node in nodes.into_iter().rev() {
             let Some(policy) = self.valid(node, kind).next() else { continue };
+            // A policy of a Gateway and of its listener does not replace itself.
+            if effective.policies.contains(&policy.id) {
+                continue;
+            }
             let is_of_route = matches!(node.level(), Level::Route | Level::Rule);
             let actor = effective.policies.first().cloned();
             effective.policies.push(policy.id.clone());
             match actor {
                 None => {
-                    merges = is_of_route && self.policies.get(&policy.id).is_some_and(|own| own.merges);
+                    merges = self.policies.get(&policy.id).and_then(|own| own.merges).filter(|_| is_of_route);
                     effective.rules.extend(rules(policy));
                 }
-                Some(_) if merges && !is_of_route => {
-                    merges = false;
-                    merge_below(&mut effective, policy);
-                }
                 Some(actor) => {
+                    if let Some(merge) = merges.take_if(|_| !is_of_route) {
+                        merge_below(&mut effective, policy, merge);
+                        continue;
+                    }
                     let replaced = rules(policy).map(|(rule, _)| Replaced {
                         policy: policy.id.clone(),
                         rule,
-                        by: vec![actor.clone()],
+                        by: Arc::from([actor.clone()]),
                     });
                     effective.replaced.extend(replaced);
                 }
@@ -115,27 +120,4 @@ impl PolicySurvey {
 fn rules(policy: &Policy) -> impl Iterator<Item = (Arc<str>, EffectiveRule)> {
     let rules = policy.block.iter().flat_map(|block| &block.rules);
     rules.map(|(key, value)| (key.clone(), EffectiveRule { value: value.clone(), source: policy.id.clone() }))
-}
-
-/// Adds what the acting policy lacks; in a field that both have, its values win (RFC 7386).
-fn merge_below(effective: &mut EffectivePolicy, parent: &Policy) {
-    for (key, upper) in rules(parent) {
-        match effective.rules.get_mut(&key) {
-            None => {
-                effective.rules.insert(key, upper);
-            }
-            Some(own) => own.value = Arc::new(merged(&upper.value, &own.value)),
-        }
-    }
-}
-
-/// A merge of two values, of which the second wins. Depth is bounded by that of the objects that were read.
-fn merged(upper: &Value, own: &Value) -> Value {
-    let (Some(upper), Some(own)) = (upper.as_object(), own.as_object()) else { return own.clone() };
-    let mut all: Map<String, Value> = upper.clone();
-    for (key, value) in own {
-        let value = upper.get(key).map_or_else(|| value.clone(), |upper| merged(upper, value));
-        all.insert(key.clone(), value);
-    }
-    Value::Object(all)
 }

@@ -22,6 +22,9 @@ pub enum Precedence {
 /// Where the fields of a policy stand that is not merged with others, once its targets are read.
 pub(super) const FIELDS: &str = "fields";
 
+/// Targets of one policy, which a selector can have many of.
+pub(super) const MAX_TARGETS: usize = 4096;
+
 /// Fields of `spec` and of a block that are no rules.
 pub(super) const NO_RULES: [&str; 7] =
     ["targetRef", "targetRefs", "targetSelectors", "selector", "strategy", "mergeType", "priority"];
@@ -57,6 +60,10 @@ impl PolicyKind for GenericKind {
 
     fn targets(&self) -> &[TargetKind] {
         &self.targets
+    }
+
+    fn max_targets(&self) -> usize {
+        MAX_TARGETS
     }
 
     fn rules(&self, block: &Map<String, Value>) -> Result<Rules, Vec<Violation>> {

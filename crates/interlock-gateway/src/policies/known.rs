@@ -69,7 +69,8 @@ impl PolicyKinds {
     /// The kinds that are known without a definition.
     pub fn known() -> Self {
         let mut kinds = Self(BTreeMap::new());
-        kinds.understand(RateLimitPolicy);
+        kinds.understand(RateLimitPolicy("RateLimitPolicy"));
+        kinds.understand(RateLimitPolicy("TokenRateLimitPolicy"));
         kinds.understand(AuthPolicy);
         for (group, kind, precedence, targets) in GENERIC {
             kinds.add(group, kind, precedence, targets.to_vec());
@@ -133,6 +134,11 @@ impl PolicyKinds {
     /// The API group of a kind.
     pub(super) fn group(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|own| own.kind.group())
+    }
+
+    /// Whether it is not known how a kind's policies are merged, but that they are.
+    pub fn is_merge_assumed(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|own| own.precedence == Precedence::Inherited && !own.is_understood)
     }
 
     /// Whether a kind's policies are of requests, which TLSRoutes, TCPRoutes and UDPRoutes do not have.

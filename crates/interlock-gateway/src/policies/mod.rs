@@ -4,21 +4,42 @@
 //! from which policy, and what it replaced. `gateway-policies` does the linking and merging.
 
 mod acting;
+mod attachments;
 mod auth;
+mod checks;
+pub(crate) mod declared;
+pub mod dialect;
+mod drawing;
+mod expressions;
 mod generic;
+mod kinds;
 mod known;
+mod labels;
+pub(crate) mod listed;
+mod merge;
+mod outline;
 mod predicates;
 mod rate_limit;
 mod rows;
+pub(crate) mod rules;
+mod seen;
 mod statuses;
 mod survey;
 mod targets;
+mod unseen;
 
+pub use self::attachments::{AttachmentGraph, Attachments};
+pub(crate) use self::drawing::drawing;
+pub use self::expressions::{ExpressionFinding, expressions};
 pub use self::generic::Precedence;
+pub use self::kinds::*;
 pub use self::known::{POLICY_LABEL, PolicyKinds};
+pub(crate) use self::outline::OUTLINE;
 pub use self::rows::{Acceptance, AffectedTargets, PolicyRow};
 pub use self::statuses::StatusCondition;
 pub use self::survey::{PolicySurvey, UnlistedKind, applied, by_identity};
 
+#[cfg(test)]
+mod expression_tests;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gateway_policies::{ObjectKind, PolicyKind, Rules, TargetKind, Violation, rules_under};
 use serde_json::{Map, Value};
 
+use super::checks;
 use super::predicates::with_block_predicates;
 use crate::names::KUADRANT;
 
@@ -15,12 +16,12 @@ pub(super) const TARGETS: [TargetKind; 3] = [
     TargetKind::with_sections(ObjectKind::GrpcRoute),
 ];
 
-/// `limits` of a block by name, each with the predicates of the block.
-pub(super) struct RateLimitPolicy;
+/// `limits` of a block by name, each with the predicates of the block. TokenRateLimitPolicies have the same form.
+pub(super) struct RateLimitPolicy(pub(super) &'static str);
 
 impl PolicyKind for RateLimitPolicy {
     fn name(&self) -> &str {
-        "RateLimitPolicy"
+        self.0
     }
 
     fn group(&self) -> &str {
@@ -37,6 +38,10 @@ impl PolicyKind for RateLimitPolicy {
             if !limit.is_object() {
                 return Err(vec![Violation::new(format!("limits.{name}"), "has to be an object with rates")]);
             }
+            if !has_rates(limit) {
+                let message = "has to be a list of rates, each with a limit, a number, and a window";
+                return Err(vec![Violation::new(format!("limits.{name}.rates"), message)]);
+            }
             *limit = Arc::new(with_block_predicates(block, limit));
         }
         Ok(rules)
@@ -48,6 +53,17 @@ impl PolicyKind for RateLimitPolicy {
         let block = ["defaults", "overrides"].into_iter().find(|block| is_there(block));
         let ignored = block.filter(|_| is_there("when"));
         let message = |block| format!("is ignored beside {block}; move it to spec.{block}.when");
-        ignored.map(|block| Violation::new("spec.when", message(block))).into_iter().collect()
+        let ignored = ignored.map(|block| Violation::new("spec.when", message(block)));
+        ignored.into_iter().chain(checks::limits(spec).all()).collect()
+    }
+}
+
+/// Whether the rates are as the definition has them; there may be none.
+fn has_rates(limit: &Value) -> bool {
+    let is_rate = |rate: &Value| rate["limit"].is_i64() && rate["window"].is_string();
+    match limit.get("rates") {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(rates)) => rates.iter().all(is_rate),
+        Some(_) => false,
     }
 }

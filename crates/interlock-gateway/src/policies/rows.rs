@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_policies::{Delivery, EffectivePolicy, NodeKey, Path, PolicyId, TargetState, conditions};
+use gateway_policies::{
+    Delivery, EffectivePolicy, NodeKey, Path, PolicyId, Subject, TargetState, conditions,
+};
 
 use super::generic::Precedence;
+use super::seen::SeenPolicy;
 use super::statuses::{self, StatusCondition};
-use super::survey::{PolicySurvey, SeenPolicy};
+use super::survey::PolicySurvey;
 
 /// Whether a policy is accepted, by what can be seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,8 +88,18 @@ impl PolicySurvey {
     }
 
     /// Whether several policies of a kind act on one target.
-    fn acts_beside(&self, kind: &str) -> bool {
+    pub(super) fn acts_beside(&self, kind: &str) -> bool {
         self.kinds.precedence(kind) == Some(Precedence::All)
+    }
+
+    /// One policy, without the policies that replaced rules of it; none where it is not known.
+    pub fn policy_row(&self, id: &PolicyId) -> Option<PolicyRow> {
+        self.policies.get(id).map(|own| self.row(id, own, BTreeSet::new()))
+    }
+
+    /// What the status of a policy says, a line for each condition.
+    pub fn reported(&self, id: &PolicyId) -> Vec<String> {
+        self.policies.get(id).map(|own| statuses::lines(id, &own.status)).unwrap_or_default()
     }
 
     fn row(&self, id: &PolicyId, own: &SeenPolicy, mut by: BTreeSet<PolicyId>) -> PolicyRow {
@@ -94,13 +107,14 @@ impl PolicySurvey {
         let nodes = policy.into_iter().flat_map(|policy| &policy.targets).map(NodeKey::to_string);
         by.extend(self.winners(id));
         let accepted = self.accepted(id, own);
+        let warnings = policy.iter().flat_map(|policy| &policy.warnings).map(ToString::to_string);
         let reported = statuses::accepted(&own.status).filter(|reported| reported.status != accepted.status);
         PolicyRow {
             id: id.clone(),
             targets: nodes.chain(own.elsewhere.iter().cloned()).collect(),
             accepted,
             reported,
-            warnings: policy.iter().flat_map(|policy| &policy.warnings).map(ToString::to_string).collect(),
+            warnings: warnings.chain(own.notes.iter().cloned()).collect(),
             programmed: statuses::programmed(id, &own.status),
             enforced: statuses::condition(&own.status, "Enforced"),
             by,
@@ -121,12 +135,25 @@ impl PolicySurvey {
     }
 
     fn accepted(&self, id: &PolicyId, own: &SeenPolicy) -> Acceptance {
+        let of = |status, reason, message: String| Acceptance { status, reason, message };
+        if let Some(fault) = self.index.faults().get(&Subject::Policy(id.clone())) {
+            return of("False", "Invalid", format!("it cannot be decoded: {fault}"));
+        }
         let Some(state) = self.index.state(id) else {
-            let unknown =
-                |status, reason, message: &str| Acceptance { status, reason, message: message.into() };
+            let text = |text: &str| text.to_owned();
             return match own.is_unmatched {
-                true => unknown("False", "TargetNotFound", "no object matches its targetSelectors"),
-                false => unknown("Unknown", "TargetUnknown", "its targets are no objects of the Gateway API"),
+                true if own.has_other_namespaces => {
+                    of("Unknown", "TargetUnknown", text("targets of other namespaces are not followed"))
+                }
+                true if !self.are_nodes_seen(&id.namespace) => of(
+                    "Unknown",
+                    "TargetUnknown",
+                    text("no object that can be seen matches its targetSelectors"),
+                ),
+                true => of("False", "TargetNotFound", text("no object matches its targetSelectors")),
+                false => {
+                    of("Unknown", "TargetUnknown", text("its targets are no objects of the Gateway API"))
+                }
             };
         };
         let mut state = state.clone();
@@ -138,6 +165,10 @@ impl PolicySurvey {
         }
         // What is delivered does not matter for `Accepted`, the first of the conditions.
         let accepted = conditions(&state, &|_| Delivery::Delivered).swap_remove(0);
+        if let Some(target) = self.unseen_target(id).filter(|_| accepted.reason == "TargetNotFound") {
+            let message = format!("its target {target} is not among the objects that can be seen");
+            return of("Unknown", "TargetUnknown", message);
+        }
         Acceptance {
             status: if accepted.is_true { "True" } else { "False" },
             reason: accepted.reason,

@@ -43,6 +43,25 @@ pub(super) fn programmed(id: &PolicyId, status: &Value) -> BTreeMap<String, Stat
     found.collect()
 }
 
+/// All conditions of a status: `TYPE=STATUS (REASON): MESSAGE`, after the ancestor where it is of one.
+pub(super) fn lines(id: &PolicyId, status: &Value) -> Vec<String> {
+    let ancestors = status["ancestors"].as_array().into_iter().flatten();
+    let ancestors = ancestors.map(|own| (format!("for {}: ", ancestor_name(id, &own["ancestorRef"])), own));
+    let holders = std::iter::once((String::new(), status)).chain(ancestors);
+    let lines = holders.flat_map(|(whose, holder)| {
+        let conditions = holder["conditions"].as_array().into_iter().flatten();
+        conditions.map(move |own| {
+            let text = |field: &str| own[field].as_str().unwrap_or_default();
+            let line = format!("{whose}{}={} ({})", text("type"), text("status"), text("reason"));
+            match text("message") {
+                "" => line,
+                message => format!("{line}: {message}"),
+            }
+        })
+    });
+    lines.collect()
+}
+
 fn ancestor_name(id: &PolicyId, ancestor: &Value) -> String {
     let text = |field: &str| ancestor[field].as_str().filter(|text| !text.is_empty());
     let mut name = text("name").unwrap_or_default().to_owned();

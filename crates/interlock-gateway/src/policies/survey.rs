@@ -4,39 +4,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gateway_policies::{
-    Block, DecodeError, Index, NodeKey, ObjectKey, Path, Policy, PolicyId, Precedence, RefusalReason,
-    RouteLinks, Subject,
+    Block, DecodeError, Index, NodeKey, ObjectKey, Policy, PolicyId, Precedence, RefusalReason, RouteLinks,
+    Subject,
 };
 use serde_json::{Value, json};
 
+use super::expressions::{ExpressionFinding, expressions};
 use super::known::PolicyKinds;
-use super::targets::linked;
+use super::labels::Labels;
+use super::seen::{ReadPolicy, SeenPolicy};
 use crate::names::{ENVOY_GATEWAY, GATEWAY_API};
 
 /// What the names of Envoy Gateway's controllers begin with, where its configuration does not set another.
 const ENVOY_GATEWAY_CONTROLLERS: &str = "gateway.envoyproxy.io/";
 
-/// A kind of policies that could not be listed.
+/// A kind that could not be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnlistedKind {
-    /// The name of the kind.
+    /// The name of the kind; of policies, as [`PolicyKinds`] has it.
     pub kind: String,
     /// The one namespace that could be listed; none where no namespace could.
     pub listed_namespace: Option<String>,
-}
-
-/// What of a policy its index does not have.
-#[derive(Default)]
-pub(super) struct SeenPolicy {
-    pub(super) status: Value,
-    /// Whether it merges with a policy above it (Envoy Gateway).
-    pub(super) merges: bool,
-    /// Targets that are no nodes.
-    pub(super) elsewhere: Vec<String>,
-    /// Whether its selectors match nothing.
-    pub(super) is_unmatched: bool,
-    /// All its fields, which every path that it acts on shares.
-    pub(super) whole: Option<Arc<Value>>,
 }
 
 /// Gateways, routes and policies, and what the policies do.
@@ -46,7 +34,7 @@ pub struct PolicySurvey {
     pub(super) policies: BTreeMap<PolicyId, SeenPolicy>,
     /// The policies of each node, by kind and the older one first.
     attached: BTreeMap<NodeKey, Vec<PolicyId>>,
-    unlisted: Vec<UnlistedKind>,
+    pub(super) unlisted: Vec<UnlistedKind>,
     assumed_classes: BTreeSet<String>,
     /// `controllerName` by GatewayClass.
     controllers: BTreeMap<String, String>,
@@ -75,8 +63,12 @@ impl PolicySurvey {
             unknown_kinds: BTreeSet::new(),
             faults: Vec::new(),
         };
-        for object in objects {
-            survey.observe(object, objects);
+        // A policy that is older than those before it takes the target from all of them.
+        let mut oldest_first: Vec<&Value> = objects.iter().collect();
+        oldest_first.sort_by(|one, other| age(one).cmp(&age(other)));
+        let labels = Labels::of(objects);
+        for object in oldest_first {
+            survey.observe(object, &labels);
         }
         if assume_classes {
             survey.assume_classes(objects);
@@ -87,7 +79,7 @@ impl PolicySurvey {
         survey
     }
 
-    fn observe(&mut self, object: &Value, all: &[Value]) {
+    fn observe(&mut self, object: &Value, labels: &Labels) {
         let (group, kind) = group_and_kind(object);
         let Some(name) = self.kinds.name_of(group, kind).map(str::to_owned) else {
             let spec = &object["spec"];
@@ -97,21 +89,14 @@ impl PolicySurvey {
             }
             return self.index_observe(object);
         };
-        let Some(own) = self.kinds.get(&name) else { return };
-        let Some(linked) = linked(own, object, all) else { return };
-        let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
-        let (namespace, own_name) =
-            (text("namespace").unwrap_or("default"), text("name").unwrap_or_default());
-        let id = PolicyId { kind: name.into(), namespace: namespace.into(), name: own_name.into() };
-        let seen = SeenPolicy {
-            status: object["status"].clone(),
-            merges: object["spec"]["mergeType"].is_string(),
-            elsewhere: linked.elsewhere,
-            is_unmatched: linked.is_unmatched,
-            whole: None,
+        let spec = &object["spec"];
+        let Some(ReadPolicy { id, mut seen, object }) = self.kinds.read(&name, object, labels) else {
+            return;
         };
+        let said = expressions(&name, spec).into_iter().filter(ExpressionFinding::is_said);
+        seen.notes.extend(said.map(|own| own.to_string()));
         self.policies.insert(id, seen);
-        if let Some(object) = &linked.object {
+        if let Some(object) = &object {
             self.index_observe(object);
         }
     }
@@ -203,16 +188,6 @@ impl PolicySurvey {
         ids.filter_map(|id| self.index.policy(id)).filter(|policy| policy.block.is_some())
     }
 
-    /// The kinds of which policies may act on a path that could not be listed.
-    pub fn unknown_on(&self, path: &Path) -> impl Iterator<Item = &str> {
-        let is_outside = |namespace: &str| {
-            path.nodes().any(|node| !node.namespace.is_empty() && &*node.namespace != namespace)
-        };
-        let unknown =
-            self.unlisted.iter().filter(move |own| own.listed_namespace.as_deref().is_none_or(is_outside));
-        unknown.map(|own| own.kind.as_str())
-    }
-
     /// GatewayClasses whose controller is not named as Envoy Gateway's are by default, below which its policies are
     /// shown; with the controller.
     pub fn foreign_classes(&self) -> BTreeMap<&str, &str> {
@@ -260,7 +235,14 @@ fn subject_name(subject: &Subject) -> String {
     }
 }
 
-fn group_and_kind(object: &Value) -> (&str, &str) {
+/// The order in which policies are observed; what does not have that form of a time comes anywhere.
+fn age(object: &Value) -> (bool, &str, &str, &str) {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let created = text("creationTimestamp");
+    (created.is_empty(), created, text("namespace"), text("name"))
+}
+
+pub(super) fn group_and_kind(object: &Value) -> (&str, &str) {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     (text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group), text("kind"))
 }

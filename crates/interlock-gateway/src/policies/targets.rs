@@ -1,15 +1,18 @@
-//! The targets of a policy whose rules are not known: selectors become references, and kinds that are no nodes are
-//! set apart.
+//! The targets of a policy whose rules are not known: selectors become references, and what no graph of the Gateway API
+//! has is set apart.
 
 use std::collections::BTreeSet;
 
-use gateway_policies::{GATEWAY_GROUP, ObjectKind};
+use gateway_policies::NodeKey;
 use serde_json::{Map, Value, json};
 
 use super::generic::{FIELDS, NO_RULES, Precedence};
 use super::known::SeenKind;
+use super::labels::{Labels, SELECTORS, Selector, namespace_of, node_kind};
+use crate::names::KUADRANT;
 
 /// A policy, and what of its targets no graph of the Gateway API has.
+#[derive(Default)]
 pub(super) struct Linked {
     /// The policy with references to nodes alone; none where it has no such reference.
     pub(super) object: Option<Value>,
@@ -17,32 +20,74 @@ pub(super) struct Linked {
     pub(super) elsewhere: Vec<String>,
     /// Whether it names targets by selectors, and nothing matches.
     pub(super) is_unmatched: bool,
+    /// Whether its selectors name other namespaces, which are not looked into.
+    pub(super) has_other_namespaces: bool,
+    /// What of its targets is not as it may seem.
+    pub(super) notes: Vec<String>,
 }
 
-/// Reads the targets of a policy; none where it names none, as Istio's policies with a selector of pods.
-pub(super) fn linked(kind: &SeenKind, object: &Value, all: &[Value]) -> Option<Linked> {
+/// Reads the targets of a policy; none where it is no policy of the Gateway API, as Istio's with a selector of pods.
+pub(super) fn linked(kind: &SeenKind, object: &Value, labels: &Labels) -> Option<Linked> {
+    let mut linked = Linked { notes: version_notes(kind, object), ..Linked::default() };
     if kind.is_understood {
-        return Some(Linked { object: Some(object.clone()), elsewhere: Vec::new(), is_unmatched: false });
+        linked.object = Some(object.clone());
+        return Some(linked);
     }
-    let spec = object.get("spec")?.as_object()?;
+    let empty = Map::new();
+    let spec = object.get("spec").and_then(Value::as_object).unwrap_or(&empty);
     let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
-    let references = spec.get("targetRef").into_iter().chain(list("targetRefs")).cloned();
-    let mut selected = BTreeSet::new();
-    for selector in list("targetSelectors") {
-        select(selector, object, all, &mut selected);
+    let one = spec.get("targetRef").filter(|target| !target.is_null());
+    if one.is_some() && list("targetRefs").next().is_some() {
+        linked.notes.push("has targetRef and targetRefs, of which the API server takes one".to_owned());
     }
-    let selected =
-        selected.into_iter().map(|(group, kind, name)| json!({"group": group, "kind": kind, "name": name}));
-    let references: Vec<Value> = references.chain(selected).collect();
-    let is_unmatched = references.is_empty();
-    if is_unmatched && list("targetSelectors").next().is_none() {
-        return None;
+    let references: Vec<Value> = one.into_iter().chain(list("targetRefs")).cloned().collect();
+    let mut selected: BTreeSet<&NodeKey> = BTreeSet::new();
+    for selector in Selector::all(object) {
+        selected.extend(labels.selected(namespace_of(object), selector));
     }
-    let (elsewhere, nodes): (Vec<Value>, Vec<Value>) = references.into_iter().partition(is_elsewhere);
-    let elsewhere =
-        elsewhere.iter().map(|target| format!("{}/{}", text(target, "kind"), text(target, "name")));
-    let object = (!nodes.is_empty()).then(|| with_targets(kind, object, spec, nodes));
-    Some(Linked { object, elsewhere: elsewhere.collect(), is_unmatched })
+    for selector in list("targetSelectors").take(SELECTORS) {
+        if selector["namespaces"]["from"].as_str().is_some_and(|from| from != "Same") {
+            linked.has_other_namespaces = true;
+        }
+    }
+    if linked.has_other_namespaces {
+        linked.notes.push("targets of other namespaces, which targetSelectors name, are left out".to_owned());
+    }
+    if list("targetSelectors").count() > SELECTORS {
+        linked.notes.push(format!("targetSelectors after the first {SELECTORS} are left out"));
+    }
+    let has_selector = list("targetSelectors").next().is_some();
+    if references.is_empty() && !has_selector {
+        // Without targets Istio's act on a namespace, and those of others are invalid.
+        if kind.kind.group().ends_with("istio.io") {
+            return None;
+        }
+        linked.object = Some(with_targets(kind, object, spec, Vec::new()));
+        return Some(linked);
+    }
+    linked.is_unmatched = references.is_empty() && selected.is_empty();
+    let selected = selected
+        .into_iter()
+        .map(|node| json!({"group": node.kind.group(), "kind": node.kind.name(), "name": &*node.name}));
+    let (nodes, elsewhere): (Vec<Value>, Vec<Value>) =
+        references.into_iter().chain(selected).partition(|target| !is_elsewhere(target));
+    // A target that the kind cannot have makes the policy invalid only where it is the only one.
+    let (good, bad): (Vec<Value>, Vec<Value>) =
+        nodes.into_iter().partition(|target| is_admitted(kind, target));
+    let name = |target: &Value| format!("{}/{}", text(target, "kind"), text(target, "name"));
+    let (nodes, bad) = if good.is_empty() { (bad, Vec::new()) } else { (good, bad) };
+    linked.notes.extend(bad.iter().map(|target| format!("{} is no target that it can have", name(target))));
+    linked.elsewhere = elsewhere.iter().chain(&bad).map(name).collect();
+    linked.object = (!nodes.is_empty()).then(|| with_targets(kind, object, spec, nodes));
+    Some(linked)
+}
+
+/// Kuadrant's kinds have changed their fields between versions.
+fn version_notes(kind: &SeenKind, object: &Value) -> Vec<String> {
+    let version = text(object, "apiVersion");
+    let is_other = kind.kind.group() == KUADRANT && version.contains("/v1beta");
+    let note = || format!("is of {version}, which is read as if it were {KUADRANT}/v1");
+    is_other.then(note).into_iter().collect()
 }
 
 /// The policy with these targets, and its rules where its kind looks for them.
@@ -71,34 +116,15 @@ fn with_targets(kind: &SeenKind, object: &Value, spec: &Map<String, Value>, targ
 
 /// Whether a reference names a kind that no path goes through.
 fn is_elsewhere(reference: &Value) -> bool {
-    let group = reference["group"].as_str().unwrap_or(GATEWAY_GROUP);
-    reference["kind"].as_str().is_some_and(|kind| ObjectKind::find(group, kind).is_none())
+    reference["kind"].is_string() && node_kind(reference).is_none()
 }
 
-/// References to the objects that a selector of Envoy Gateway selects in the policy's namespace.
-///
-/// One with `matchExpressions` selects nothing here.
-fn select<'a>(
-    selector: &'a Value,
-    policy: &Value,
-    all: &'a [Value],
-    found: &mut BTreeSet<(&'a str, &'a str, &'a str)>,
-) {
-    let (group, kind) = (selector["group"].as_str().unwrap_or(GATEWAY_GROUP), text(selector, "kind"));
-    let labels = selector["matchLabels"].as_object();
-    let Some(labels) = labels.filter(|_| selector.get("matchExpressions").is_none()) else {
-        return;
-    };
-    let is_selected = |object: &&Value| {
-        let own = &object["metadata"];
-        let api_version = text(object, "apiVersion");
-        object["kind"] == kind
-            && api_version.rsplit_once('/').map_or("", |(group, _)| group) == group
-            && own["namespace"] == policy["metadata"]["namespace"]
-            && labels.iter().all(|(key, value)| own["labels"].get(key) == Some(value))
-    };
-    let selected = all.iter().filter(is_selected);
-    found.extend(selected.map(|object| (group, kind, text(&object["metadata"], "name"))));
+/// Whether a policy of a kind can have a target.
+fn is_admitted(kind: &SeenKind, reference: &Value) -> bool {
+    let Some(node) = node_kind(reference) else { return false };
+    let mut admitted = kind.kind.targets().iter().filter(|target| target.kind == node);
+    let has_section = !text(reference, "sectionName").is_empty();
+    reference["name"].is_string() && admitted.any(|target| target.has_sections || !has_section)
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

@@ -8,7 +8,7 @@ use go_template::yaml;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{PolicyKinds, PolicyRow, PolicySurvey, applied};
+use super::{PolicyKinds, PolicyRow, PolicySurvey, UnlistedKind, applied};
 
 const KUADRANT: &str = "kuadrant.io/v1";
 const ENVOY: &str = "gateway.envoyproxy.io/v1alpha1";
@@ -232,6 +232,10 @@ fn auth_merges_by_phase_and_name(#[case] upper: Value, #[case] lower: Value, #[c
     KUADRANT, "RateLimitPolicy", "Gateway/gw",
     json!({"defaults": limits(&["a"]), "overrides": limits(&["a"])}), "spec: has more than one"
 )]
+#[case::a_rate_is_text(
+    KUADRANT, "RateLimitPolicy", "Gateway/gw",
+    json!({"limits": {"a": {"rates": [{"limit": "5", "window": "1m"}]}}}), "spec.limits.a.rates: "
+)]
 #[case::no_map(KUADRANT, "AuthPolicy", "Gateway/gw", json!({"rules": []}), "spec.rules: has to be an object")]
 #[case::no_rules(
     KUADRANT, "AuthPolicy", "HTTPRoute/api",
@@ -414,6 +418,184 @@ fn targets_by_label_and_targets_elsewhere() {
     assert_eq!(found("none"), ("False", "TargetNotFound", String::new()));
     assert_eq!(found("entry"), ("Unknown", "TargetUnknown", "ServiceEntry/e".to_owned()));
     assert_eq!(survey.rows().0.len(), 3, "a policy of pods is none of the Gateway API");
+}
+
+/// A target of a policy by its fields alone.
+fn of_targets(kind: &str, fields: Value) -> Value {
+    let mut own = policy(ENVOY, kind, 0, "own", "HTTPRoute/x", json!({"timeout": {}}));
+    own["spec"].as_object_mut().unwrap().remove("targetRefs");
+    own["spec"].as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    own
+}
+
+/// More routes than a policy can name.
+fn many_routes() -> Vec<Value> {
+    let route = |number: usize| {
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+            "metadata": {"namespace": "shop", "name": format!("r{number:02}"), "labels": {"team": "many"}},
+            "spec": {"parentRefs": [{"name": "gw"}], "rules": [{}]},
+        })
+    };
+    (0..20).map(route).collect()
+}
+
+#[rstest]
+#[case::labels(json!({"matchLabels": {"team": "api"}}), 1)]
+#[case::all_of_the_kind(json!({}), 21)]
+#[case::more_than_a_policy_names(json!({"matchLabels": {"team": "many"}}), 20)]
+#[case::one_of(json!({"matchExpressions": [{"key": "team", "operator": "In", "values": ["api", "gw"]}]}), 1)]
+#[case::none_of(json!({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["many"]}]}), 1)]
+#[case::both(
+    json!({"matchLabels": {"team": "many"}, "matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}), 0
+)]
+#[case::no_such_operator(json!({"matchExpressions": [{"key": "team", "operator": "Like"}]}), 0)]
+fn selectors_are_followed(#[case] fields: Value, #[case] targets: usize) {
+    let mut selector = fields;
+    selector["kind"] = "HTTPRoute".into();
+    let own = of_targets("BackendTrafficPolicy", json!({"targetSelectors": [selector]}));
+    let row = row(&survey(&many_routes().into_iter().chain([own]).collect::<Vec<_>>()), "own");
+    let status = if targets == 0 { "False" } else { "True" };
+    assert_eq!((row.targets.len(), row.accepted.status), (targets, status), "{}", row.accepted.message);
+}
+
+#[rstest]
+#[case::none(json!({}), "False", 0, "names no target")]
+#[case::other_namespaces(
+    json!({"targetSelectors": [{"kind": "HTTPRoute", "namespaces": {"from": "All"}}]}), "True", 1,
+    "targets of other namespaces"
+)]
+#[case::one_that_it_cannot_have(
+    json!({"targetRefs": [{"kind": "HTTPRoute", "name": "api"}, {"kind": "GatewayClass", "name": "eg"}]}), "True", 2,
+    "GatewayClass/eg is no target"
+)]
+#[case::two_fields(
+    json!({"targetRef": {"kind": "HTTPRoute", "name": "api"}, "targetRefs": [{"kind": "Gateway", "name": "gw"}]}),
+    "True", 2, "has targetRef and targetRefs"
+)]
+fn odd_targets(#[case] fields: Value, #[case] status: &str, #[case] targets: usize, #[case] text: &str) {
+    let row = row(&survey(&[of_targets("SecurityPolicy", fields)]), "own");
+    assert_eq!((row.accepted.status, row.targets.len()), (status, targets), "{}", row.accepted.message);
+    let said = format!("{} {}", row.accepted.message, row.warnings.join(" "));
+    assert!(said.contains(text), "{said}");
+}
+
+/// A list of rules with names is merged by them, other lists are replaced.
+#[rstest]
+#[case("JSONMerge", &["two"], &["spdy/3.1"])]
+#[case("StrategicMerge", &["two", "one"], &["spdy/3.1", "websocket"])]
+fn lists_are_merged_by_their_key(#[case] how: &str, #[case] rules: &[&str], #[case] upgrades: &[&str]) {
+    let spec = |rule: &str, upgrade: &str| {
+        json!({
+            "rateLimit": {"local": {"rules": [{"name": rule, "limit": {"requests": 1}}]}},
+            "httpUpgrade": [{"type": upgrade}], "retry": {"retryOn": {"triggers": [rule]}},
+        })
+    };
+    let mut own = spec("two", "spdy/3.1");
+    own["mergeType"] = how.into();
+    let survey = survey(&[
+        policy(ENVOY, "BackendTrafficPolicy", 0, "upper", "Gateway/gw", spec("one", "websocket")),
+        policy(ENVOY, "BackendTrafficPolicy", 1, "own", "HTTPRoute/api", own),
+    ]);
+    let effective =
+        survey.acting(survey.index().paths().next().unwrap()).remove("BackendTrafficPolicy").unwrap();
+    let names = |list: &Value, key: &str| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|entry| entry[key].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&effective.rules["rateLimit"].value["local"]["rules"], "name"), rules);
+    assert_eq!(names(&effective.rules["httpUpgrade"].value, "type"), upgrades);
+    assert_eq!(effective.rules["retry"].value["retryOn"]["triggers"], json!(["two"]));
+}
+
+#[test]
+fn a_policy_of_a_gateway_and_of_its_listener_does_not_replace_itself() {
+    let targets = json!({"targetRefs": [
+        {"kind": "Gateway", "name": "gw"}, {"kind": "Gateway", "name": "gw", "sectionName": "http"},
+    ]});
+    let survey = survey(&[of_targets("SecurityPolicy", targets)]);
+    assert_eq!(acting(&survey, "SecurityPolicy", 0), ["timeout=own"]);
+    assert!(by(&row(&survey, "own")).is_empty());
+}
+
+/// Older policies that come later do not change what acts.
+#[test]
+fn the_order_of_the_objects_does_not_matter() {
+    let policies: Vec<Value> = (0..50)
+        .map(|age| {
+            policy(ENVOY, "SecurityPolicy", age, &format!("p{age:02}"), "HTTPRoute/api", json!({"cors": {}}))
+        })
+        .collect();
+    let backwards: Vec<Value> = policies.iter().rev().cloned().collect();
+    for policies in [policies, backwards] {
+        let survey = survey(&policies);
+        assert_eq!(acting(&survey, "SecurityPolicy", 0), ["cors=p00"]);
+        assert_eq!(by(&row(&survey, "p49")), ["p00"]);
+    }
+}
+
+#[test]
+fn a_policy_that_does_not_decode_is_invalid() {
+    let mut own = policy(KUADRANT, "RateLimitPolicy", 0, "own", "Gateway/gw", limits(&["a"]));
+    own["metadata"]["creationTimestamp"] = "yesterday".into();
+    let survey = survey(&[own]);
+    let row = row(&survey, "own");
+    assert_eq!((row.accepted.status, row.accepted.reason), ("False", "Invalid"));
+    assert!(row.accepted.message.contains("cannot be decoded"), "{}", row.accepted.message);
+    assert_eq!(survey.faults().len(), 1);
+}
+
+#[test]
+fn limits_of_tokens_merge_by_name() {
+    let policies = [
+        policy(
+            KUADRANT,
+            "TokenRateLimitPolicy",
+            0,
+            "upper",
+            "Gateway/gw",
+            block("defaults", "merge", limits(&["a", "b"])),
+        ),
+        policy(KUADRANT, "TokenRateLimitPolicy", 1, "lower", "HTTPRoute/api", limits(&["b"])),
+    ];
+    assert_eq!(acting(&survey(&policies), "TokenRateLimitPolicy", 0), ["a=upper", "b=lower", "-b=upper"]);
+}
+
+/// Selectors that match nothing may match what could not be seen.
+#[rstest]
+#[case::all_seen(None, json!({}), "False")]
+#[case::its_namespace_seen(Some("shop"), json!({}), "False")]
+#[case::another_namespace_seen(Some("other"), json!({}), "Unknown")]
+#[case::of_other_namespaces(None, json!({"namespaces": {"from": "All"}}), "Unknown")]
+fn selectors_that_match_nothing(#[case] listed: Option<&str>, #[case] fields: Value, #[case] status: &str) {
+    let mut selector = fields;
+    selector["kind"] = "GRPCRoute".into();
+    let mut objects = topology();
+    objects.push(of_targets("SecurityPolicy", json!({"targetSelectors": [selector]})));
+    let of_namespace = |namespace: &str| UnlistedKind {
+        kind: "GRPCRoute".to_owned(),
+        listed_namespace: Some(namespace.to_owned()),
+    };
+    let unlisted = listed.map(of_namespace).into_iter().collect();
+    let survey = PolicySurvey::of(PolicyKinds::known(), &objects, unlisted, true);
+    assert_eq!(row(&survey, "own").accepted.status, status);
+}
+
+/// What could not be listed is not absent.
+#[rstest]
+#[case::nothing_of_the_kind(None, "Unknown", "ParentUnknown")]
+#[case::another_namespace(Some("other"), "Unknown", "ParentUnknown")]
+#[case::its_namespace(Some("shop"), "False", "ParentNotFound")]
+fn what_was_not_seen_may_exist(#[case] listed: Option<&str>, #[case] status: &str, #[case] reason: &str) {
+    let unlisted =
+        |kind: &str| UnlistedKind { kind: kind.to_owned(), listed_namespace: listed.map(str::to_owned) };
+    let mut objects = topology();
+    objects.push(policy(KUADRANT, "RateLimitPolicy", 0, "own", "HTTPRoute/gone", limits(&["a"])));
+    objects[1]["spec"]["parentRefs"] = json!([{"name": "gone"}]);
+    let unlisted = vec![unlisted("HTTPRoute"), unlisted("Gateway")];
+    let survey = PolicySurvey::of(PolicyKinds::known(), &objects, unlisted, true);
+    assert_eq!(row(&survey, "own").accepted.status, status);
+    let (_, links) = survey.index().routes().next().unwrap();
+    assert_eq!(survey.reason(&links.refused[0]).0, reason);
 }
 
 #[test]

@@ -36,6 +36,11 @@
   - tlsroutes
   - gateways
   - gatewayclasses
+  - tcproutes
+  - udproutes
+  - listenersets
+  - referencegrants
+  - backendtlspolicies
   verbs:
   - get
   - list
@@ -44,6 +49,37 @@
   - networking.k8s.io
   resources:
   - ingresses
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - gateway.networking.x-k8s.io
+  resources:
+  - xlistenersets
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - kuadrant.io
+  resources:
+  - ratelimitpolicies
+  - authpolicies
+  - tlspolicies
+  - dnspolicies
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - gateway.envoyproxy.io
+  resources:
+  - clienttrafficpolicies
+  - backendtrafficpolicies
+  - securitypolicies
+  - envoyextensionpolicies
+  - envoypatchpolicies
   verbs:
   - get
   - list
@@ -231,6 +267,11 @@
   - tlsroutes
   - gateways
   - gatewayclasses
+  - tcproutes
+  - udproutes
+  - listenersets
+  - referencegrants
+  - backendtlspolicies
   verbs:
   - get
   - list
@@ -239,6 +280,37 @@
   - networking.k8s.io
   resources:
   - ingresses
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - gateway.networking.x-k8s.io
+  resources:
+  - xlistenersets
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - kuadrant.io
+  resources:
+  - ratelimitpolicies
+  - authpolicies
+  - tlspolicies
+  - dnspolicies
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - gateway.envoyproxy.io
+  resources:
+  - clienttrafficpolicies
+  - backendtrafficpolicies
+  - securitypolicies
+  - envoyextensionpolicies
+  - envoypatchpolicies
   verbs:
   - get
   - list

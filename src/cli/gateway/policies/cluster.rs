@@ -11,7 +11,6 @@ use crate::cli::common::error::CliError;
 use crate::cli::common::gaps::{Gaps, ListProblem};
 use crate::cli::common::progress::ProgressLine;
 use crate::cli::common::reader::{self, Selection};
-use crate::cli::common::target::TargetFlags;
 
 /// Concurrent lists.
 const CONCURRENCY: usize = 8;
@@ -48,9 +47,11 @@ pub(super) struct ClusterObjects {
 
 impl ClusterObjects {
     /// Lists every kind that decides about paths, and every kind of policies, where the API server serves it.
-    pub(super) async fn list(target: &TargetFlags) -> Result<Self, CliError> {
-        let (client, namespace) = target.connect().await?;
-        let served = ServedKinds::discover(&client).await?;
+    pub(super) async fn list(
+        client: &Client,
+        served: &ServedKinds,
+        namespace: String,
+    ) -> Result<Self, CliError> {
         if served.of(GATEWAY_API, "Gateway").is_none() {
             return Err(CliError::unreached("the API server serves no Gateways").next(
                 "install the definitions of the Gateway API, choose another cluster with --context, or give the \
@@ -60,7 +61,7 @@ impl ClusterObjects {
         let (kinds, gaps) = (PolicyKinds::known(), Gaps::default());
         let mut found =
             Self { namespace, kinds, objects: Vec::new(), unlisted: Vec::new(), gaps, has_classes: false };
-        found.add_labelled_kinds(&client, &served).await;
+        found.add_labelled_kinds(client, served).await;
         let policies: Vec<(String, String)> =
             found.kinds.names().map(|(_, group, kind)| (group.to_owned(), kind.to_owned())).collect();
         let nodes = NODES.iter().map(|(group, kind)| ((*group).to_owned(), (*kind).to_owned()));
@@ -70,7 +71,7 @@ impl ClusterObjects {
         let _progress = ProgressLine::start(&format!("listing objects of {} kinds", resources.len()));
         let default_namespace = found.namespace.clone();
         let lists = resources.into_iter().map(|resource| {
-            let (client, namespace) = (&client, default_namespace.as_str());
+            let namespace = default_namespace.as_str();
             async move { (resource, list(client, resource, namespace).await) }
         });
         let mut lists = stream::iter(lists).buffered(CONCURRENCY);
@@ -122,13 +123,12 @@ impl ClusterObjects {
                 resource.name()
             )));
         }
-        if let Some(name) = self.kinds.name_of(group, kind) {
-            let listed_namespace = match &problem {
-                ListProblem::OnlyIn(namespace) => Some(namespace.clone()),
-                _ => None,
-            };
-            self.unlisted.push(UnlistedKind { kind: name.to_owned(), listed_namespace });
-        }
+        let listed_namespace = match &problem {
+            ListProblem::OnlyIn(namespace) => Some(namespace.clone()),
+            _ => None,
+        };
+        let name = self.kinds.name_of(group, kind).unwrap_or(kind).to_owned();
+        self.unlisted.push(UnlistedKind { kind: name, listed_namespace });
         self.gaps.add(&resource.name(), problem);
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use gateway_policies::{EffectiveRule, Path};
+use gateway_policies::{EffectiveRule, NodeKey, Path};
 use interlock_core::api::display::{display, one_line};
 use interlock_gateway::policies::PolicySurvey;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::paths::{self, KindOnPath, PoliciesOnPath, policies_on};
 use super::route::Choice;
 
-/// Characters of a rule that are shown where it changes in its policy.
+/// Characters of a rule that are shown.
 const SHOWN: usize = 160;
 
 /// A path that changes, with the kinds that change on it; no policies where the path is not there.
@@ -28,9 +28,11 @@ pub(super) fn between(old: &PolicySurvey, new: &PolicySurvey, choice: &Choice) -
         choice.paths(survey).map(|path| (path.clone(), policies_on(survey, path))).collect()
     };
     let (mut before, mut after) = (of(old), of(new));
+    let renamed = renamed(&before, &after);
     let paths: BTreeSet<Arc<Path>> = before.keys().chain(after.keys()).cloned().collect();
-    let changes = paths.into_iter().filter_map(|path| {
-        let (mut before, mut after) = (before.remove(&path), after.remove(&path));
+    let old_names: BTreeSet<&Arc<Path>> = renamed.values().collect();
+    let changes = paths.iter().filter(|path| !old_names.contains(path)).filter_map(|path| {
+        let (mut before, mut after) = (before.remove(renamed.get(path).unwrap_or(path)), after.remove(path));
         if before == after {
             return None;
         }
@@ -45,9 +47,43 @@ pub(super) fn between(old: &PolicySurvey, new: &PolicySurvey, choice: &Choice) -
                 after.remove(&kind);
             }
         }
-        Some(PathChange { path, before, after })
+        Some(PathChange { path: path.clone(), before, after })
     });
     changes.collect()
+}
+
+/// What two paths have in common whose rule is the same: all but its name, or all but its position.
+type Place<'a> = (&'a NodeKey, &'a NodeKey, Result<&'a NodeKey, (&'a NodeKey, usize)>);
+
+fn by_name(path: &Path) -> Place<'_> {
+    (&path.gateway_class, &path.listener, Ok(&path.rule))
+}
+
+fn by_position(path: &Path) -> Place<'_> {
+    (&path.gateway_class, &path.listener, Err((&path.route, path.rule_index)))
+}
+
+/// The old path of each new one whose rule got another name, or none, or another position.
+fn renamed(
+    before: &BTreeMap<Arc<Path>, PoliciesOnPath>,
+    after: &BTreeMap<Arc<Path>, PoliciesOnPath>,
+) -> BTreeMap<Arc<Path>, Arc<Path>> {
+    let mut gone: BTreeSet<&Arc<Path>> = before.keys().filter(|path| !after.contains_key(*path)).collect();
+    let mut new: Vec<&Arc<Path>> = after.keys().filter(|path| !before.contains_key(*path)).collect();
+    let mut renamed: BTreeMap<Arc<Path>, Arc<Path>> = BTreeMap::new();
+    // A name says more than a position.
+    for place in [by_name as fn(&Path) -> Place<'_>, by_position] {
+        let old: BTreeMap<Place<'_>, &Arc<Path>> =
+            gone.iter().copied().map(|path| (place(path), path)).collect();
+        new.retain(|path| match old.get(&place(path)) {
+            Some(old) if gone.remove(old) => {
+                renamed.insert((*path).clone(), (*old).clone());
+                false
+            }
+            _ => true,
+        });
+    }
+    renamed
 }
 
 /// A change for programs: the kinds that differ before and after; null where the path is not there.
@@ -88,8 +124,8 @@ pub(super) fn text(change: &PathChange) -> String {
 fn rule_lines(before: Option<&KindOnPath>, after: Option<&KindOnPath>) -> Vec<String> {
     let none = BTreeMap::new();
     let rules = |side: Option<&KindOnPath>| match side {
-        Some(KindOnPath::Known(effective)) => effective.rules.clone(),
-        Some(KindOnPath::Unknown) | None => none.clone(),
+        Some(KindOnPath::Known(effective) | KindOnPath::Unknown(Some(effective))) => effective.rules.clone(),
+        Some(KindOnPath::Unknown(None)) | None => none.clone(),
     };
     let (old, new) = (rules(before), rules(after));
     let keys: BTreeSet<&Arc<str>> = old.keys().chain(new.keys()).collect();
@@ -99,15 +135,9 @@ fn rule_lines(before: Option<&KindOnPath>, after: Option<&KindOnPath>) -> Vec<St
         if old == new {
             continue;
         }
-        // Where the policy stays, its rule is what differs.
-        let is_edit = old.zip(new).is_some_and(|(old, new)| old.source == new.source);
         let shown = |mark: char, rule: &EffectiveRule| {
-            let rule_text = if is_edit {
-                format!(": {}", display(&rule.value.to_string(), SHOWN))
-            } else {
-                String::new()
-            };
-            format!("{mark} {key}  from {}{rule_text}", rule.source.qualified_name())
+            let value = display(&rule.value.to_string(), SHOWN);
+            format!("{mark} {key}  from {}: {value}", rule.source.qualified_name())
         };
         lines.extend(old.map(|rule| shown('-', rule)));
         lines.extend(new.map(|rule| shown('+', rule)));

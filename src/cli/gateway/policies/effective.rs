@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 
 use super::difference;
 use super::paths::{self, policies_on};
+use super::requests::Requests;
 use super::route::Choice;
 use super::source::{FilesFlag, Source, at_most_one_stdin};
+use super::without::{Lacking, lacks_all};
 use crate::cli::common::error::CliError;
 use crate::cli::common::output;
 use crate::cli::common::output::OutputFlag;
@@ -27,9 +29,17 @@ pub(super) struct EffectiveFlags {
     /// Only this rule of the route: its position, from 0, or its name.
     #[arg(long, value_name = "N|NAME", requires = "route")]
     rule: Option<String>,
+    /// Print only paths on which no rule of this kind of policies acts; can be repeated: none of all of them. With a
+    /// rule, no rule of that name, such as AuthPolicy/authentication or SecurityPolicy/jwt.
+    #[arg(long, value_name = "KIND[/RULE]", conflicts_with = "diff")]
+    without: Vec<String>,
     /// Print only what the objects of -f would change in the cluster, or in --objects.
     #[arg(long)]
     diff: bool,
+    /// With --diff or --without, exit with 1 if any path is printed, and with 2 if an object of -f is left out of the
+    /// difference, as it would not be taken.
+    #[arg(long)]
+    exit_code: bool,
     /// With --diff, objects in place of a cluster, in the same forms as -f.
     #[arg(long, value_name = "FILE|DIR|-", requires = "diff")]
     objects: Vec<PathBuf>,
@@ -48,24 +58,43 @@ impl EffectiveFlags {
 /// Prints the paths.
 pub(super) async fn run(target: &TargetFlags, flags: &EffectiveFlags) -> anyhow::Result<()> {
     at_most_one_stdin(flags.input.files.iter().chain(&flags.objects))?;
+    if flags.exit_code && !flags.diff && flags.without.is_empty() {
+        let error = CliError::usage("--exit-code is given without --diff or --without");
+        return Err(error.next("leave --exit-code out, or give one of the others").into());
+    }
     if flags.diff {
         return differences(target, flags).await;
     }
     let source = Source::read(target, &flags.input.files).await?;
     let survey = source.survey();
     let choice = flags.choice(&survey, &source.namespace)?;
+    let lacking = Lacking::of(&survey, &flags.without)?;
     note_refusals(&survey, &choice, &source);
+    let requests = Requests::of(&survey, source.objects());
+    let all = choice.paths(&survey).map(|path| (path, policies_on(&survey, path)));
     let all: Vec<(&Arc<Path>, paths::PoliciesOnPath)> =
-        choice.paths(&survey).map(|path| (path, policies_on(&survey, path))).collect();
+        all.filter(|(_, policies)| lacking.is_empty() || lacks_all(&lacking, policies)).collect();
     let answer: Vec<Value> = all.iter().map(|(path, policies)| paths::json(path, policies)).collect();
-    let text = || all.iter().map(|(path, policies)| text(path, policies)).collect::<Vec<_>>().join("\n");
-    Ok(flags.form.output.print(&source.complete(json!({"paths": answer})), text)?)
+    let text = || {
+        let texts = all.iter().map(|(path, policies)| text(path, policies, requests.text(path)));
+        texts.collect::<Vec<_>>().join("\n")
+    };
+    if all.is_empty() && !lacking.is_empty() {
+        output::note(&format!("no path is without {}", flags.without.join(" and ")));
+    }
+    flags.form.output.print(&source.complete(&survey, json!({"paths": answer})), text)?;
+    if flags.exit_code && !all.is_empty() {
+        let what = format!("{} without {}", all.len(), flags.without.join(" and "));
+        return Err(CliError::refused(format!("paths are printed: {what}")).into());
+    }
+    Ok(())
 }
 
-fn text(path: &Path, policies: &paths::PoliciesOnPath) -> String {
+fn text(path: &Path, policies: &paths::PoliciesOnPath, requests: Option<String>) -> String {
     let kinds: String = policies.iter().map(|(kind, own)| paths::text(kind, own)).collect();
     let kinds = if kinds.is_empty() { "  no policies\n".to_owned() } else { kinds };
-    format!("{}\n{kinds}", paths::title(path))
+    let requests = requests.map_or_else(String::new, |text| format!("  {text}\n"));
+    format!("{}\n{requests}{kinds}", paths::title(path))
 }
 
 /// Why the chosen route has no path.
@@ -84,7 +113,7 @@ fn note_refusals(survey: &PolicySurvey, choice: &Choice, source: &Source) {
         ),
     });
     for refused in &links.refused {
-        output::note(&format!("refused by {}: {}", one_line(&refused.parent), refused.reason));
+        output::note(&format!("refused by {}: {}", one_line(&refused.parent), survey.reason(refused).0));
     }
 }
 
@@ -95,10 +124,16 @@ async fn differences(target: &TargetFlags, flags: &EffectiveFlags) -> anyhow::Re
         return Err(error.into());
     }
     let before = Source::read(target, &flags.objects).await?;
-    let after = before.with(&flags.input.files)?;
+    let (after, left_out) = before.with(&flags.input.files)?;
     let (old, new) = (before.linked(), after.survey());
     // A route that the new objects create is found too.
     let choice = flags.choice(&new, &before.namespace)?;
+    for why in &left_out {
+        output::note(&format!(
+            "left out, as the API server or its controller would not take it: {}",
+            one_line(why)
+        ));
+    }
     note_new_refusals(&old, &new);
     let changes = difference::between(&old, &new, &choice);
     let answer: Vec<Value> = changes.iter().map(difference::json).collect();
@@ -106,7 +141,18 @@ async fn differences(target: &TargetFlags, flags: &EffectiveFlags) -> anyhow::Re
         [] => "nothing changes on any path\n".to_owned(),
         changes => changes.iter().map(difference::text).collect::<Vec<_>>().join("\n"),
     };
-    Ok(flags.form.output.print(&before.complete(json!({"paths": answer})), text)?)
+    let mut answer = before.complete(&new, json!({"paths": answer}));
+    if !left_out.is_empty() {
+        answer["leftOut"] = json!(left_out);
+    }
+    flags.form.output.print(&answer, text)?;
+    match (flags.exit_code, left_out.len(), changes.len()) {
+        (false, ..) | (true, 0, 0) => Ok(()),
+        (true, 0, changes) => Err(CliError::refused(format!("paths that change: {changes}")).into()),
+        (true, left_out, _) => Err(CliError::usage(format!("objects of -f that are left out: {left_out}"))
+            .next("mend them; `interlock check` says what the API server refuses")
+            .into()),
+    }
 }
 
 /// Policies that the new objects leave or make unaccepted.

@@ -33,16 +33,22 @@ pub(super) async fn run(target: &TargetFlags, flags: &ListFlags) -> anyhow::Resu
     let scope = scope.filter(|namespace| !namespace.is_empty());
     at_most_one_stdin(flags.input.files.iter())?;
     let source = Source::read(target, &flags.input.files).await?;
-    let (mut rows, affected) = source.survey().rows();
+    let survey = source.survey();
+    let (mut rows, affected) = survey.rows();
     rows.retain(|row| scope.is_none_or(|namespace| &*row.id.namespace == namespace));
     if rows.is_empty() {
         let place = scope.map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
-        output::note(&format!("there are no policies{place}"));
+        let among = if source.gaps.is_none() { "" } else { " among the objects that can be seen" };
+        output::note(&format!("there are no policies{place}{among}"));
+    } else if !source.gaps.is_none() {
+        output::note("what cannot be seen may replace rules of these policies, too");
     }
     for row in &rows {
         row.warnings.iter().for_each(|warning| output::note(&format!("{}: {warning}", row.id)));
         if row.accepted.status != "True" {
-            output::note(&format!("{} is not accepted: {}", row.id, one_line(&row.accepted.message)));
+            let how =
+                if row.accepted.status == "False" { "not accepted" } else { "not known to be accepted" };
+            output::note(&format!("{} is {how}: {}", row.id, one_line(&row.accepted.message)));
         }
         if let Some(reported) = &row.reported {
             let StatusCondition { status, reason, message } = reported;
@@ -51,7 +57,7 @@ pub(super) async fn run(target: &TargetFlags, flags: &ListFlags) -> anyhow::Resu
         }
     }
     let policies: Map<String, Value> = rows.iter().map(|row| (row.id.to_string(), json(row))).collect();
-    let answer = source.complete(json!({"policies": policies, "affected": affected}));
+    let answer = source.complete(&survey, json!({"policies": policies, "affected": affected}));
     Ok(flags.form.output.print(&answer, || text(&rows))?)
 }
 

@@ -11,9 +11,12 @@ mod difference;
 mod effective;
 mod list;
 mod paths;
+mod requests;
 mod route;
-mod source;
+pub(in crate::cli) mod source;
+pub(in crate::cli) mod story;
 mod tree;
+mod without;
 
 /// Flags of `interlock policies`.
 #[derive(Args, Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use gateway_policies::{EffectivePolicy, Path, PolicyId};
+use gateway_policies::{EffectivePolicy, EffectiveRule, Path, PolicyId};
 use interlock_core::api::display::{display, one_line};
 use interlock_gateway::policies::PolicySurvey;
 use serde_json::{Map, Value, json};
@@ -14,13 +14,16 @@ use serde_json::{Map, Value, json};
 pub(super) enum KindOnPath {
     /// What acts, and what it replaced.
     Known(EffectivePolicy),
-    /// Its policies could not be listed.
-    Unknown,
+    /// Not all of its policies could be listed; what those do that could.
+    Unknown(Option<EffectivePolicy>),
 }
 
 /// Characters of a rule's name that are shown, and the widest column of them. JSON has all.
 const SHOWN: usize = 250;
 const COLUMN: usize = 60;
+
+/// Rates of a limit that are shown.
+const LISTED: usize = 4;
 
 /// The policies of a path, by kind.
 pub(super) type PoliciesOnPath = BTreeMap<String, KindOnPath>;
@@ -29,7 +32,14 @@ pub(super) type PoliciesOnPath = BTreeMap<String, KindOnPath>;
 pub(super) fn policies_on(survey: &PolicySurvey, path: &Arc<Path>) -> PoliciesOnPath {
     let acting = survey.acting(path).into_iter();
     let mut all: PoliciesOnPath = acting.map(|(kind, own)| (kind, KindOnPath::Known(own))).collect();
-    all.extend(survey.unknown_on(path).map(|kind| (kind.to_owned(), KindOnPath::Unknown)));
+    for kind in survey.unknown_on(path) {
+        let seen = match all.remove(kind) {
+            Some(KindOnPath::Known(own)) => Some(own),
+            Some(KindOnPath::Unknown(own)) => own,
+            None => None,
+        };
+        all.insert(kind.to_owned(), KindOnPath::Unknown(seen));
+    }
     all
 }
 
@@ -54,7 +64,11 @@ pub(super) fn nodes(path: &Path) -> Value {
 /// The policies of a path.
 pub(super) fn policies_json(policies: &PoliciesOnPath) -> Value {
     let of_kind = |own: &KindOnPath| match own {
-        KindOnPath::Unknown => json!({"unknown": true}),
+        KindOnPath::Unknown(seen) => {
+            let mut value = seen.as_ref().map_or_else(|| json!({}), known);
+            value["unknown"] = true.into();
+            value
+        }
         KindOnPath::Known(effective) => known(effective),
     };
     Value::Object(policies.iter().map(|(kind, own)| (kind.clone(), of_kind(own))).collect())
@@ -73,7 +87,7 @@ fn known(effective: &EffectivePolicy) -> Value {
 }
 
 /// The listener by its name, or as a node where a ListenerSet declares it.
-fn listener(path: &Path) -> String {
+pub(super) fn listener(path: &Path) -> String {
     match &path.listener_set {
         Some(_) => path.listener.to_string(),
         None => path.listener.section.as_deref().unwrap_or_default().to_owned(),
@@ -83,17 +97,47 @@ fn listener(path: &Path) -> String {
 /// A path on one line.
 pub(super) fn title(path: &Path) -> String {
     let gateway = format!("{}/{}", path.gateway.namespace, path.gateway.name);
+    let (listener, rule) = (listener(path), rule(path));
+    let title = format!("{} > {gateway} > {listener} > {} > {rule}", path.gateway_class.name, path.route);
+    one_line(&title).into_owned()
+}
+
+/// The rule of a path: its position, and its name.
+pub(super) fn rule(path: &Path) -> String {
     let section = path.rule.section.as_deref().unwrap_or_default();
     // A rule without a name is known by its position alone.
-    let name = if path.rule.is_position() || section.starts_with('#') { "" } else { section };
-    let title = format!(
-        "{} > {gateway} > {} > {} > rule {} {name}",
-        path.gateway_class.name,
-        listener(path),
-        path.route,
-        path.rule_index
-    );
-    one_line(title.trim_end()).into_owned()
+    match path.rule.is_position() || section.starts_with('#') {
+        true => format!("rule {}", path.rule_index),
+        false => format!("rule {} {section}", path.rule_index),
+    }
+}
+
+/// The name of a rule, cut where it is long.
+pub(super) fn short(rule: &str) -> String {
+    display(rule, SHOWN)
+}
+
+/// A rule that acts, on one line: its name in a column, its source, and the rates of a limit.
+pub(super) fn rule_text(key: &str, rule: &EffectiveRule, width: usize) -> String {
+    let source = rule.source.qualified_name();
+    // Kinds whose policies act side by side have a rule for each policy, by its name.
+    match key == source {
+        true => source,
+        false => format!("{:width$}  from {source}{}", short(key), rates(&rule.value)),
+    }
+}
+
+/// `: 10 per 1s, 1000 per 1h`, where a rule has rates, and whether they count some requests only.
+fn rates(rule: &Value) -> String {
+    let Some(rates) = rule["rates"].as_array().filter(|rates| !rates.is_empty()) else {
+        return String::new();
+    };
+    let rate =
+        |rate: &Value| format!("{} per {}", rate["limit"], rate["window"].as_str().unwrap_or_default());
+    let more = if rates.len() > LISTED { ", ..." } else { "" };
+    let rates: Vec<String> = rates.iter().take(LISTED).map(rate).collect();
+    let is_some_only = rule["when"].as_array().is_some_and(|when| !when.is_empty());
+    format!(": {}{more}{}", rates.join(", "), if is_some_only { ", of some requests (when)" } else { "" })
 }
 
 /// The rules of a kind, a line each, and what they replaced.
@@ -103,24 +147,23 @@ pub(super) fn text(kind: &str, own: &KindOnPath) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "    {}", one_line(&text));
     };
-    let KindOnPath::Known(effective) = own else {
-        line("unknown, as its policies cannot be listed".to_owned());
-        return out;
+    let effective = match own {
+        KindOnPath::Known(effective) => effective,
+        KindOnPath::Unknown(seen) => {
+            line("unknown, as not all of its policies can be listed".to_owned());
+            let Some(seen) = seen else { return out };
+            seen
+        }
     };
     let widths = effective.rules.keys().map(|key| key.chars().count());
     let width = widths.max().unwrap_or_default().min(COLUMN);
     for (key, rule) in &effective.rules {
-        let source = rule.source.qualified_name();
-        // Kinds whose policies act side by side have a rule for each policy, by its name.
-        match **key == source {
-            true => line(source),
-            false => line(format!("{:width$}  from {source}", display(key, SHOWN))),
-        }
+        line(rule_text(key, rule, width));
     }
     for replaced in &effective.replaced {
         let by: Vec<String> = replaced.by.iter().map(PolicyId::qualified_name).collect();
         let policy = replaced.policy.qualified_name();
-        let rule = display(&replaced.rule, SHOWN);
+        let rule = short(&replaced.rule);
         line(format!("replaced: {rule} of {policy}, by {}", by.join(", ")));
     }
     for policy in &effective.unreadable {

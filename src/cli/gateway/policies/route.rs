@@ -69,10 +69,12 @@ fn find(survey: &PolicySurvey, word: &str, namespace: &str) -> Result<NodeKey, C
     match found.as_slice() {
         [route] => Ok((*route).clone()),
         [] => {
-            let kind = kind.map_or("a route", ObjectKind::name);
+            let (kind_given, kind) = (kind, kind.map_or("a route", ObjectKind::name));
             let names: Vec<&str> = there.iter().map(|route| &*route.name).collect();
             let all = format!("routes of namespace {namespace}");
-            Err(CliError::unreached(format!("{kind} {namespace}/{name} does not exist"))
+            let is_seen = kind_seen(survey, kind_given, namespace);
+            let how = if is_seen { "does not exist" } else { "is not among the routes that can be seen" };
+            Err(CliError::unreached(format!("{kind} {namespace}/{name} {how}"))
                 .next("choose another namespace with -n, or name it NAMESPACE/NAME")
                 .next_where(suggest::remedy(name, &all, &names)))
         }
@@ -82,6 +84,12 @@ fn find(survey: &PolicySurvey, word: &str, namespace: &str) -> Result<NodeKey, C
                 .next(format!("name one of {}", names.join(", "))))
         }
     }
+}
+
+/// Whether all routes of a namespace were listed, of one kind or of all.
+fn kind_seen(survey: &PolicySurvey, kind: Option<ObjectKind>, namespace: &str) -> bool {
+    let routes = ObjectKind::ALL.into_iter().filter(|own| own.is_route());
+    routes.filter(|own| kind.is_none_or(|kind| kind == *own)).all(|own| survey.is_seen(own, namespace))
 }
 
 /// A kind of routes in whatever spelling, with or without its group.
@@ -95,12 +103,12 @@ fn kind_of(word: &str) -> Option<ObjectKind> {
     })
 }
 
-/// The position of a rule, by its position or its name.
+/// The position of a rule, by its position or its name. A number is a position.
 fn rule(survey: &PolicySurvey, route: &NodeKey, word: &str) -> Result<usize, CliError> {
     let rules = survey.index().links(route).map(|links| links.rules.as_slice()).unwrap_or_default();
     let named = rules.iter().position(|rule| rule.section.as_deref() == Some(word));
     let position = word.parse().ok().filter(|position| *position < rules.len());
-    named.or(position).ok_or_else(|| {
+    position.or(named).ok_or_else(|| {
         let names: Vec<&str> = rules.iter().filter_map(|rule| rule.section.as_deref()).collect();
         let remedy = match rules.len() {
             0 => "the route has no rules".to_owned(),

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use interlock_core::api::display::one_line;
 use interlock_gateway::policies::{PolicyKinds, PolicySurvey, UnlistedKind, applied, by_identity};
+use kube::Client;
 use serde_json::{Value, json};
 
 use super::cluster::ClusterObjects;
 use crate::cli::check::manifests::{self, STDIN};
+use crate::cli::common::discovery::ServedKinds;
 use crate::cli::common::error::CliError;
 use crate::cli::common::gaps::Gaps;
 use crate::cli::common::output;
@@ -23,31 +25,32 @@ const CLUSTER_SCOPED: [&str; 3] = ["GatewayClass", "Namespace", "CustomResourceD
 
 /// The flag for files in place of a cluster.
 #[derive(Args, Clone, Debug)]
-pub(super) struct FilesFlag {
+pub(in crate::cli) struct FilesFlag {
     /// Objects in place of a cluster, can be repeated: a file of YAML or JSON with any number of objects or
     /// Lists, a folder of such files, or - for standard input.
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
-    pub(super) files: Vec<PathBuf>,
+    pub(in crate::cli) files: Vec<PathBuf>,
 }
 
 /// The objects, and what is not known.
-pub(super) struct Source {
-    pub(super) namespace: String,
+pub(in crate::cli) struct Source {
+    pub(in crate::cli) namespace: String,
     kinds: PolicyKinds,
     objects: Vec<Value>,
     unlisted: Vec<UnlistedKind>,
-    pub(super) gaps: Gaps,
+    pub(in crate::cli) gaps: Gaps,
     assumes_classes: bool,
 }
 
 impl Source {
     /// From these files, or without any from the cluster. What could not be listed is noted.
-    pub(super) async fn read(target: &TargetFlags, files: &[PathBuf]) -> anyhow::Result<Self> {
+    pub(in crate::cli) async fn read(target: &TargetFlags, files: &[PathBuf]) -> anyhow::Result<Self> {
         if files.is_empty() {
-            let found = ClusterObjects::list(target).await?;
+            let (client, namespace) = target.connect().await?;
+            let served = ServedKinds::discover(&client).await?;
+            let found = Self::of_cluster(&client, &served, namespace).await?;
             found.gaps.lines().iter().for_each(|line| output::note(line));
-            let ClusterObjects { namespace, kinds, objects, unlisted, gaps, has_classes } = found;
-            return Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: !has_classes });
+            return Ok(found);
         }
         let namespace = target.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
         let objects = by_identity(objects(files, &namespace)?).into_values().collect::<Vec<_>>();
@@ -57,23 +60,47 @@ impl Source {
         Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: true })
     }
 
-    /// The same after these files are applied.
-    pub(super) fn with(&self, files: &[PathBuf]) -> anyhow::Result<Self> {
-        let new = objects(files, &self.namespace)?;
+    /// From a cluster.
+    pub(in crate::cli) async fn of_cluster(
+        client: &Client,
+        served: &ServedKinds,
+        namespace: String,
+    ) -> Result<Self, CliError> {
+        let found = ClusterObjects::list(client, served, namespace).await?;
+        let ClusterObjects { namespace, kinds, objects, unlisted, gaps, has_classes } = found;
+        Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: !has_classes })
+    }
+
+    /// The same after these files are applied, and what of them would not be taken, and why: it is left out.
+    pub(super) fn with(&self, files: &[PathBuf]) -> anyhow::Result<(Self, Vec<String>)> {
+        let mut new = objects(files, &self.namespace)?;
         let mut kinds = self.kinds.clone();
         kinds.add_definitions(&new);
-        Ok(Self {
+        let mut after = Self {
             namespace: self.namespace.clone(),
             kinds,
-            objects: applied(self.objects.clone(), new),
+            objects: applied(self.objects.clone(), new.clone()),
             unlisted: self.unlisted.clone(),
             gaps: Gaps::default(),
             assumes_classes: self.assumes_classes,
-        })
+        };
+        let survey = after.linked();
+        let mut refused = Vec::new();
+        new.retain(|object| match survey.why_not_taken(object) {
+            None => true,
+            Some(why) => {
+                refused.push(format!("{}: {why}", name(object)));
+                false
+            }
+        });
+        if !refused.is_empty() {
+            after.objects = applied(self.objects.clone(), new);
+        }
+        Ok((after, refused))
     }
 
     /// Links the objects. What is odd about them is noted.
-    pub(super) fn survey(&self) -> PolicySurvey {
+    pub(in crate::cli) fn survey(&self) -> PolicySurvey {
         let survey = self.linked();
         for name in survey.assumed_classes() {
             let name = one_line(name);
@@ -102,6 +129,18 @@ impl Source {
                  gateway.networking.k8s.io/policy"
             ));
         }
+        if let Some((one, other)) = survey.of_unknown_age() {
+            output::note(&one_line(&format!(
+                "policies without creationTimestamp are compared by name, and in a cluster the one that is created \
+                 first has the target: {one} and {other}"
+            )));
+        }
+        let kinds: BTreeSet<&str> = survey.policies().map(|id| &*id.kind).collect();
+        for kind in kinds.into_iter().filter(|kind| survey.kinds().is_merge_assumed(kind)) {
+            output::note(&one_line(&format!(
+                "policies of {kind} are merged field by field here, as its definition does not say how"
+            )));
+        }
         for fault in survey.faults() {
             output::note(&format!("left out, as it cannot be decoded: {}", one_line(fault)));
         }
@@ -114,17 +153,31 @@ impl Source {
         PolicySurvey::of(self.kinds.clone(), &self.objects, unlisted, self.assumes_classes)
     }
 
+    pub(super) fn kinds(&self) -> &PolicyKinds {
+        &self.kinds
+    }
+
     pub(super) fn objects(&self) -> &[Value] {
         &self.objects
     }
 
-    /// Adds to an answer which kinds could not be listed, if any.
-    pub(super) fn complete(&self, mut answer: Value) -> Value {
+    /// Adds to an answer which objects do not decode, and which kinds could not be listed, if any.
+    pub(super) fn complete(&self, survey: &PolicySurvey, mut answer: Value) -> Value {
+        if !survey.faults().is_empty() {
+            answer["notDecoded"] = json!(survey.faults());
+        }
         if !self.gaps.is_none() {
             answer["notSeen"] = json!(self.gaps.json());
         }
         answer
     }
+}
+
+/// `KIND/NAMESPACE/NAME`.
+fn name(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &object["metadata"];
+    format!("{}/{}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
 }
 
 fn objects(files: &[PathBuf], namespace: &str) -> anyhow::Result<Vec<Value>> {

@@ -56,15 +56,21 @@ pub(super) async fn run(target: &TargetFlags, flags: &TreeFlags) -> anyhow::Resu
     let refused = refused(&survey);
     let others = outside(&survey, &tree);
     if tree.0.is_empty() {
-        output::note("there are no Gateways");
+        output::note(match source.gaps.is_none() {
+            true => "there are no Gateways",
+            false => "there are no Gateways among the objects that can be seen",
+        });
     }
     let others_json: Vec<Value> = others.iter().map(|node| node_json(&survey, node)).collect();
     let pair = |own: &RefusedPair| json!({"route": own.route, "parent": own.parent, "reason": own.reason});
-    let answer = source.complete(json!({
-        "tree": json_of(&survey, &tree),
-        "refused": refused.iter().map(pair).collect::<Vec<_>>(),
-        "otherTargets": others_json,
-    }));
+    let answer = source.complete(
+        &survey,
+        json!({
+            "tree": json_of(&survey, &tree),
+            "refused": refused.iter().map(pair).collect::<Vec<_>>(),
+            "otherTargets": others_json,
+        }),
+    );
     Ok(flags.form.output.print(&answer, || text(&survey, &tree, &refused, &others))?)
 }
 
@@ -96,7 +102,7 @@ fn refused(survey: &PolicySurvey) -> Vec<RefusedPair> {
         .map(|(route, refused)| RefusedPair {
             route: route.to_string(),
             parent: refused.parent.clone(),
-            reason: refused.reason.name(),
+            reason: survey.reason(refused).0,
         })
         .collect()
 }

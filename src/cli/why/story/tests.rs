@@ -206,7 +206,7 @@ fn without_an_interlock_object_nobody_reports() {
 
 #[rstest]
 #[case("networking.k8s.io/v1", "Ingress", &["Interlock, capability routes (CRDMissing: two lines)"])]
-#[case("v1", "Namespace", &["Interlock, capability instances (Running)"])]
+#[case("v1", "Namespace", &["Interlock, capability instances (Running)", "Interlock, capability attachments (state not reported)"])]
 #[case("interlock.dev/v1alpha1", "Interlock", &["Interlock, capability settings (state not reported)"])]
 #[case("v1", "ConfigMap", &[])]
 fn the_capabilities_that_read_a_kind_act_on_it(

@@ -3,6 +3,7 @@
 //! is longer than a page can show.
 
 mod capability;
+mod layout;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,13 +11,14 @@ use std::collections::BTreeMap;
 use interlock_core::api::display::display;
 use interlock_core::kinds;
 use interlock_core::kinds::page::{
-    MESSAGE_LIMIT, PagePart, PageSection, Row, SectionName, TroubleRow, TroubleState, View,
+    Draw, Drawing, MESSAGE_LIMIT, PagePart, PageSection, Row, SectionName, TroubleRow, TroubleState, View,
 };
 use interlock_core::kinds::row::name;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use self::capability::CapabilityRow;
+pub use self::layout::PlacedDrawing;
 use super::store::Store;
 use super::tables::Tables;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, CapabilityStatus};
@@ -65,15 +67,30 @@ impl Document {
 
 /// What each kind shows.
 fn parts(tables: &Tables, kinds: kinds::Kinds, now: Timestamp) -> Vec<PagePart> {
-    let view = View {
+    with_view(tables, kinds, now, |view| kinds.iter().filter_map(|kind| Some((kind.page?)(view))).collect())
+}
+
+/// Draws what the first kind that draws has, without the tables.
+fn drawing(tables: &Tables, kinds: kinds::Kinds, now: Timestamp) -> Draw {
+    let drawn =
+        with_view(tables, kinds, now, |view| kinds.iter().find_map(|kind| Some((kind.drawing?)(view))));
+    drawn.unwrap_or_else(|| Box::new(Drawing::default))
+}
+
+fn with_view<T>(
+    tables: &Tables,
+    kinds: kinds::Kinds,
+    now: Timestamp,
+    show: impl FnOnce(&View<'_>) -> T,
+) -> T {
+    show(&View {
         schemas: &kinds::schemas(kinds),
         graph: &tables.graph,
         inventories: &tables.inventories,
         whole: &|id| tables.whole(id),
         left_out: &|id| tables.packages.left_out(&name(id)),
         now,
-    };
-    kinds.iter().filter_map(|kind| Some((kind.page?)(&view))).collect()
+    })
 }
 
 /// A capability that cannot do its work, though it should.

@@ -223,6 +223,18 @@ async fn what_this_process_tells_again_concerns_nobody() {
     assert_eq!(gateways.looks().await, 0);
 }
 
+#[test]
+fn a_kind_that_only_rules_read_wakes_no_controller_of_gateways() {
+    let store = Store::new(crate::kinds::all(), false);
+    let changes = store.flavor_changes();
+    for (api_version, kind) in [("v1", "Namespace"), ("kuadrant.io/v1", "AuthPolicy")] {
+        let metadata = json!({"namespace": "shop", "name": "x", "uid": kind, "resourceVersion": "1"});
+        let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+        store.observe(&Gvk::new(api_version, kind), Epoch(1), &WatchChange::Applied(Arc::new(object)));
+    }
+    assert!(!changes.has_changed().unwrap());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_a_plan_writes_is_looked_at_once() {
     let mut gateways = Gateways::new(GatewayKind::DataPlane).await;

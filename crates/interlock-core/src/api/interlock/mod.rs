@@ -59,7 +59,7 @@ pub struct InterlockSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancesSetting>,
     /// What the rules do, by group and namespace. The first setting of a group that selects a
-    /// namespace holds; where none does, the group denies.
+    /// namespace holds; where none does, the group has its default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub rules: Vec<RuleSetting>,

@@ -33,9 +33,14 @@ impl RuleAction {
         }
     }
 
-    /// That of a group where nothing is set: who applies from Git applies references before what they name.
+    /// That of a group where nothing is set: who applies from Git applies references before what they name, and most
+    /// routes have no authentication.
     fn default_of(group: RuleGroup) -> Self {
-        if group == RuleGroup::References { Self::Warn } else { Self::Deny }
+        match group {
+            RuleGroup::References => Self::Warn,
+            RuleGroup::Coverage => Self::Off,
+            _ => Self::Deny,
+        }
     }
 
     fn of(word: &str) -> Option<Self> {
@@ -47,8 +52,8 @@ impl RuleAction {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleSetting {
-    /// The rules: `freeze`, `parameters`, `plans`, `upgrades`, `versions`, `references` or `flavors`. The groups `lock`
-    /// and `requests` always deny.
+    /// The rules: `freeze`, `parameters`, `plans`, `upgrades`, `versions`, `references`, `flavors`, `policies` or `coverage`. The
+    /// groups `lock` and `requests` always deny.
     #[schemars(length(max = 63), extend("x-kubernetes-validations" = group_validations()))]
     pub group: String,
     /// The namespaces; absent means all.
@@ -96,7 +101,7 @@ struct Setting {
     action: RuleAction,
 }
 
-/// Actions of the rules, by namespace; by default all of them deny, but those of references, which warn.
+/// Actions of the rules, by namespace; by default all of them deny, but those of references, which warn, and of coverage, which are off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(Vec<Setting>);
 

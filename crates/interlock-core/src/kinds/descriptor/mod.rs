@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::gauge::Gauges;
 use super::inventory::DomainInventory;
 use super::listed::ListedObjects;
-use super::page::{PagePart, View};
+use super::page::{Draw, PagePart, View};
 use super::story::Story;
 use crate::admission::kind::GuardedKind;
 pub use crate::api::capability::Capability;
@@ -29,6 +29,7 @@ use crate::api::rule::Rule;
 use crate::api::watched::Labelled;
 use crate::reconcile::Reconciler;
 use crate::topology::schema::DeclaredKind;
+use crate::topology::snapshot::GraphSnapshot;
 
 /// Everything that is known of a kind.
 #[derive(Debug)]
@@ -57,16 +58,30 @@ pub struct Kind {
     pub inventory: Option<DomainInventory>,
     /// What the page about a process shows of its objects.
     pub page: Option<fn(&View<'_>) -> PagePart>,
+    /// Draws the graph of its objects and of those around them, where the page has one: after the look at the cache,
+    /// as it may take long.
+    pub drawing: Option<fn(&View<'_>) -> Draw>,
     /// What metrics say of all its objects.
     pub gauges: Option<Gauges>,
     /// What `interlock why` tells of its objects.
     pub story: Option<&'static Story>,
     /// Facts of one object for `interlock topology`, beside those of the topology.
     pub node_facts: Option<NodeFacts>,
+    /// What all objects of a domain together decide, for `interlock topology`; one kind of a domain has it for all.
+    pub outline: Option<&'static Outline>,
 }
 
 /// Facts by name.
 pub type NodeFacts = fn(&Value) -> Vec<(&'static str, String)>;
+
+/// Links and facts that no object has alone.
+#[derive(Debug)]
+pub struct Outline {
+    /// Whether it reads the objects of a kind, by group and kind.
+    pub reads: fn(&str, &str) -> bool,
+    /// Replaces links of a snapshot, and adds nodes and facts, by all objects that it reads.
+    pub draw: fn(&[Value], &mut GraphSnapshot),
+}
 
 impl Kind {
     /// A kind of which nothing else is known.
@@ -84,9 +99,11 @@ impl Kind {
             listed: None,
             inventory: None,
             page: None,
+            drawing: None,
             gauges: None,
             story: None,
             node_facts: None,
+            outline: None,
         }
     }
 }
@@ -98,6 +115,8 @@ pub struct Watch {
     pub capability: &'static Capability,
     /// Whether the capability runs only while the kind can be read; else it reads it where it exists.
     pub required: bool,
+    /// Further capabilities that read it where it exists.
+    pub also: &'static [&'static Capability],
     /// Only these labelled objects; `None` for all.
     pub labelled: Option<&'static Labelled>,
     /// The fields of `status` that Interlock writes: while its definition lacks one, the capability carries
@@ -110,12 +129,23 @@ pub struct Watch {
 impl Watch {
     /// A kind without which the capability does not run.
     pub const fn required(capability: &'static Capability) -> Self {
-        Self { capability, required: true, labelled: None, status_fields: &[], kept: None }
+        Self { capability, required: true, also: &[], labelled: None, status_fields: &[], kept: None }
     }
 
     /// A kind that the capability reads where it exists.
     pub const fn optional(capability: &'static Capability) -> Self {
-        Self { capability, required: false, labelled: None, status_fields: &[], kept: None }
+        Self { capability, required: false, also: &[], labelled: None, status_fields: &[], kept: None }
+    }
+
+    /// Further capabilities that read it where it exists.
+    #[must_use]
+    pub const fn also(self, also: &'static [&'static Capability]) -> Self {
+        Self { also, ..self }
+    }
+
+    /// The capabilities that read its objects.
+    pub fn readers(&self) -> impl Iterator<Item = &'static Capability> {
+        std::iter::once(self.capability).chain(self.also.iter().copied())
     }
 
     /// Only these labelled objects.

@@ -1,6 +1,7 @@
 //! What the kinds show of their objects on the page about a process: rows of sections, and what needs a person. Every
 //! list is bounded and counts what it leaves out.
 
+mod drawing;
 mod related;
 mod trouble;
 
@@ -11,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+pub use self::drawing::{Draw, Drawing, DrawnLine, DrawnNode, NODES};
 pub use self::related::RelatedObjects;
 pub use self::trouble::{Also, TroubleRow, TroubleState};
 use super::inventory::Inventories;

@@ -398,8 +398,11 @@ impl GatewayInventory {
 
 impl GatewayInventory {
     /// It is of the kinds that affect the flavors of gateways.
-    pub const OF_DOMAIN: DomainInventory =
-        DomainInventory { empty: || Box::new(Self::default()), capabilities: &[FLAVORS.name, ROUTES.name] };
+    pub const OF_DOMAIN: DomainInventory = DomainInventory {
+        empty: || Box::new(Self::default()),
+        capabilities: &[FLAVORS.name, ROUTES.name],
+        is_followed: true,
+    };
 }
 
 impl inventory::Inventory for GatewayInventory {

@@ -1,0 +1,317 @@
+//! The graph of Gateways, routes and policies that a process keeps, fed by its watches.
+//!
+//! What a watch reports waits where a review has the graph, and who has the graph next takes it in: no watch waits for
+//! a review, and each review sees everything that was reported before it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gateway_policies::{Index, NodeKey, ObjectKey, ObjectKind, PolicyId, Subject};
+use interlock_core::admission::lister::KindListers;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::capabilities::ATTACHMENTS;
+use interlock_core::kinds::inventory::{DomainInventory, Inventory};
+use serde_json::{Value, json};
+
+use super::known::PolicyKinds;
+use super::labels::{Labels, Selector, labels_of, node_of};
+use super::survey::group_and_kind;
+
+/// Policies with selectors in one namespace whose targets follow the labels; those of others stay as they were when the
+/// policy was written.
+const SELECTING: usize = 256;
+
+/// The graph as a domain keeps it.
+pub struct Attachments(Arc<AttachmentGraph>);
+
+/// The graph, for one at a time.
+pub struct AttachmentGraph {
+    linked: Mutex<LinkedObjects>,
+    pending: Mutex<Vec<Report>>,
+    /// Reviews that have it or wait for it.
+    waiting: AtomicUsize,
+}
+
+/// Reviews that wait for the graph, or have it.
+const WAITING: usize = 16;
+
+/// A place among those that wait.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(waiting: &'a AtomicUsize) -> Option<Self> {
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::Relaxed) < WAITING).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a watch reported.
+enum Report {
+    Exists(Value),
+    Gone(String, NamespacedName),
+    Unread(String),
+}
+
+/// Gateways, routes and policies, and what the policies select.
+#[derive(Clone)]
+pub(super) struct LinkedObjects {
+    pub(super) index: Index,
+    pub(super) kinds: PolicyKinds,
+    labels: Labels,
+    /// By namespace, with the object.
+    selecting: BTreeMap<Arc<str>, BTreeMap<PolicyId, Value>>,
+}
+
+impl Attachments {
+    /// It is of the kinds that say which policies are attached where.
+    pub const OF_DOMAIN: DomainInventory = DomainInventory {
+        empty: || Box::new(Self::default()),
+        capabilities: &[ATTACHMENTS.name],
+        is_followed: false,
+    };
+}
+
+impl Attachments {
+    /// An independent copy.
+    pub(super) fn copied(&self) -> Self {
+        let linked = self.read(LinkedObjects::clone);
+        Self(Arc::new(AttachmentGraph {
+            linked: Mutex::new(linked),
+            pending: Mutex::default(),
+            waiting: AtomicUsize::default(),
+        }))
+    }
+}
+
+impl Default for Attachments {
+    fn default() -> Self {
+        let kinds = PolicyKinds::known();
+        let linked = LinkedObjects {
+            index: Index::new(kinds.all()),
+            kinds,
+            labels: Labels::default(),
+            selecting: BTreeMap::new(),
+        };
+        Self(Arc::new(AttachmentGraph {
+            linked: Mutex::new(linked),
+            pending: Mutex::default(),
+            waiting: AtomicUsize::default(),
+        }))
+    }
+}
+
+impl Attachments {
+    /// The graph, which outlives a look at the cache.
+    pub(super) fn graph(&self) -> Arc<AttachmentGraph> {
+        self.0.clone()
+    }
+
+    /// What is known now.
+    fn read<T>(&self, read: impl FnOnce(&LinkedObjects) -> T) -> T {
+        self.0.read(read)
+    }
+}
+
+impl Inventory for Attachments {
+    fn take(&mut self, object: &Value) {
+        let part = |field: &str| object[field].clone();
+        self.0.report(Report::Exists(json!({
+            "apiVersion": part("apiVersion"), "kind": part("kind"), "metadata": part("metadata"), "spec": part("spec"),
+        })));
+    }
+
+    fn drop(&mut self, kind: &str, name: &NamespacedName) {
+        self.0.report(Report::Gone(kind.to_owned(), name.clone()));
+    }
+
+    fn forget(&mut self, kind: &str) {
+        self.0.report(Report::Unread(kind.to_owned()));
+    }
+
+    fn listers(&self, listers: KindListers) -> KindListers {
+        listers.with::<AttachmentGraph>(self.0.clone())
+    }
+}
+
+impl AttachmentGraph {
+    fn report(&self, report: Report) {
+        locked(&self.pending).push(report);
+        if let Ok(mut linked) = self.linked.try_lock() {
+            self.take_in(&mut linked);
+        }
+    }
+
+    /// What is known now.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&LinkedObjects) -> T) -> T {
+        let mut linked = locked(&self.linked);
+        self.take_in(&mut linked);
+        read(&linked)
+    }
+
+    /// Asks it, once all that was reported is taken in; none where too many wait for it already.
+    pub(super) fn ask<T>(&self, question: impl FnOnce(&mut LinkedObjects) -> T) -> Option<T> {
+        let _place = Place::take(&self.waiting)?;
+        let mut linked = locked(&self.linked);
+        self.take_in(&mut linked);
+        Some(question(&mut linked))
+    }
+
+    fn take_in(&self, linked: &mut LinkedObjects) {
+        loop {
+            let reports = std::mem::take(&mut *locked(&self.pending));
+            if reports.is_empty() {
+                return;
+            }
+            for report in reports {
+                match report {
+                    Report::Exists(object) => linked.take(&object),
+                    Report::Gone(kind, name) => linked.drop(&kind, &name),
+                    Report::Unread(kind) => linked.forget(&kind),
+                }
+            }
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A change of the graph that panics half-way is a defect of which the next event heals the most.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LinkedObjects {
+    /// The object that the index takes for a policy; none where no node is its target, or it is no policy.
+    pub(super) fn as_indexed(&self, object: &Value) -> Option<Value> {
+        let (group, kind) = group_and_kind(object);
+        let name = self.kinds.name_of(group, kind)?;
+        self.kinds.read(name, object, &self.labels)?.object
+    }
+
+    /// Whether an object is a policy.
+    pub(super) fn is_policy(&self, object: &Value) -> bool {
+        let (group, kind) = group_and_kind(object);
+        self.kinds.name_of(group, kind).is_some()
+    }
+
+    /// Whether a policy names its targets by selectors.
+    pub(super) fn is_selecting(&self, policy: &PolicyId) -> bool {
+        self.selecting.get(&policy.namespace).is_some_and(|own| own.contains_key(policy))
+    }
+
+    fn take(&mut self, object: &Value) {
+        if !self.is_policy(object) {
+            // What does not decode is listed as a fault, and its last version stays.
+            let _ = self.index.observe(object);
+            if let Some(node) = node_of(object) {
+                self.label(node, Some(labels_of(object)));
+            }
+            return;
+        }
+        self.take_policy(object);
+        let Ok(event) = self.index.deletion(object) else { return };
+        if let Subject::Policy(id) = event.subject() {
+            self.follow_selectors(id, object);
+        }
+    }
+
+    fn take_policy(&mut self, object: &Value) {
+        let _ = match self.as_indexed(object) {
+            Some(object) => self.index.observe(&object),
+            None => self.index.forget(object),
+        };
+    }
+
+    fn follow_selectors(&mut self, id: PolicyId, object: &Value) {
+        let of_namespace = self.selecting.entry(id.namespace.clone()).or_default();
+        let is_selecting = Selector::all(object).next().is_some();
+        let is_new = !of_namespace.contains_key(&id);
+        if !is_selecting {
+            of_namespace.remove(&id);
+        } else if !is_new || of_namespace.len() < SELECTING {
+            of_namespace.insert(id.clone(), object.clone());
+        }
+        if of_namespace.is_empty() {
+            self.selecting.remove(&id.namespace);
+        }
+    }
+
+    /// Takes in labels, and links the policies anew that a selector links or unlinks by them.
+    fn label(&mut self, node: NodeKey, labels: Option<BTreeMap<String, String>>) {
+        let old = self.labels.replace(node.clone(), labels.clone());
+        if old == labels {
+            return;
+        }
+        let policies = self.selecting.get(&node.namespace).into_iter().flatten().map(|(_, policy)| policy);
+        let differs = |policy: &&Value| {
+            let mut selectors = Selector::all(policy).filter(|selector| selector.kind == node.kind);
+            let is = |labels: &Option<BTreeMap<String, String>>, selector: &Selector| {
+                labels.as_ref().is_some_and(|labels| selector.selects(labels))
+            };
+            selectors.any(|selector| is(&old, &selector) != is(&labels, &selector))
+        };
+        let affected: Vec<Value> = policies.filter(differs).cloned().collect();
+        affected.iter().for_each(|policy| self.take_policy(policy));
+    }
+
+    fn drop(&mut self, kind: &str, name: &NamespacedName) {
+        let Some(subject) = self.subject(kind, name) else { return };
+        self.remove(subject);
+    }
+
+    fn remove(&mut self, subject: Subject) {
+        match &subject {
+            Subject::Policy(id) => {
+                if let Some(of_namespace) = self.selecting.get_mut(&id.namespace) {
+                    of_namespace.remove(id);
+                }
+            }
+            Subject::Object(ObjectKey::Node(node)) => self.label(node.clone(), None),
+            Subject::Object(_) => {}
+        }
+        self.index.apply(gateway_policies::Event::Delete(subject));
+    }
+
+    fn forget(&mut self, kind: &str) {
+        let policies = self.index.policies().map(|policy| Subject::Policy(policy.id.clone()));
+        let objects = self.index.objects().cloned().map(Subject::Object);
+        let is_policy =
+            |id: &PolicyId| self.kinds.names().any(|(name, _, own)| *id.kind == *name && own == kind);
+        let is_of_kind = |subject: &Subject| match subject {
+            Subject::Policy(id) => is_policy(id),
+            Subject::Object(ObjectKey::Node(node)) => node.kind.name() == kind,
+            Subject::Object(ObjectKey::Grant(..)) => kind == GRANT,
+            Subject::Object(ObjectKey::Namespace(_)) => kind == NAMESPACE,
+        };
+        let gone: Vec<Subject> = policies.chain(objects).filter(is_of_kind).collect();
+        for of_namespace in self.selecting.values_mut() {
+            of_namespace.retain(|id, _| !is_policy(id));
+        }
+        gone.into_iter().for_each(|subject| self.remove(subject));
+    }
+
+    /// What an object of a kind is in the index. No two kinds that are read share a name.
+    fn subject(&self, kind: &str, name: &NamespacedName) -> Option<Subject> {
+        let NamespacedName { namespace, name } = name;
+        if let Some((own, ..)) = self.kinds.names().find(|(_, _, own)| *own == kind) {
+            let (namespace, name) = (namespace.as_str().into(), name.as_str().into());
+            return Some(Subject::Policy(PolicyId { kind: own.into(), namespace, name }));
+        }
+        Some(Subject::Object(match kind {
+            NAMESPACE => ObjectKey::Namespace(name.as_str().into()),
+            GRANT => ObjectKey::Grant(namespace.as_str().into(), name.as_str().into()),
+            _ => {
+                let kind = ObjectKind::ALL.into_iter().find(|own| own.name() == kind)?;
+                ObjectKey::Node(NodeKey::new(kind, namespace, name))
+            }
+        }))
+    }
+}
+
+const NAMESPACE: &str = "Namespace";
+const GRANT: &str = "ReferenceGrant";

@@ -1,0 +1,111 @@
+//! How the kinds are declared that say where policies are attached, and those that admission is asked about.
+
+use interlock_core::admission::kind::{GuardedKind, allow};
+use interlock_core::kinds::descriptor::{
+    Calls, MatchCondition, MatchedObjects, OnFailure, WebhookEntry, cel,
+};
+use interlock_core::kinds::owned_child::{HEALTHY, MADE_BY, MAKER, TO_MAKER};
+use interlock_core::topology::KindName;
+use interlock_core::topology::schema::{DeclaredKind, EventRow, EventScope, EventTriggers};
+
+/// The schema of a kind that only the graph of policies reads: in the topology it has no links but to who made it.
+pub(crate) const fn schema(name: KindName, about: &'static str) -> DeclaredKind {
+    DeclaredKind {
+        name,
+        about,
+        facts: &[HEALTHY],
+        links: &[MADE_BY],
+        sections: None,
+        events: EventRow {
+            create: EventTriggers::Roots(&[MAKER]),
+            update: EventScope::When(&[TO_MAKER]),
+            delete: EventTriggers::Roots(&[MAKER]),
+        },
+    }
+}
+
+/// The reviews of a kind; while Interlock is down, its objects can be written.
+pub(crate) const fn entry(name: &'static str, resources: &'static [&'static str]) -> WebhookEntry {
+    WebhookEntry {
+        name,
+        calls: Calls::Validating,
+        resources,
+        operations: &["CREATE", "UPDATE", "DELETE"],
+        on_failure: OnFailure::Admit,
+        conditions: &[
+            MatchCondition::NotTheController,
+            MatchCondition::Cel("spec-changed", || cel::SPEC_CHANGED.to_owned()),
+            MatchCondition::Cel("not-being-deleted", || NOT_BEING_DELETED.to_owned()),
+        ],
+        objects: MatchedObjects::All,
+    }
+}
+
+const NOT_BEING_DELETED: &str =
+    "!has((request.operation == 'DELETE' ? oldObject : object).metadata.deletionTimestamp)";
+
+/// How admission decides on a kind.
+pub(crate) const fn admission(
+    resource: interlock_core::api::resource::Resource,
+    decide: interlock_core::admission::kind::Decide,
+) -> GuardedKind {
+    GuardedKind { resource, capability: None, annotations: &[], decide, restore: allow, sub_resources: &[] }
+}
+
+/// A kind whose writes admission foresees.
+macro_rules! guarded {
+    ($kind:expr, $resource:expr, $plural:literal) => {
+        interlock_core::kinds::Kind {
+            admission: Some(
+                const {
+                    &$crate::policies::declared::admission($resource, |request, context| {
+                        $crate::policies::rules::decide(&$resource, request, context)
+                    })
+                },
+            ),
+            webhooks: const { &[$crate::policies::declared::entry($plural, &[$plural])] },
+            ..$kind
+        }
+    };
+}
+
+/// A kind that is only read.
+macro_rules! read {
+    ($kind:expr, $resource:expr, $plural:literal) => {
+        $kind
+    };
+}
+
+/// Declares kinds, a line each, and the list of them as `ATTACHED`.
+macro_rules! attached {
+    ($($(#[doc = $doc:literal])+ $name:ident: $how:ident = $group:expr, $versions:expr, $kind:literal, $plural:literal,
+        $about:literal;)+) => {
+        $(
+            $(#[doc = $doc])+
+            pub static $name: interlock_core::kinds::Kind = $how!(
+                interlock_core::kinds::Kind {
+                    watch: Some(interlock_core::kinds::descriptor::Watch::optional(
+                        &interlock_core::kinds::capabilities::ATTACHMENTS,
+                    )),
+                    schema: Some(
+                        const {
+                            &$crate::policies::declared::schema(
+                                interlock_core::topology::KindName::new($group, $kind),
+                                $about,
+                            )
+                        },
+                    ),
+                    ..interlock_core::kinds::Kind::new(interlock_core::api::resource::Resource::custom(
+                        $group, $versions, $kind, $plural,
+                    ))
+                },
+                interlock_core::api::resource::Resource::custom($group, $versions, $kind, $plural),
+                $plural
+            );
+        )+
+
+        static ATTACHED: interlock_core::kinds::Kinds = &[$(&$name),+];
+    };
+}
+
+pub(crate) use {attached, guarded, read};

@@ -1,0 +1,62 @@
+//! What `interlock why` says of policies, routes and Gateways.
+
+mod find;
+mod gateway;
+mod policy;
+mod route;
+mod words;
+
+use gateway_policies::{NodeKey, ObjectKind, PolicyId};
+use interlock_core::api::object::{Gvk, meta_str};
+use interlock_core::kinds::story::Told;
+use interlock_gateway::policies::PolicyKinds;
+use serde_json::Value;
+
+use super::source::Source;
+
+pub(in crate::cli) use self::find::{find, find_policy, is_any_policy};
+
+/// What a story is about.
+enum Subject {
+    Policy(PolicyId),
+    Route(NodeKey),
+    Gateway(NodeKey),
+}
+
+/// Whether there may be a story about an object, for which all objects of the Gateway API have to be read.
+pub(in crate::cli) fn is_about(object: &Value) -> bool {
+    let has_target = ["targetRef", "targetRefs", "targetSelectors"].iter().any(|field| {
+        let field = &object["spec"][*field];
+        field.is_object() || field.is_array()
+    });
+    has_target || subject(&PolicyKinds::known(), object).is_some()
+}
+
+/// The story of an object; none of an object of another kind.
+pub(in crate::cli) fn told(source: &Source, object: &Value) -> Option<Told> {
+    let survey = source.linked();
+    let mut told = match subject(survey.kinds(), object)? {
+        Subject::Policy(id) => policy::told(&survey, &id),
+        Subject::Route(route) => route::told(&survey, &route),
+        Subject::Gateway(gateway) => gateway::told(&survey, &gateway, object),
+    };
+    told.unknown.extend(source.gaps.lines());
+    Some(told)
+}
+
+fn subject(kinds: &PolicyKinds, object: &Value) -> Option<Subject> {
+    let gvk = Gvk::of(object)?;
+    let name = meta_str(object, "name")?;
+    let namespace = meta_str(object, "namespace").filter(|text| !text.is_empty()).unwrap_or("default");
+    if let Some(kind) = kinds.name_of(&gvk.group, &gvk.kind) {
+        let (kind, namespace, name) = (kind.into(), namespace.into(), name.into());
+        return Some(Subject::Policy(PolicyId { kind, namespace, name }));
+    }
+    let kind = ObjectKind::find(&gvk.group, &gvk.kind)?;
+    let node = NodeKey::new(kind, namespace, name);
+    match kind {
+        ObjectKind::Gateway => Some(Subject::Gateway(node)),
+        kind if kind.is_route() => Some(Subject::Route(node)),
+        _ => None,
+    }
+}
