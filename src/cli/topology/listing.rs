@@ -7,6 +7,7 @@ use interlock_core::api::meta;
 use interlock_core::api::watched::Labelled;
 use interlock_core::kinds;
 use interlock_core::kinds::Kinds;
+use interlock_core::kinds::capabilities::ATTACHMENTS;
 use interlock_core::kinds::descriptor::Outline;
 use interlock_core::topology::KindName;
 use interlock_core::topology::snapshot::GraphSnapshot;
@@ -82,7 +83,9 @@ impl Listing {
         let declared = kinds::schemas(all).into_iter().map(|kind| kind.name);
         let labelled =
             |kind: &KindName| labelled_kinds.iter().any(|l| (l.group, l.name) == (kind.group, kind.kind));
-        let absent = declared.filter(|kind| !labelled(kind) && served.of(kind.group, kind.kind).is_none());
+        let absent = declared.filter(|kind| {
+            !labelled(kind) && !is_only_attached(all, kind) && served.of(kind.group, kind.kind).is_none()
+        });
         for kind in absent {
             listing.gaps.add(&plural(all, kind), ListProblem::NotServed);
         }
@@ -168,6 +171,14 @@ impl Listing {
             self.graph.apply(kind, epoch, GraphChange::Synced(namespace));
         }
     }
+}
+
+/// Whether a kind is read for nothing but policies: where none is served, the graph lacks nothing.
+fn is_only_attached(kinds: Kinds, name: &KindName) -> bool {
+    let mut own =
+        kinds.iter().filter(|kind| (kind.resource.group, kind.resource.kind) == (name.group, name.kind));
+    let watch = own.find_map(|kind| kind.watch);
+    watch.is_some_and(|watch| watch.capability.name == ATTACHMENTS.name)
 }
 
 /// Leaves out what is a node twice: a labelled object under the name of its watch, and under that of its kind, as of
