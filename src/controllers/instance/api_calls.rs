@@ -47,14 +47,14 @@ pub(super) async fn write_status(
     ctx: &InstanceContext,
     subject: &InstanceView,
     status: serde_json::Value,
-) -> Result<Option<String>, ApiFailure> {
+) -> Result<Option<InstanceView>, ApiFailure> {
     let object = send_status(ctx, subject, status).await?;
     ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
-    if let Ok(written) = InstanceView::read(&subject.key, object) {
-        ctx.status_cache.record_write(&written);
-        return Ok(Some(written.resource_version().to_owned()));
+    let written = InstanceView::read(&subject.key, object).ok();
+    if let Some(written) = &written {
+        ctx.status_cache.record_write(written);
     }
-    Ok(None)
+    Ok(written)
 }
 
 /// Sends a change of the status, on the version that was read; returns the new Instance.

@@ -32,9 +32,6 @@ const STEPS: usize = 64;
 /// What a failed write of an Instance's own records means.
 const NOT_RECORDED: &str = "what Interlock records of it was not written";
 
-/// Pause before an Instance is looked at again that its watch shows otherwise than the API server has it.
-const STALE_WATCH: Duration = Duration::from_secs(5);
-
 /// Reconciles one Instance, while the leader epoch lasts.
 pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> Action {
     let outcome = steps(ctx, key, leader_epoch).await;
@@ -179,9 +176,11 @@ async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiF
     if subject.deleted_at().is_none() && ctx.no_room.holds(&subject) {
         return Ok(Flow::End(Action::AwaitChange));
     }
-    if let Some(flow) = restore(ctx, &subject).await? {
-        return Ok(flow);
-    }
+    let subject = match restore(ctx, &subject).await? {
+        Restoration::Unneeded => subject,
+        Restoration::Unseen(current) => *current,
+        Restoration::Ended(flow) => return Ok(flow),
+    };
     if let Some(flow) = plan_request::look(ctx, &subject).await? {
         return Ok(flow);
     }
@@ -191,23 +190,37 @@ async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiF
     execute::act(ctx, subject, stamped, next).await
 }
 
+/// What became of a status that others have written.
+enum Restoration {
+    /// None has.
+    Unneeded,
+    /// None has, but the watch shows another: it has the object without fields that its definition got since, and no
+    /// event corrects that before the next write. What the API server has goes on.
+    Unseen(Box<InstanceView>),
+    /// It is restored, or not this process's to restore.
+    Ended(Flow),
+}
+
 /// Restores the status where others have written it.
-async fn restore(ctx: &InstanceContext, subject: &InstanceView) -> Result<Option<Flow>, ApiFailure> {
-    let Some(status) = ctx.status_cache.restoration(subject) else { return Ok(None) };
+async fn restore(ctx: &InstanceContext, subject: &InstanceView) -> Result<Restoration, ApiFailure> {
+    let Some(status) = ctx.status_cache.restoration(subject) else { return Ok(Restoration::Unneeded) };
     // It may be what another leader wrote, where this process does not know yet that it was suspended.
     match ctx.lease.is_this_process().await {
         Ok(true) => {}
-        Ok(false) => return Ok(Some(Flow::End(Action::AwaitChange))),
+        Ok(false) => return Ok(Restoration::Ended(Flow::End(Action::AwaitChange))),
         Err(error) => {
             warn!(instance = %subject.key, %error, "the status was changed by another process, and the lease could not be read");
-            return Ok(Some(Flow::End(Action::Retry)));
+            return Ok(Restoration::Ended(Flow::End(Action::Retry)));
         }
     }
-    warn!(instance = %subject.key, "the status was written by another user and is restored");
     let written = api_calls::write_status(ctx, subject, status).await?;
-    // What the API server has is right, and the watch shows it without fields that its definition got since.
-    let stale = written.as_deref() == Some(subject.resource_version());
-    Ok(Some(if stale { Flow::End(Action::Requeue(STALE_WATCH)) } else { Flow::Again }))
+    match written.filter(|written| written.resource_version() == subject.resource_version()) {
+        Some(current) => Ok(Restoration::Unseen(Box::new(current))),
+        None => {
+            warn!(instance = %subject.key, "the status was written by another user and is restored");
+            Ok(Restoration::Ended(Flow::Again))
+        }
+    }
 }
 
 /// The stamp's spec, wherever it is stored.
