@@ -37,18 +37,24 @@ pub const MADE_BY: Link = Link {
 };
 
 /// Schema of the undeclared kinds.
-pub static MADE: DeclaredKind = DeclaredKind {
-    name: KindName::new("*", "*"),
-    about: "an object that a package made, of any kind that nobody declared",
-    facts: &[HEALTHY],
-    links: &[MADE_BY],
-    sections: None,
-    events: EventRow {
-        create: EventTriggers::Roots(&[MAKER]),
-        update: EventScope::When(&[TO_MAKER]),
-        delete: EventTriggers::Roots(&[MAKER]),
-    },
-};
+pub static MADE: DeclaredKind =
+    made(KindName::new("*", "*"), "an object that a package made, of any kind that nobody declared");
+
+/// The schema of a kind without links but to what made its objects.
+pub const fn made(name: KindName, about: &'static str) -> DeclaredKind {
+    DeclaredKind {
+        name,
+        about,
+        facts: &[HEALTHY],
+        links: &[MADE_BY],
+        sections: None,
+        events: EventRow {
+            create: EventTriggers::Roots(&[MAKER]),
+            update: EventScope::When(&[TO_MAKER]),
+            delete: EventTriggers::Roots(&[MAKER]),
+        },
+    }
+}
 
 /// How healthy it is, and why.
 pub const HEALTH: Fact = Fact { name: "health", read: ReadDepth::Mark(how_it_is) };

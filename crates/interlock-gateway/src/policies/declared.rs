@@ -4,25 +4,6 @@ use interlock_core::admission::kind::{GuardedKind, allow};
 use interlock_core::kinds::descriptor::{
     Calls, MatchCondition, MatchedObjects, OnFailure, WebhookEntry, cel,
 };
-use interlock_core::kinds::owned_child::{HEALTHY, MADE_BY, MAKER, TO_MAKER};
-use interlock_core::topology::KindName;
-use interlock_core::topology::schema::{DeclaredKind, EventRow, EventScope, EventTriggers};
-
-/// The schema of a kind that only the graph of policies reads: in the topology it has no links but to who made it.
-pub(crate) const fn schema(name: KindName, about: &'static str) -> DeclaredKind {
-    DeclaredKind {
-        name,
-        about,
-        facts: &[HEALTHY],
-        links: &[MADE_BY],
-        sections: None,
-        events: EventRow {
-            create: EventTriggers::Roots(&[MAKER]),
-            update: EventScope::When(&[TO_MAKER]),
-            delete: EventTriggers::Roots(&[MAKER]),
-        },
-    }
-}
 
 /// The reviews of a kind; while Interlock is down, its objects can be written.
 pub(crate) const fn entry(name: &'static str, resources: &'static [&'static str]) -> WebhookEntry {
@@ -89,7 +70,7 @@ macro_rules! attached {
                     )),
                     schema: Some(
                         const {
-                            &$crate::policies::declared::schema(
+                            &interlock_core::kinds::owned_child::made(
                                 interlock_core::topology::KindName::new($group, $kind),
                                 $about,
                             )

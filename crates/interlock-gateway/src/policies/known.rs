@@ -1,7 +1,7 @@
 //! The kinds of policies: those that are known by name, and those of definitions with the label of GEP-713.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use gateway_policies::{ObjectKind, PolicyKind, TargetKind};
 use serde_json::Value;
@@ -65,8 +65,11 @@ pub(super) struct SeenKind {
 #[derive(Clone)]
 pub struct PolicyKinds(BTreeMap<String, SeenKind>);
 
+/// The kinds that are known without a definition.
+pub(super) static KNOWN: LazyLock<PolicyKinds> = LazyLock::new(PolicyKinds::known);
+
 impl PolicyKinds {
-    /// The kinds that are known without a definition.
+    /// The kinds that are known without a definition, to be added to.
     pub fn known() -> Self {
         let mut kinds = Self(BTreeMap::new());
         kinds.understand(RateLimitPolicy("RateLimitPolicy"));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::known::PolicyKinds;
+use super::known::KNOWN;
 use super::survey::{PolicySurvey, UnlistedKind};
 use crate::names::GATEWAY_API;
 use gateway_policies::{Level, NodeKey, ObjectKind, RefusalReason, RouteLinks};
@@ -19,10 +19,10 @@ pub(crate) static OUTLINE: Outline = Outline {
     reads: |group, kind| {
         let is_node = ObjectKind::find(group, kind).is_some_and(|node| node != ObjectKind::Service);
         let decides = [(GATEWAY_API, "ReferenceGrant"), ("", "Namespace")].contains(&(group, kind));
-        is_node || decides || PolicyKinds::known().name_of(group, kind).is_some()
+        is_node || decides || KNOWN.name_of(group, kind).is_some()
     },
     draw: |objects, snapshot| {
-        let survey = PolicySurvey::of(PolicyKinds::known(), objects, Vec::<UnlistedKind>::new(), false);
+        let survey = PolicySurvey::of(KNOWN.clone(), objects, Vec::<UnlistedKind>::new(), false);
         outline(&survey, snapshot);
     },
 };

@@ -1,7 +1,6 @@
 //! What of a policy can be said from its object alone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
 use gateway_policies::{SEVERAL_BLOCKS, Violation, read_policy};
 use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
@@ -15,11 +14,9 @@ use super::write::Write;
 use crate::policies::checks::{self, MOST, NeverActs};
 use crate::policies::dialect::Verdict;
 use crate::policies::expressions::{ExpressionFinding, expressions};
-use crate::policies::known::PolicyKinds;
+use crate::policies::known::KNOWN;
 use crate::policies::labels::Labels;
 use crate::policies::survey::group_and_kind;
-
-static KINDS: LazyLock<PolicyKinds> = LazyLock::new(PolicyKinds::known);
 
 /// Adds what can never act, and returns what is only warned of. What the object had before stays, with a warning.
 pub(super) fn judge(resource: &Resource, write: &Write, violations: &Violations<'_>) -> Vec<String> {
@@ -58,9 +55,9 @@ fn denial(resource: &Resource, all: &[NeverActs]) -> Option<Denial> {
 /// What can never act, and what is only warned of; none where the object is no policy.
 fn judged(object: &Value) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
     let (group, kind) = group_and_kind(object);
-    let name = KINDS.name_of(group, kind)?;
-    let own = KINDS.get(name)?;
-    let indexed = KINDS.read(name, object, &Labels::default())?.object?;
+    let name = KNOWN.name_of(group, kind)?;
+    let own = KNOWN.get(name)?;
+    let indexed = KNOWN.read(name, object, &Labels::default())?.object?;
     let policy = read_policy(own.kind.as_ref(), &indexed).ok()?;
     let (mut refused, mut warned) = (Vec::new(), policy.violations);
     if own.is_understood {
