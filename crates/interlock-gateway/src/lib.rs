@@ -11,7 +11,7 @@ pub mod service;
 use interlock_core::api::resource::Resource;
 use interlock_core::kinds::Kinds;
 use interlock_core::kinds::capabilities::{ATTACHMENTS, ROUTES};
-use interlock_core::kinds::descriptor::{Kind, Watch};
+use interlock_core::kinds::descriptor::{Kept, Kind, Watch};
 use interlock_core::topology::schema::DeclaredKind;
 
 use self::names::{EXPERIMENTS, GATEWAY_API};
@@ -54,6 +54,8 @@ pub static GATEWAY: Kind = Kind {
     outline: Some(&policies::OUTLINE),
     inventory: Some(Attachments::OF_DOMAIN),
     rules: policies::rules::ids::RULES,
+    watch: Some(Watch::optional(&ROUTES).also(&[&ATTACHMENTS]).kept(&Kept::WHOLE)),
+    reconciler: Some(&policies::enforcement::GATEWAYS),
     ..guarded!(of_both(GATEWAYS, &gateway::GATEWAY), GATEWAYS, "gateways")
 };
 /// Everything that is known of GatewayClasses.

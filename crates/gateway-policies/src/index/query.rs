@@ -51,9 +51,15 @@ impl Index {
         attach::listeners_of(&self.store, gateway)
     }
 
+    /// `controllerName` of the class of a Gateway, where both are there.
+    pub fn controller_of(&self, gateway: &NodeKey) -> Option<&str> {
+        let class = &self.store.gateway(gateway)?.spec.gateway_class_name;
+        Some(&self.store.class(class)?.controller_name)
+    }
+
     /// The effective policy of an inherited kind on a path; none where no policy is attached to the path.
-    pub fn effective(&self, kind: &str, path: &Arc<Path>) -> Option<&EffectivePolicy> {
-        self.outputs.get(&inherited_key(&kind.into(), path)).map(|output| output.effective.as_ref())
+    pub fn effective(&self, kind: &str, path: &Arc<Path>) -> Option<&Arc<EffectivePolicy>> {
+        self.outputs.get(&inherited_key(&kind.into(), path)).map(|output| &output.effective)
     }
 
     /// The policy of a direct kind that acts on a target.

@@ -4,6 +4,7 @@
 //! independent of stale caches).
 
 use std::any::{Any, TypeId};
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -53,6 +54,12 @@ pub struct Overridden<'a> {
 /// The listers of the kinds, by the trait that a kind's folder declares for what its rules ask.
 #[derive(Clone, Default)]
 pub struct KindListers(Vec<(TypeId, Arc<dyn Any + Send + Sync>)>);
+
+impl fmt::Debug for KindListers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KindListers({})", self.0.len())
+    }
+}
 
 impl KindListers {
     /// Adds the lister that answers the questions of `T`, a trait object such as `dyn PackageLister`.

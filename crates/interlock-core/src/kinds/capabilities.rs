@@ -43,6 +43,16 @@ pub const ATTACHMENTS: Capability = Capability {
     default_mode: Mode::Auto,
 };
 
+/// RateLimitPolicies, which Interlock carries out with Envoy Gateway. Kuadrant's operator may do the same in a cluster, so
+/// an administrator switches it on.
+pub const POLICIES: Capability = Capability {
+    name: "policies",
+    finalizes: None,
+    answers: false,
+    can_be_set: true,
+    default_mode: Mode::Off,
+};
+
 /// DataPlanes and what belongs to them, for their rollouts. Kong's own operator may do the same in a cluster, so
 /// an administrator switches it on.
 pub const DATA_PLANES: Capability = Capability {

@@ -1,6 +1,7 @@
 //! What a domain keeps of its objects beside the rows of the graph.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -19,17 +20,28 @@ pub trait Inventory: Any + Send + Sync {
     /// Forgets the objects of a kind, which may exist.
     fn forget(&mut self, kind: &str);
 
+    /// Names whom its changes affect from now on, where it is not the object itself.
+    fn follow(&mut self, _affected: Affected) {}
+
     /// Adds what rules ask of it without the cache, where there is any: it follows the inventory.
     fn listers(&self, listers: KindListers) -> KindListers {
         listers
     }
 }
 
+/// Takes the objects that a change affects: kind and name. It must not ask the inventory.
+pub type Affected = Arc<dyn Fn(KindName, NamespacedName) + Send + Sync>;
+
 /// Of which kinds a cache has all objects.
 pub trait ReadKinds: Send + Sync {
     /// Whether it has those of a kind in a namespace; an empty one is that of objects without any. What it lacks of
     /// others is unknown, not absent.
     fn is_read(&self, group: &str, kind: &str, namespace: &str) -> bool;
+
+    /// Whether no definition serves a kind, so that it has no objects.
+    fn is_absent(&self, _group: &str, _kind: &str) -> bool {
+        false
+    }
 }
 
 /// The empty inventory of a domain, and the capabilities that read the kinds that it is of; one kind of a domain has it
@@ -42,6 +54,8 @@ pub struct DomainInventory {
     pub capabilities: &'static [&'static str],
     /// Whether controllers follow its changes; else only rules read it.
     pub is_followed: bool,
+    /// Whether it takes in the settings too.
+    pub reads_settings: bool,
 }
 
 struct Filled {
@@ -72,6 +86,11 @@ impl Inventories {
     /// The same, to be changed.
     pub fn get_mut<T: Inventory>(&mut self) -> Option<&mut T> {
         self.0.iter_mut().find_map(|filled| (&mut *filled.inventory as &mut dyn Any).downcast_mut())
+    }
+
+    /// Names whom changes affect from now on.
+    pub fn follow(&mut self, affected: &Affected) {
+        self.0.iter_mut().for_each(|filled| filled.inventory.follow(affected.clone()));
     }
 
     /// Adds what rules ask of them.

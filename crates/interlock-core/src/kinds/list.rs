@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::descriptor::{Kind, Watch};
 use super::inventory::{DomainInventory, Inventories};
-use super::names::watched_as;
+use super::names::{INTERLOCK, watched_as};
 use super::{interlock, namespace, override_object};
 use crate::admission::kind::GuardedKind;
 use crate::admission::rule_ids;
@@ -51,7 +51,8 @@ pub fn inventories(kinds: Kinds) -> Inventories {
         let read = kinds.iter().filter_map(|kind| Some((kind.watch.as_ref()?, kind.schema?)));
         let reads = |watch: &Watch| watch.readers().any(|of| domain.capabilities.contains(&of.name));
         let read = read.filter(|(watch, _)| reads(watch));
-        (domain, read.map(|(_, schema)| schema.name).collect())
+        let settings = domain.reads_settings.then_some(INTERLOCK);
+        (domain, read.map(|(_, schema)| schema.name).chain(settings).collect())
     };
     Inventories::new(kinds.iter().filter_map(|kind| kind.inventory).map(read_by))
 }

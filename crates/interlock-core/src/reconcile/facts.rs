@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::needs::{Needs, ObjectList, PodRequest};
+use crate::admission::lister::KindListers;
 use crate::api::inventory::ObjectInventory;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::certificate::CertificateAnswer;
@@ -72,6 +73,8 @@ pub struct Facts {
     pub pod_failures: BTreeMap<ObjectKey, Result<Option<String>, ApiFailure>>,
     /// The inventory of an Instance.
     pub inventory: Option<ObjectInventory>,
+    /// What the domains keep of all objects.
+    pub listers: KindListers,
 }
 
 impl Facts {

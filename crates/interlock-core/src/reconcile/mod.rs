@@ -88,6 +88,11 @@ impl<'a> View<'a> {
         self.have(keys).map_err(|needs| Needs { if_allowed: needs.objects, ..Needs::default() })
     }
 
+    /// What a domain keeps of all objects, where this process has it.
+    pub fn lister<T: ?Sized + Send + Sync + 'static>(&self) -> Option<&'a T> {
+        self.facts.listers.get::<T>()
+    }
+
     /// An object as far as it was looked up.
     pub fn known(&self, key: &ObjectKey) -> Option<&'a Lookup> {
         self.facts.objects.get(key)

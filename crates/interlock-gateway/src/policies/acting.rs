@@ -28,7 +28,9 @@ impl PolicySurvey {
             return None;
         }
         let mut effective = match self.kinds.precedence(kind)? {
-            Precedence::Inherited => return self.index.effective(kind, path).cloned(),
+            Precedence::Inherited => {
+                return self.index.effective(kind, path).map(|own| EffectivePolicy::clone(own));
+            }
             Precedence::MostSpecific => self.most_specific(kind, path),
             Precedence::OnePerTarget => {
                 let mut nodes: Vec<NodeKey> = path.nodes().cloned().collect();

@@ -3,20 +3,23 @@
 //! What a watch reports waits where a review has the graph, and who has the graph next takes it in: no watch waits for
 //! a review, and each review sees everything that was reported before it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gateway_policies::{Index, NodeKey, ObjectKey, ObjectKind, PolicyId, Subject};
+use gateway_policies::{Changes, Index, NodeKey, ObjectKey, ObjectKind, PolicyId, Scope, Subject};
 use interlock_core::admission::lister::KindListers;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::kinds::capabilities::ATTACHMENTS;
-use interlock_core::kinds::inventory::{DomainInventory, Inventory};
-use serde_json::{Value, json};
+use interlock_core::kinds::capabilities::{ATTACHMENTS, POLICIES};
+use interlock_core::kinds::inventory::{Affected, DomainInventory, Inventory};
+use interlock_core::topology::KindName;
+use serde_json::Value;
 
+use super::enforcement::{Concern, Enforcement, RATE_LIMIT_POLICY};
 use super::known::PolicyKinds;
-use super::labels::{Labels, Selector, labels_of, node_of};
+use super::labels::{Labels, Selector, labels_of, namespace_of, node_of};
 use super::survey::group_and_kind;
+use crate::names::{GATEWAY, KUADRANT};
 
 /// Policies with selectors in one namespace whose targets follow the labels; those of others stay as they were when the
 /// policy was written.
@@ -67,14 +70,18 @@ pub(super) struct LinkedObjects {
     labels: Labels,
     /// By namespace, with the object.
     selecting: BTreeMap<Arc<str>, BTreeMap<PolicyId, Value>>,
+    pub(super) enforcement: Enforcement,
+    /// Takes the objects that a change affects, where controllers reconcile them.
+    affected: Option<Affected>,
 }
 
 impl Attachments {
     /// It is of the kinds that say which policies are attached where.
     pub const OF_DOMAIN: DomainInventory = DomainInventory {
         empty: || Box::new(Self::default()),
-        capabilities: &[ATTACHMENTS.name],
+        capabilities: &[ATTACHMENTS.name, POLICIES.name],
         is_followed: false,
+        reads_settings: true,
     };
 }
 
@@ -98,6 +105,8 @@ impl Default for Attachments {
             kinds,
             labels: Labels::default(),
             selecting: BTreeMap::new(),
+            enforcement: Enforcement::default(),
+            affected: None,
         };
         Self(Arc::new(AttachmentGraph {
             linked: Mutex::new(linked),
@@ -121,10 +130,13 @@ impl Attachments {
 
 impl Inventory for Attachments {
     fn take(&mut self, object: &Value) {
-        let part = |field: &str| object[field].clone();
-        self.0.report(Report::Exists(json!({
-            "apiVersion": part("apiVersion"), "kind": part("kind"), "metadata": part("metadata"), "spec": part("spec"),
-        })));
+        let read: &[&str] = if OF_ENFORCEMENT.contains(&object["kind"].as_str().unwrap_or_default()) {
+            &["apiVersion", "kind", "metadata", "spec", "status"]
+        } else {
+            &["apiVersion", "kind", "metadata", "spec"]
+        };
+        let read = read.iter().map(|field| ((*field).to_owned(), object[*field].clone()));
+        self.0.report(Report::Exists(Value::Object(read.collect())));
     }
 
     fn drop(&mut self, kind: &str, name: &NamespacedName) {
@@ -133,6 +145,10 @@ impl Inventory for Attachments {
 
     fn forget(&mut self, kind: &str) {
         self.0.report(Report::Unread(kind.to_owned()));
+    }
+
+    fn follow(&mut self, affected: Affected) {
+        locked(&self.0.linked).affected = Some(affected);
     }
 
     fn listers(&self, listers: KindListers) -> KindListers {
@@ -153,6 +169,13 @@ impl AttachmentGraph {
         let mut linked = locked(&self.linked);
         self.take_in(&mut linked);
         read(&linked)
+    }
+
+    /// What a reconciler decides on.
+    pub(super) fn decide<T>(&self, question: impl FnOnce(&mut LinkedObjects) -> T) -> T {
+        let mut linked = locked(&self.linked);
+        self.take_in(&mut linked);
+        question(&mut linked)
     }
 
     /// Asks it, once all that was reported is taken in; none where too many wait for it already.
@@ -205,9 +228,15 @@ impl LinkedObjects {
     }
 
     fn take(&mut self, object: &Value) {
+        match self.enforcement.take(object) {
+            Concern::Graph => {}
+            concern => return self.wake(&concern),
+        }
         if !self.is_policy(object) {
             // What does not decode is listed as a fault, and its last version stays.
-            let _ = self.index.observe(object);
+            let changes = self.index.observe(object);
+            self.changed(changes.ok());
+            self.listeners_changed(object["kind"].as_str().unwrap_or_default(), node_of(object));
             if let Some(node) = node_of(object) {
                 self.label(node, Some(labels_of(object)));
             }
@@ -221,10 +250,16 @@ impl LinkedObjects {
     }
 
     fn take_policy(&mut self, object: &Value) {
-        let _ = match self.as_indexed(object) {
+        let changes = match self.as_indexed(object) {
             Some(object) => self.index.observe(&object),
             None => self.index.forget(object),
         };
+        self.changed(changes.ok());
+        // Its status may have been edited.
+        if let (Some(affected), Some(RATE_LIMIT_POLICY)) = (&self.affected, object["kind"].as_str()) {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            affected(POLICY_NAME, NamespacedName::new(namespace_of(object), name));
+        }
     }
 
     fn follow_selectors(&mut self, id: PolicyId, object: &Value) {
@@ -260,8 +295,84 @@ impl LinkedObjects {
     }
 
     fn drop(&mut self, kind: &str, name: &NamespacedName) {
+        let concern = self.enforcement.drop(kind, name);
+        self.wake(&concern);
         let Some(subject) = self.subject(kind, name) else { return };
+        self.listeners_changed(kind, None);
         self.remove(subject);
+    }
+
+    /// Wakes what a change of the graph affects.
+    fn changed(&mut self, changes: Option<Changes>) {
+        let (Some(changes), Some(affected)) = (changes, &self.affected) else { return };
+        let mut gateways: BTreeSet<NodeKey> = BTreeSet::new();
+        for key in &changes.outputs {
+            match &key.scope {
+                Scope::Path(path) if &*key.kind == RATE_LIMIT_POLICY => {
+                    gateways.insert(path.gateway.clone());
+                }
+                Scope::Target(target) if key.kind.as_ref() == CLIENT_TRAFFIC_POLICY => {
+                    gateways.extend(self.index.paths_through(target).map(|path| path.gateway.clone()));
+                }
+                Scope::Path(_) | Scope::Target(_) => {}
+            }
+        }
+        for route in &changes.routes {
+            gateways.extend(self.index.paths_of(route).map(|path| path.gateway.clone()));
+        }
+        let policies = changes.policies.iter().filter(|id| &*id.kind == RATE_LIMIT_POLICY);
+        policies.for_each(|id| affected(POLICY_NAME, NamespacedName::new(&*id.namespace, &*id.name)));
+        for gateway in gateways {
+            self.enforcement.outdate(&gateway);
+            affected(GATEWAY, NamespacedName::new(&*gateway.namespace, &*gateway.name));
+        }
+    }
+
+    /// A change of listeners may change the names in the proxy, and of a class, whose controller carries it out.
+    fn listeners_changed(&mut self, kind: &str, node: Option<NodeKey>) {
+        let concern = match (kind, node) {
+            ("Gateway", Some(gateway)) => {
+                self.enforcement.outdate(&gateway);
+                Concern::GatewayAndPolicies(gateway)
+            }
+            ("ListenerSet" | "XListenerSet" | "GatewayClass" | "Gateway", _) => {
+                let all: Vec<NodeKey> = self.gateways().cloned().collect();
+                all.iter().for_each(|gateway| self.enforcement.outdate(gateway));
+                Concern::All
+            }
+            _ => return,
+        };
+        self.wake(&concern);
+    }
+
+    fn gateways(&self) -> impl Iterator<Item = &NodeKey> {
+        self.index.objects().filter_map(|object| match object {
+            ObjectKey::Node(node) if node.kind == ObjectKind::Gateway => Some(node),
+            _ => None,
+        })
+    }
+
+    fn wake(&self, concern: &Concern) {
+        let Some(affected) = &self.affected else { return };
+        let name = |node: &NodeKey| NamespacedName::new(&*node.namespace, &*node.name);
+        let policies = || self.index.policies().filter(|policy| &*policy.id.kind == RATE_LIMIT_POLICY);
+        let policy = |id: &PolicyId| affected(POLICY_NAME, NamespacedName::new(&*id.namespace, &*id.name));
+        match concern {
+            Concern::Graph | Concern::Nothing => {}
+            Concern::Gateway(gateway) => affected(GATEWAY, name(gateway)),
+            Concern::GatewayAndPolicies(gateway) => {
+                affected(GATEWAY, name(gateway));
+                let is_on = |id: &PolicyId| {
+                    self.index.state(id).is_some_and(|state| state.ancestors.contains_key(gateway))
+                };
+                policies().filter(|own| is_on(&own.id)).for_each(|own| policy(&own.id));
+            }
+            Concern::Gateways => self.gateways().for_each(|gateway| affected(GATEWAY, name(gateway))),
+            Concern::All => {
+                self.gateways().for_each(|gateway| affected(GATEWAY, name(gateway)));
+                policies().for_each(|own| policy(&own.id));
+            }
+        }
     }
 
     fn remove(&mut self, subject: Subject) {
@@ -274,7 +385,8 @@ impl LinkedObjects {
             Subject::Object(ObjectKey::Node(node)) => self.label(node.clone(), None),
             Subject::Object(_) => {}
         }
-        self.index.apply(gateway_policies::Event::Delete(subject));
+        let changes = self.index.apply(gateway_policies::Event::Delete(subject));
+        self.changed(Some(changes));
     }
 
     fn forget(&mut self, kind: &str) {
@@ -312,6 +424,12 @@ impl LinkedObjects {
         }))
     }
 }
+
+/// Kinds whose status says how far policies are carried out.
+const OF_ENFORCEMENT: [&str; 2] = ["EnvoyPatchPolicy", "Limitador"];
+
+const CLIENT_TRAFFIC_POLICY: &str = "ClientTrafficPolicy";
+const POLICY_NAME: KindName = KindName::new(KUADRANT, RATE_LIMIT_POLICY);
 
 const NAMESPACE: &str = "Namespace";
 const GRANT: &str = "ReferenceGrant";

@@ -100,7 +100,7 @@ fn rates(field: &str, limit: &Value, found: &mut SpecFindings) {
 }
 
 /// A duration such as `1m30s`, as its definition has it; none where it is another.
-fn milliseconds(text: &str) -> Option<u64> {
+pub(super) fn milliseconds(text: &str) -> Option<u64> {
     let mut rest = text;
     let mut sum = 0u64;
     while !rest.is_empty() {

@@ -50,6 +50,50 @@ macro_rules! guarded {
     };
 }
 
+/// A kind whose policies are carried out.
+macro_rules! enforced {
+    ($kind:expr, $resource:expr, $plural:literal) => {
+        interlock_core::kinds::Kind {
+            watch: Some(
+                interlock_core::kinds::descriptor::Watch::optional(
+                    &interlock_core::kinds::capabilities::ATTACHMENTS,
+                )
+                .kept(&interlock_core::kinds::descriptor::Kept::WHOLE),
+            ),
+            reconciler: Some(&$crate::policies::enforcement::RATE_LIMIT_POLICIES),
+            rights: &[interlock_core::kinds::descriptor::Right::new(
+                interlock_core::kinds::descriptor::Role::Policies,
+                $resource.group,
+                concat!($plural, "/status"),
+                &["patch"],
+            )],
+            ..$crate::policies::declared::guarded!($kind, $resource, $plural)
+        }
+    };
+}
+
+/// A kind that carries policies out.
+macro_rules! carrying {
+    ($kind:expr, $resource:expr, $plural:literal) => {
+        interlock_core::kinds::Kind {
+            watch: Some(
+                interlock_core::kinds::descriptor::Watch::optional(
+                    &interlock_core::kinds::capabilities::ATTACHMENTS,
+                )
+                .also(&[&interlock_core::kinds::capabilities::POLICIES])
+                .kept(&interlock_core::kinds::descriptor::Kept::WHOLE),
+            ),
+            rights: &[interlock_core::kinds::descriptor::Right::new(
+                interlock_core::kinds::descriptor::Role::Policies,
+                $resource.group,
+                $plural,
+                &["create", "patch", "delete"],
+            )],
+            ..$crate::policies::declared::guarded!($kind, $resource, $plural)
+        }
+    };
+}
+
 /// A kind that is only read.
 macro_rules! read {
     ($kind:expr, $resource:expr, $plural:literal) => {
@@ -89,4 +133,4 @@ macro_rules! attached {
     };
 }
 
-pub(crate) use {attached, guarded, read};
+pub(crate) use {attached, carrying, enforced, guarded, read};

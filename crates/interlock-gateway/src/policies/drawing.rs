@@ -206,7 +206,9 @@ fn acting<'a>(
             let mut direct = |node: &NodeKey| of(linked.index.direct(kind, node)).unwrap_or_default();
             match linked.kinds.precedence(kind) {
                 Some(Precedence::Inherited) => {
-                    found.extend(of(linked.index.effective(kind, path)).into_iter().flatten());
+                    found.extend(
+                        of(linked.index.effective(kind, path).map(AsRef::as_ref)).into_iter().flatten(),
+                    );
                 }
                 Some(Precedence::MostSpecific) => {
                     let nodes: Vec<_> = path.nodes().collect();

@@ -1,13 +1,21 @@
 //! The kinds of policies that are watched, a line each.
 
-use interlock_core::kinds::Kinds;
+use interlock_core::api::resource::Resource;
+use interlock_core::api::watched::Labelled;
+use interlock_core::kinds::capabilities::POLICIES;
+use interlock_core::kinds::descriptor::{Kept, Right, Role, Watch};
+use interlock_core::kinds::owned_child::made;
+use interlock_core::kinds::{Kind, Kinds};
+use interlock_core::topology::KindName;
+use interlock_core::topology::schema::DeclaredKind;
 
-use super::declared::{attached, guarded, read};
+use super::declared::{attached, carrying, enforced, guarded, read};
+use super::enforcement;
 use crate::names::{ENVOY_GATEWAY, GATEWAY_API, KUADRANT};
 
 attached! {
     /// Everything that is known of RateLimitPolicies.
-    RATE_LIMIT_POLICY: guarded = KUADRANT, &["v1"], "RateLimitPolicy", "ratelimitpolicies", "limits of requests";
+    RATE_LIMIT_POLICY: enforced = KUADRANT, &["v1"], "RateLimitPolicy", "ratelimitpolicies", "limits of requests";
     /// Everything that is known of AuthPolicies.
     AUTH_POLICY: guarded = KUADRANT, &["v1"], "AuthPolicy", "authpolicies", "who may send requests";
     /// Everything that is known of TLSPolicies.
@@ -30,9 +38,55 @@ attached! {
     ENVOY_EXTENSION_POLICY: guarded = ENVOY_GATEWAY, &["v1alpha1"], "EnvoyExtensionPolicy", "envoyextensionpolicies",
         "extensions of Envoy";
     /// Everything that is known of EnvoyPatchPolicies.
-    ENVOY_PATCH_POLICY: guarded = ENVOY_GATEWAY, &["v1alpha1"], "EnvoyPatchPolicy", "envoypatchpolicies",
+    ENVOY_PATCH_POLICY: carrying = ENVOY_GATEWAY, &["v1alpha1"], "EnvoyPatchPolicy", "envoypatchpolicies",
         "patches of Envoy's configuration";
 }
 
 /// The kinds of policies.
 pub static KINDS: Kinds = ATTACHED;
+
+/// ConfigMaps with the limits of a Limitador: those with our label.
+static LIMITS: Labelled = Labelled {
+    group: "",
+    kind: "ConfigMap",
+    label: enforcement::LIMITS,
+    value: Some("true"),
+    name: enforcement::LIMITS_CONFIG_MAP,
+};
+
+const LIMITADORS: &str = "limitador.kuadrant.io";
+
+/// A kind beside those of policies.
+const fn beside(resource: Resource, schema: &'static DeclaredKind, watch: Watch) -> Kind {
+    Kind { watch: Some(watch), schema: Some(schema), ..Kind::new(resource) }
+}
+
+/// Everything that is known of ConfigMaps with limits.
+static LIMITS_CONFIG_MAP: Kind = Kind {
+    rights: &[Right::new(Role::Limitadors, "", "configmaps", &["create", "get", "patch"])],
+    ..beside(
+        Resource::built_in("", &["v1"], "ConfigMap", "configmaps"),
+        &made(KindName::new("", enforcement::LIMITS_CONFIG_MAP), "limits that a Limitador counts"),
+        Watch::optional(&POLICIES).labelled(&LIMITS).kept(&Kept::WHOLE),
+    )
+};
+
+/// Everything that is known of Limitadors.
+static LIMITADOR: Kind = Kind {
+    rights: &[Right::new(Role::Limitadors, LIMITADORS, "limitadors", &["get", "patch"])],
+    ..beside(
+        Resource::custom(LIMITADORS, &["v1alpha1"], "Limitador", "limitadors"),
+        &made(KindName::new(LIMITADORS, "Limitador"), "counts requests"),
+        Watch::optional(&POLICIES).kept(&Kept::WHOLE),
+    )
+};
+
+/// Everything that is known of Kuadrants: where one is, Kuadrant's operator carries policies out.
+static KUADRANT_OBJECT: Kind = beside(
+    Resource::custom(KUADRANT, &["v1beta1"], "Kuadrant", "kuadrants"),
+    &made(KindName::new(KUADRANT, "Kuadrant"), "carries policies out instead of Interlock"),
+    Watch::optional(&POLICIES),
+);
+
+/// The kinds that policies are carried out with.
+pub static OF_ENFORCEMENT: Kinds = &[&LIMITS_CONFIG_MAP, &LIMITADOR, &KUADRANT_OBJECT];

@@ -10,6 +10,7 @@ mod checks;
 pub(crate) mod declared;
 pub mod dialect;
 mod drawing;
+pub(crate) mod enforcement;
 mod expressions;
 mod generic;
 mod kinds;

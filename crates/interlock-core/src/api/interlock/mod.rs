@@ -14,6 +14,7 @@ pub mod accounts;
 mod by_namespace;
 pub mod dependencies_hash;
 pub mod existing;
+pub mod limitadors;
 mod problem;
 pub mod rule_actions;
 pub mod selector;
@@ -22,6 +23,7 @@ pub use accounts::{Account, Accounts, InstancesSetting, ServiceAccountSetting};
 pub use by_namespace::ByNamespace;
 pub use dependencies_hash::{CountedReferences, DependenciesHashSetting, DependenciesHashes};
 pub use existing::{Adoption, Adoptions, ExistingObjectsSetting};
+pub use limitadors::{LimitStore, Limitador, Limitadors, PoliciesSetting};
 pub use problem::SettingProblem;
 pub use rule_actions::{Actions, RuleAction, RuleSetting, Rules};
 pub use selector::{Labels, NamespaceSelector};
@@ -58,6 +60,9 @@ pub struct InterlockSpec {
     /// How Instances are carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancesSetting>,
+    /// How policies of the Gateway API are carried out, where the capability `policies` is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policies: Option<PoliciesSetting>,
     /// What the rules do, by group and namespace. The first setting of a group that selects a
     /// namespace holds; where none does, the group has its default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -136,6 +141,8 @@ pub struct Settings {
     pub adoptions: Adoptions,
     /// What counts in the hashes of pods' dependencies, by namespace.
     pub dependencies_hashes: DependenciesHashes,
+    /// Where limits of requests are counted.
+    pub limitadors: Limitadors,
     /// Settings that are ignored.
     pub problems: Vec<SettingProblem>,
 }
@@ -173,7 +180,9 @@ impl Settings {
         problems.extend(wrong);
         let (dependencies_hashes, wrong) = DependenciesHashes::of(&instances.dependencies_hash);
         problems.extend(wrong);
-        Self { modes, rules, accounts, adoptions, dependencies_hashes, problems }
+        let (limitadors, wrong) = Limitadors::read(&spec.policies.clone().unwrap_or_default().limitadors);
+        problems.extend(wrong);
+        Self { modes, rules, accounts, adoptions, dependencies_hashes, limitadors, problems }
     }
 }
 

@@ -29,6 +29,10 @@ pub enum Role {
     DataPlanes,
     /// The process, where the administrator asked for the certificates of DataPlanes.
     DataPlaneCertificates,
+    /// The process, where the administrator asked for policies to be carried out.
+    Policies,
+    /// The same, in the namespaces of Limitadors.
+    Limitadors,
     /// People with `view`.
     Viewer,
     /// People with `edit`, and with `admin`.

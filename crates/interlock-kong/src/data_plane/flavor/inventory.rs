@@ -402,6 +402,7 @@ impl GatewayInventory {
         empty: || Box::new(Self::default()),
         capabilities: &[FLAVORS.name, ROUTES.name],
         is_followed: true,
+        reads_settings: false,
     };
 }
 

@@ -1,0 +1,132 @@
+//! Filters as Envoy 1.40 has them.
+//!
+//! One composite filter in each HTTP connection manager looks up the route's name in a map of its route configuration,
+//! which says which limits to ask about. An operation for each route would cost Envoy Gateway the square of their
+//! number.
+
+use serde_json::{Map, Value, json};
+
+use super::limits::RequestLimit;
+
+/// The filter that keeps the route's name for the next one.
+const ROUTE_FILTER: &str = "interlock.route";
+/// The filter of the limits, and the key of its map in a route configuration.
+pub(super) const LIMITS_FILTER: &str = "interlock.limits";
+/// The router, before which both stand.
+pub(super) const ROUTER: &str = "envoy.filters.http.router";
+/// How long a proxy waits for Limitador; then the request goes on.
+const TIMEOUT: &str = "0.1s";
+
+fn typed(message: &str, fields: Value) -> Value {
+    let mut typed = Map::from_iter([("@type".to_owned(), format!("type.googleapis.com/{message}").into())]);
+    if let Value::Object(fields) = fields {
+        typed.extend(fields);
+    }
+    Value::Object(typed)
+}
+
+fn extension(name: &str, message: &str, fields: Value) -> Value {
+    json!({"name": name, "typed_config": typed(message, fields)})
+}
+
+/// The two filters before the router, in their order.
+pub(super) fn filters() -> [Value; 2] {
+    let name = json!({"text_format_source": {"inline_string": "%ROUTE_NAME%"}});
+    let state = json!([{"object_key": ROUTE_FILTER, "factory_key": "envoy.string", "format_string": name}]);
+    [
+        extension(
+            ROUTE_FILTER,
+            "envoy.extensions.filters.http.set_filter_state.v3.Config",
+            json!({"on_request_headers": state}),
+        ),
+        extension(LIMITS_FILTER, "envoy.extensions.filters.http.composite.v3.Composite", json!({})),
+    ]
+}
+
+/// The map of a route configuration.
+pub(super) fn per_route(matcher: Value) -> Value {
+    typed("envoy.extensions.filters.http.composite.v3.CompositePerRoute", json!({"matcher": matcher}))
+}
+
+fn route_name() -> Value {
+    extension(
+        "route",
+        "envoy.extensions.matching.common_inputs.network.v3.FilterStateInput",
+        json!({"key": ROUTE_FILTER}),
+    )
+}
+
+/// Looks a route up by the beginning of its name.
+pub(super) fn by_prefix(entries: Map<String, Value>) -> Value {
+    json!({"matcher_tree": {"input": route_name(), "prefix_match_map": {"map": entries}}})
+}
+
+/// Looks a route up by the end of its name.
+pub(super) fn by_suffix(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
+    let matchers = entries.into_iter().map(|(suffix, on_match)| {
+        let predicate = json!({"input": route_name(), "value_match": {"suffix": suffix}});
+        json!({"predicate": {"single_predicate": predicate}, "on_match": on_match})
+    });
+    json!({"matcher_list": {"matchers": matchers.collect::<Vec<_>>()}})
+}
+
+/// Asks another matcher.
+pub(super) fn go_on(matcher: Value) -> Value {
+    json!({"matcher": matcher})
+}
+
+/// Asks Limitador about the limits of a rule.
+pub(super) fn ask<'a>(domain: &str, cluster: &str, limits: impl Iterator<Item = &'a RequestLimit>) -> Value {
+    // One descriptor has all limits. An entry whose expression fails is left out, and its limit does not count.
+    let actions: Vec<Value> = limits.flat_map(entries).collect();
+    let filter = extension(
+        "envoy.filters.http.ratelimit",
+        "envoy.extensions.filters.http.ratelimit.v3.RateLimit",
+        json!({
+            "domain": domain,
+            "timeout": TIMEOUT,
+            "rate_limit_service": {
+                "grpc_service": {"envoy_grpc": {"cluster_name": cluster}, "timeout": TIMEOUT},
+                "transport_api_version": "V3",
+            },
+            "rate_limits": [{"actions": actions}],
+        }),
+    );
+    let action = json!({"typed_config": filter});
+    json!({"action": extension(
+        "limits", "envoy.extensions.filters.http.composite.v3.ExecuteFilterAction", action,
+    )})
+}
+
+fn entries(limit: &RequestLimit) -> impl Iterator<Item = Value> {
+    let counters = limit.counters.iter().enumerate();
+    let counters = counters.map(|(index, text)| entry(&limit.counter_key(index), text));
+    std::iter::once(entry(&limit.id, &limit.condition())).chain(counters)
+}
+
+fn entry(key: &str, expression: &str) -> Value {
+    json!({"extension": extension(
+        "envoy.rate_limit_descriptors.expr",
+        "envoy.extensions.rate_limit_descriptors.expr.v3.Descriptor",
+        json!({"descriptor_key": key, "skip_if_error": true, "text": expression}),
+    )})
+}
+
+/// The cluster of a Limitador.
+pub(super) fn cluster(name: &str, host: &str, port: u16) -> Value {
+    let address = json!({"socket_address": {"address": host, "port_value": port}});
+    let options = json!({"explicit_http_config": {"http2_protocol_options": {}}});
+    let options = typed("envoy.extensions.upstreams.http.v3.HttpProtocolOptions", options);
+    json!({
+        "name": name,
+        "type": "STRICT_DNS",
+        "connect_timeout": "1s",
+        "load_assignment": {
+            "cluster_name": name,
+            "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address}}]}],
+        },
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options,
+        },
+    })
+}

@@ -1,0 +1,218 @@
+//! A Gateway is reconciled: its EnvoyPatchPolicies, and the limits of its Limitador.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_policies::{Index, NodeKey, ObjectKind};
+use interlock_core::api::interlock::{LimitStore, Limitador};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
+use interlock_core::effect::Effect;
+use interlock_core::kinds::capabilities::POLICIES;
+use interlock_core::kinds::inventory::ReadKinds;
+use interlock_core::reconcile::{Needs, ObjectList, ReconcileStep, Reconciler, View};
+use serde_json::{Value, json};
+
+use super::names::{self, GATEWAY_UID, LIMITS, LIMITS_FILE, RENDERED};
+use super::state::{Enforcement, Idle, Rendered, StoredLimits};
+use crate::names as groups;
+use crate::policies::attachments::AttachmentGraph;
+
+/// Reconciles Gateways.
+pub(crate) static RECONCILER: Reconciler =
+    Reconciler { name: "gateway-policies", capability: &POLICIES, reconcile };
+
+/// When it is looked again whether all kinds are read.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// The version of Envoy Gateway's kinds.
+const ENVOY_GATEWAY_VERSION: &str = "gateway.envoyproxy.io/v1alpha1";
+/// The version of the kind Limitador.
+const LIMITADOR_VERSION: &str = "limitador.kuadrant.io/v1alpha1";
+/// The label of objects that Interlock makes.
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "interlock");
+
+/// What one Gateway wants written.
+struct Wanted {
+    rendered: Arc<Rendered>,
+    limitador: Limitador,
+    stored: Arc<StoredLimits>,
+}
+
+fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
+    let object = view.object();
+    let (Some(graph), Some(uid), Some(name)) =
+        (view.lister::<AttachmentGraph>(), meta_str(object, "uid"), meta_str(object, "name"))
+    else {
+        return Ok(ReconcileStep::Await(None));
+    };
+    // Of what is not read, nothing is known: what is written stays.
+    if !is_read(view) {
+        return Ok(ReconcileStep::Await(Some(AGAIN)));
+    }
+    let namespace = meta_str(object, "namespace").unwrap_or_default();
+    let gateway = NodeKey::new(ObjectKind::Gateway, namespace, name);
+    let wanted = graph.decide(|linked| wanted(&mut linked.enforcement, &linked.index, &gateway));
+    let present = view.list(&patches_of(namespace, uid))?;
+    let patches = match &wanted {
+        // The last good ones stay.
+        Err(Idle::Kuadrant | Idle::Awaits(_)) => return Ok(ReconcileStep::Await(None)),
+        Err(Idle::Lacks(_)) => Vec::new(),
+        Ok(wanted) => match &wanted.rendered.patches {
+            Ok(patches) => {
+                patches.iter().enumerate().map(|(n, own)| patch(object, &gateway, n, own)).collect()
+            }
+            Err(_) => return Ok(ReconcileStep::Await(None)),
+        },
+    };
+    let mut effects = Vec::new();
+    if let Ok(wanted) = &wanted {
+        effects.extend(limits(view, wanted)?);
+    }
+    effects.extend(changes(&patches, present));
+    Ok(if effects.is_empty() { ReconcileStep::Await(None) } else { ReconcileStep::Write(effects) })
+}
+
+fn wanted(enforcement: &mut Enforcement, index: &Index, gateway: &NodeKey) -> Result<Wanted, Idle> {
+    let (limitador, address) = enforcement.limitador(index, gateway)?;
+    let rendered = enforcement.rendered(index, gateway, &address);
+    let stored = enforcement.stored(index, &limitador);
+    Ok(Wanted { rendered, limitador, stored })
+}
+
+/// Whether everything is read that decides about limits.
+fn is_read(view: &View<'_>) -> bool {
+    const KINDS: [(&str, &str); 9] = [
+        (groups::GATEWAY_API, "GatewayClass"),
+        (groups::GATEWAY_API, "Gateway"),
+        (groups::GATEWAY_API, "ListenerSet"),
+        (groups::EXPERIMENTS, "XListenerSet"),
+        (groups::GATEWAY_API, "HTTPRoute"),
+        (groups::GATEWAY_API, "GRPCRoute"),
+        (groups::KUADRANT, "RateLimitPolicy"),
+        (groups::ENVOY_GATEWAY, "ClientTrafficPolicy"),
+        ("", "Namespace"),
+    ];
+    view.lister::<dyn ReadKinds>().is_some_and(|read| {
+        KINDS.iter().all(|(group, kind)| read.is_read(group, kind, "") || read.is_absent(group, kind))
+    })
+}
+
+/// The EnvoyPatchPolicies of the Gateway of that uid.
+fn patches_of(namespace: &str, uid: &str) -> ObjectList {
+    ObjectList {
+        gvk: Gvk::new(ENVOY_GATEWAY_VERSION, "EnvoyPatchPolicy"),
+        namespace: namespace.to_owned(),
+        labels: BTreeMap::from([(GATEWAY_UID.to_owned(), uid.to_owned())]),
+    }
+}
+
+/// An EnvoyPatchPolicy, which goes with its Gateway.
+fn patch(
+    object: &Value,
+    gateway: &NodeKey,
+    position: usize,
+    (operations, hash): &(Vec<Value>, String),
+) -> Value {
+    let NamespacedName { namespace, name } = names::patch(gateway, position);
+    let metadata = &object["metadata"];
+    json!({
+        "apiVersion": ENVOY_GATEWAY_VERSION,
+        "kind": "EnvoyPatchPolicy",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": {MANAGED_BY.0: MANAGED_BY.1, GATEWAY_UID: metadata["uid"]},
+            "annotations": {RENDERED: hash},
+            "ownerReferences": [{
+                "apiVersion": object["apiVersion"], "kind": object["kind"],
+                "name": metadata["name"], "uid": metadata["uid"],
+            }],
+        },
+        "spec": {
+            "targetRef": {"group": groups::GATEWAY_API, "kind": "Gateway", "name": metadata["name"]},
+            "type": "JSONPatch",
+            // What goes on under another's map comes after it.
+            "priority": position,
+            "jsonPatches": operations,
+        },
+    })
+}
+
+/// What makes the present objects those that are wanted.
+fn changes(wanted: &[Value], present: &[Arc<Value>]) -> Vec<Effect> {
+    let key = |object: &Value| ObjectKey::of(object);
+    let mut effects = Vec::new();
+    for object in wanted {
+        match present.iter().find(|own| key(own) == key(object)) {
+            Some(own) if has(own, object) => {}
+            own => effects.push(apply(object.clone(), own.map(AsRef::as_ref))),
+        }
+    }
+    let surplus = present.iter().filter(|own| !wanted.iter().any(|object| key(object) == key(own)));
+    effects.extend(surplus.filter_map(|own| Some(Effect::delete_of(key(own)?, own))));
+    effects
+}
+
+/// The limits of a Limitador, where they differ from those that it has.
+fn limits(view: &View<'_>, Wanted { limitador, stored, .. }: &Wanted) -> Result<Option<Effect>, Needs> {
+    let object = match &limitador.store {
+        LimitStore::ConfigMap(NamespacedName { namespace, name }) => json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": name, "namespace": namespace,
+                "labels": {LIMITS: "true"}, "annotations": {RENDERED: stored.hash},
+            },
+            "data": {LIMITS_FILE: file(&stored.entries)},
+        }),
+        LimitStore::Limitador(NamespacedName { namespace, name }) => json!({
+            "apiVersion": LIMITADOR_VERSION,
+            "kind": "Limitador",
+            "metadata": {"name": name, "namespace": namespace, "annotations": {RENDERED: stored.hash}},
+            "spec": {"limits": stored.entries},
+        }),
+    };
+    let Some(key) = ObjectKey::of(&object) else { return Ok(None) };
+    let present = view.get(&key)?.map(AsRef::as_ref);
+    Ok(match present {
+        Some(own) if has(own, &object) => None,
+        // Without limits, nothing is made.
+        None if stored.entries.is_empty() || matches!(limitador.store, LimitStore::Limitador(_)) => None,
+        own => Some(apply(object, own)),
+    })
+}
+
+/// Limits as a file, an entry a line. Limitador reads YAML, of which JSON is a part.
+fn file(entries: &[Value]) -> String {
+    let mut file = String::from("[");
+    for (position, entry) in entries.iter().enumerate() {
+        file.push_str(if position == 0 { "\n" } else { ",\n" });
+        file.push_str(&entry.to_string());
+    }
+    file.push_str("\n]\n");
+    file
+}
+
+fn apply(mut object: Value, present: Option<&Value>) -> Effect {
+    if let Some(present) = present {
+        for field in ["uid", "resourceVersion"] {
+            object["metadata"][field] = present["metadata"][field].clone();
+        }
+    }
+    Effect::Apply { object, force: true }
+}
+
+/// Whether an object has all that is wanted of it. Lists are whole; what the API server adds to their members is not
+/// looked at.
+fn has(present: &Value, wanted: &Value) -> bool {
+    match (present, wanted) {
+        (Value::Object(present), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| present.get(name).is_some_and(|own| has(own, wanted)))
+        }
+        (Value::Array(present), Value::Array(wanted)) => {
+            present.len() == wanted.len() && present.iter().zip(wanted).all(|(own, wanted)| has(own, wanted))
+        }
+        _ => present == wanted,
+    }
+}

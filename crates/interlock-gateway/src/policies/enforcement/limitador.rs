@@ -1,0 +1,27 @@
+//! Limits as Limitador reads them.
+
+use gateway_policies::NodeKey;
+use serde_json::{Value, json};
+
+use super::limits::RequestLimit;
+
+/// What counts together: `NAMESPACE/GATEWAY/KIND/NAMESPACE/ROUTE`. A route of two Gateways is counted for each, and
+/// an HTTPRoute and a GRPCRoute of one name apart.
+pub(super) fn domain(gateway: &NodeKey, route: &NodeKey) -> String {
+    let kind = route.kind.name().to_ascii_lowercase();
+    format!("{}/{}/{kind}/{}/{}", gateway.namespace, gateway.name, route.namespace, route.name)
+}
+
+/// The entries of a limit, one for each rate.
+pub(super) fn entries(domain: &str, limit: &RequestLimit) -> impl Iterator<Item = Value> {
+    let value_of = |key: &str| format!("descriptors[0]['{key}']");
+    let variables: Vec<String> =
+        (0..limit.counters.len()).map(|index| value_of(&limit.counter_key(index))).collect();
+    let condition = format!("{} == '1'", value_of(&limit.id));
+    limit.rates.iter().map(move |(seconds, most)| {
+        json!({
+            "namespace": domain, "name": limit.name, "max_value": most, "seconds": seconds,
+            "conditions": [condition], "variables": variables,
+        })
+    })
+}

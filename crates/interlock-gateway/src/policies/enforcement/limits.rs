@@ -1,0 +1,148 @@
+//! The limits of one effective policy: what Envoy asks, and what Limitador counts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gateway_policies::{EffectivePolicy, PolicyId};
+use serde_json::Value;
+
+use super::names::digest;
+use crate::policies::checks::milliseconds;
+use crate::policies::dialect::{Use, Verdict, check};
+
+/// Bytes of the limits of one rule of a route. Beyond it, those of the policies nearest to the route are left out.
+pub(super) const BYTES_OF_RULE: usize = 64 << 10;
+/// Characters of a user's name in an identifier.
+const NAME: usize = 40;
+
+/// A limit, as it is carried out.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RequestLimit {
+    /// The key of its descriptor, which no user chooses.
+    pub(super) id: String,
+    /// Its name in the policy.
+    pub(super) name: Arc<str>,
+    /// Requests by the seconds that they are counted for.
+    pub(super) rates: BTreeMap<u64, u64>,
+    /// It counts a request for which all of these are true.
+    pub(super) predicates: Vec<String>,
+    /// It counts separately by each of these.
+    pub(super) counters: Vec<String>,
+}
+
+/// A rule of a policy that cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LeftOut {
+    /// The policy.
+    pub(super) policy: PolicyId,
+    /// The limit.
+    pub(super) limit: Arc<str>,
+    /// Why, and what to do.
+    pub(super) why: String,
+}
+
+/// The limits of one effective policy.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct RuleLimits {
+    /// Those that are carried out, by identifier.
+    pub(super) limits: Vec<RequestLimit>,
+    /// Those that are not.
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// Reads the rules of an effective RateLimitPolicy.
+pub(super) fn limits_of(effective: &EffectivePolicy) -> RuleLimits {
+    let mut found = RuleLimits::default();
+    let mut bytes = 0;
+    // From the root to the leaf: a route's own limits never push out those of its Gateway.
+    for policy in &effective.policies {
+        for (name, rule) in effective.rules.iter().filter(|(_, rule)| rule.source == *policy) {
+            let why = match read(policy, name, &rule.value) {
+                Ok(None) => continue,
+                Ok(Some(limit)) => {
+                    bytes += limit.size();
+                    if bytes <= BYTES_OF_RULE {
+                        found.limits.push(limit);
+                        continue;
+                    }
+                    format!(
+                        "the limits of one rule of a route have more than {} KiB; write fewer limits",
+                        BYTES_OF_RULE >> 10
+                    )
+                }
+                Err(why) => why,
+            };
+            found.left_out.push(LeftOut { policy: policy.clone(), limit: name.clone(), why });
+        }
+    }
+    found.limits.sort_by(|one, other| one.id.cmp(&other.id));
+    found
+}
+
+/// A limit; none where it has no rate, which limits nothing.
+fn read(policy: &PolicyId, name: &Arc<str>, rule: &Value) -> Result<Option<RequestLimit>, String> {
+    let mut rates: BTreeMap<u64, u64> = BTreeMap::new();
+    for rate in rule["rates"].as_array().into_iter().flatten() {
+        let window = rate["window"].as_str().unwrap_or_default();
+        let seconds = milliseconds(window).map(|window| window / 1000).filter(|seconds| *seconds > 0);
+        let Some(seconds) = seconds else {
+            return Err(format!("its window {window:?} is shorter than a second; write 1s or more"));
+        };
+        // Limitador has one counter for a window: the stricter of two limits holds.
+        let limit = u64::try_from(rate["limit"].as_i64().unwrap_or_default()).unwrap_or_default();
+        rates.entry(seconds).and_modify(|own| *own = limit.min(*own)).or_insert(limit);
+    }
+    if rates.is_empty() {
+        return Ok(None);
+    }
+    let predicates = expressions(rule, "when", "predicate", Use::Predicate)?;
+    let counters = expressions(rule, "counters", "expression", Use::Counter)?;
+    Ok(Some(RequestLimit { id: identifier(policy, name), name: name.clone(), rates, predicates, counters }))
+}
+
+fn expressions(rule: &Value, list: &str, member: &str, of: Use) -> Result<Vec<String>, String> {
+    let each = rule[list].as_array().into_iter().flatten().enumerate().map(|(index, holder)| {
+        let text = holder[member].as_str().unwrap_or_default();
+        match check(text, of) {
+            Verdict::Right => Ok(text.to_owned()),
+            Verdict::Unsupported(why) | Verdict::Refused(why) => {
+                Err(format!("{list}[{index}].{member} {text:?} {why}"))
+            }
+        }
+    });
+    each.collect()
+}
+
+/// `limit.NAME__HASH`, as Kuadrant names them, with more of the hash: with 32 bits, the author of a route's policy can
+/// find a name that has the identifier of a Gateway's limit, and switch that off.
+fn identifier(policy: &PolicyId, name: &str) -> String {
+    let word = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+    let own: String = name.chars().take(NAME).map(word).collect();
+    format!("limit.{own}__{}", digest(&format!("{}/{}/{name}", policy.namespace, policy.name), 8))
+}
+
+impl RequestLimit {
+    /// The key of the descriptor of a counter.
+    pub(super) fn counter_key(&self, index: usize) -> String {
+        format!("{}.{index}", self.id)
+    }
+
+    /// Bytes that it has in a filter and in the limits, about.
+    fn size(&self) -> usize {
+        /// Of a descriptor without its expression.
+        const DESCRIPTOR: usize = 240;
+        let texts = self.predicates.iter().chain(&self.counters).map(|text| text.len() + 8);
+        (DESCRIPTOR + self.id.len()) * (1 + self.counters.len())
+            + texts.sum::<usize>()
+            + 200 * self.rates.len()
+    }
+
+    /// Whether it counts a request, in CEL. A comment at the end of a predicate ends with its line.
+    pub(super) fn condition(&self) -> String {
+        if self.predicates.is_empty() {
+            return "'1'".to_owned();
+        }
+        let all: Vec<String> = self.predicates.iter().map(|own| format!("({own}\n)")).collect();
+        format!("({}) ? '1' : '0'", all.join(" && "))
+    }
+}

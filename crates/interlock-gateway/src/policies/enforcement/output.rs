@@ -1,0 +1,125 @@
+//! All that carries out the RateLimitPolicies of one Gateway.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gateway_policies::{EffectivePolicy, Index, NodeKey, Path};
+use serde_json::{Map, Value};
+
+use super::limits::{LeftOut, RuleLimits, limits_of};
+use super::{envoy, limitador, xds};
+
+/// The kind that is carried out.
+pub(in crate::policies) const KIND: &str = "RateLimitPolicy";
+
+/// The limits of effective policies, read once each: many paths share one.
+#[derive(Clone, Default)]
+pub(super) struct ReadLimits(BTreeMap<usize, (Arc<EffectivePolicy>, Arc<RuleLimits>)>);
+
+impl ReadLimits {
+    fn of(&mut self, effective: &Arc<EffectivePolicy>) -> Arc<RuleLimits> {
+        let read = || (effective.clone(), Arc::new(limits_of(effective)));
+        self.0.entry(Arc::as_ptr(effective).addr()).or_insert_with(read).1.clone()
+    }
+
+    /// Forgets what no path has any more.
+    pub(super) fn sweep(&mut self) {
+        self.0.retain(|_, (effective, _)| Arc::strong_count(effective) > 1);
+    }
+}
+
+/// What one Gateway has.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct GatewayOutput {
+    /// The listeners to be patched.
+    pub(super) listeners: Vec<String>,
+    /// By route configuration and beginning of the routes' names: what is done for these routes.
+    pub(super) routes: BTreeMap<String, Map<String, Value>>,
+    /// The entries for Limitador.
+    pub(super) limits: Vec<Value>,
+    /// What is not carried out.
+    pub(super) left_out: BTreeSet<LeftOut>,
+}
+
+/// The limits of a rule on each listener that carries it, and the hosts there.
+type RuleOnListeners<'a> = Vec<(Arc<RuleLimits>, &'a [String])>;
+
+/// The output of a Gateway, whose limits a cluster of that name counts.
+pub(super) fn output_of(
+    index: &Index,
+    read: &mut ReadLimits,
+    gateway: &NodeKey,
+    cluster: &str,
+) -> GatewayOutput {
+    let listeners = index.listeners(gateway);
+    let has_http3 = |listener: &NodeKey| has_http3(index, listener);
+    let names = xds::names(gateway, &listeners, has_http3);
+    let configuration_of: BTreeMap<&NodeKey, &String> = names
+        .route_configurations
+        .iter()
+        .flat_map(|(name, listeners)| listeners.iter().map(move |listener| (listener, name)))
+        .collect();
+    let mut rules: BTreeMap<(&String, &NodeKey, usize), RuleOnListeners<'_>> = BTreeMap::new();
+    for path in index.paths_through(gateway) {
+        let Some(configuration) = configuration_of.get(&path.listener) else { continue };
+        let limits = index.effective(KIND, path).map(|effective| read.of(effective)).unwrap_or_default();
+        rules
+            .entry((configuration, &path.route, path.rule_index))
+            .or_default()
+            .push((limits, hostnames(index, path)));
+    }
+    let mut output = GatewayOutput { listeners: names.listeners, ..GatewayOutput::default() };
+    let mut counted: BTreeMap<(String, &str), (Arc<RuleLimits>, usize)> = BTreeMap::new();
+    let mut own: Vec<(String, Arc<RuleLimits>)> = Vec::new();
+    for ((configuration, route, rule), on_listeners) in &rules {
+        let domain = limitador::domain(gateway, route);
+        for (limits, _) in on_listeners {
+            output.left_out.extend(limits.left_out.iter().cloned());
+            own.push((domain.clone(), limits.clone()));
+        }
+        if let Some(action) = action(&domain, cluster, on_listeners) {
+            let of_configuration = output.routes.entry((*configuration).clone()).or_default();
+            of_configuration.insert(xds::route_prefix(route, *rule), action);
+        }
+    }
+    for (domain, limits) in &own {
+        for (index, limit) in limits.limits.iter().enumerate() {
+            counted.entry((domain.clone(), &limit.id)).or_insert_with(|| (limits.clone(), index));
+        }
+    }
+    for ((domain, _), (limits, index)) in &counted {
+        output.limits.extend(limitador::entries(domain, &limits.limits[*index]));
+    }
+    output
+}
+
+/// What is done for the routes of a rule; none where nothing is. Where it differs between listeners that share a route
+/// configuration, the host decides, with which the names end.
+fn action(domain: &str, cluster: &str, on_listeners: &RuleOnListeners<'_>) -> Option<Value> {
+    let ask = |limits: &RuleLimits| envoy::ask(domain, cluster, limits.limits.iter());
+    let (first, _) = on_listeners.first()?;
+    if on_listeners.iter().all(|(limits, _)| limits.limits == first.limits) {
+        return (!first.limits.is_empty()).then(|| ask(first));
+    }
+    let limited = on_listeners.iter().filter(|(limits, _)| !limits.limits.is_empty());
+    let by_host: BTreeMap<String, Value> = limited
+        .flat_map(|(limits, hosts)| hosts.iter().map(|host| (xds::host_suffix(host), ask(limits))))
+        .collect();
+    Some(envoy::go_on(envoy::by_suffix(by_host)))
+}
+
+fn hostnames<'a>(index: &'a Index, path: &Path) -> &'a [String] {
+    let attached = index.links(&path.route).into_iter().flat_map(|links| &links.attached);
+    attached
+        .filter(|own| own.listener == path.listener)
+        .map(|own| own.hostnames.as_slice())
+        .next()
+        .unwrap_or_default()
+}
+
+/// Whether a ClientTrafficPolicy gives a listener HTTP/3, which is a listener of its own in the proxy.
+fn has_http3(index: &Index, listener: &NodeKey) -> bool {
+    let of = |target: &NodeKey| index.direct("ClientTrafficPolicy", target);
+    let acting = of(listener).or_else(|| of(&listener.object()));
+    acting.is_some_and(|effective| effective.rules.contains_key("http3"))
+}

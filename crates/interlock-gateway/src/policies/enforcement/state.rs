@@ -1,0 +1,325 @@
+//! What is known of what carries policies out, beside the graph: settings, and what is written already.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gateway_policies::{Delivery, Index, NodeKey, ObjectKey, ObjectKind, PolicyId};
+use interlock_core::api::interlock::{LimitStore, Limitador, Limitadors, limitadors};
+use interlock_core::api::object::{NamespacedName, annotation, meta_str};
+use serde_json::Value;
+
+use super::envoy;
+use super::limits::LeftOut;
+use super::names::{self, GATEWAY_UID, RENDERED};
+use super::output::{GatewayOutput, ReadLimits, output_of};
+use super::patches::{TooLarge, operations};
+
+/// The controller of Envoy Gateway's GatewayClasses.
+pub(super) const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io/gatewayclass-controller";
+
+/// Where proxies reach a Limitador.
+type Address = (String, u16);
+
+/// An EnvoyPatchPolicy of ours, as its watch reported it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SeenPatch {
+    gateway: NodeKey,
+    rendered: Option<String>,
+    /// What Envoy Gateway says of this very version; none where it says nothing yet.
+    programmed: Option<Result<(), String>>,
+}
+
+/// All that carries out the policies of one Gateway.
+#[derive(Debug)]
+pub(super) struct Rendered {
+    address: Address,
+    pub(super) output: GatewayOutput,
+    /// The operations of each EnvoyPatchPolicy, and their hash.
+    pub(super) patches: Result<Vec<(Vec<Value>, String)>, TooLarge>,
+}
+
+/// The limits of all Gateways of one Limitador.
+#[derive(Debug)]
+pub(super) struct StoredLimits {
+    pub(super) entries: Vec<Value>,
+    pub(super) hash: String,
+}
+
+/// Why nothing is carried out for a Gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Idle {
+    /// Kuadrant's operator does it.
+    Kuadrant,
+    /// Something is missing; the text says what, and what to do.
+    Lacks(String),
+    /// Something is on its way.
+    Awaits(String),
+}
+
+/// See the module.
+#[derive(Clone, Default)]
+pub(in crate::policies) struct Enforcement {
+    limitadors: Limitadors,
+    read: ReadLimits,
+    rendered: BTreeMap<NodeKey, Arc<Rendered>>,
+    stored: BTreeMap<LimitStore, Arc<StoredLimits>>,
+    patches: BTreeMap<NamespacedName, SeenPatch>,
+    /// The hash of the limits that each has.
+    stores: BTreeMap<LimitStore, Option<String>>,
+    /// Addresses of objects of the kind Limitador.
+    addresses: BTreeMap<NamespacedName, Address>,
+    kuadrants: BTreeSet<NamespacedName>,
+}
+
+/// What a report concerns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::policies) enum Concern {
+    /// The graph.
+    #[default]
+    Graph,
+    /// Nothing.
+    Nothing,
+    /// A Gateway.
+    Gateway(NodeKey),
+    /// A Gateway, and its policies.
+    GatewayAndPolicies(NodeKey),
+    /// All Gateways.
+    Gateways,
+    /// All Gateways and policies.
+    All,
+}
+
+impl Enforcement {
+    /// Takes in an object; what it concerns.
+    pub(in crate::policies) fn take(&mut self, object: &Value) -> Concern {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let Some(name) = meta_str(object, "name") else { return Concern::Graph };
+        let name = NamespacedName::new(meta_str(object, "namespace").unwrap_or_default(), name);
+        match kind {
+            "EnvoyPatchPolicy" if !object["metadata"]["labels"][GATEWAY_UID].is_null() => {
+                let seen = SeenPatch::of(object, &name);
+                let gateway = seen.gateway.clone();
+                match self.patches.insert(name, seen.clone()) {
+                    Some(was) if was == seen => Concern::Gateway(gateway),
+                    Some(was) if was.gateway != gateway => Concern::All,
+                    _ => Concern::GatewayAndPolicies(gateway),
+                }
+            }
+            "ConfigMap" => self.store(LimitStore::ConfigMap(name), object),
+            "Limitador" => {
+                match address_of(object) {
+                    Some(address) => self.addresses.insert(name.clone(), address),
+                    None => self.addresses.remove(&name),
+                };
+                self.store(LimitStore::Limitador(name), object)
+            }
+            "Kuadrant" => {
+                self.kuadrants.insert(name);
+                Concern::All
+            }
+            "Interlock" if name.name == interlock_core::api::interlock::DEFAULT => {
+                let setting = limitadors::PoliciesSetting::of(&object["spec"]["policies"]);
+                self.configure(Limitadors::read(&setting.limitadors).0)
+            }
+            "Interlock" => Concern::Nothing,
+            _ => Concern::Graph,
+        }
+    }
+
+    /// Takes in that an object is gone; what it concerns.
+    pub(in crate::policies) fn drop(&mut self, kind: &str, name: &NamespacedName) -> Concern {
+        match kind {
+            "EnvoyPatchPolicy" => {
+                let seen = self.patches.remove(name);
+                seen.map_or(Concern::Graph, |seen| Concern::GatewayAndPolicies(seen.gateway))
+            }
+            names::LIMITS_CONFIG_MAP => {
+                self.stores.remove(&LimitStore::ConfigMap(name.clone()));
+                Concern::Gateways
+            }
+            "Limitador" => {
+                self.addresses.remove(name);
+                self.stores.remove(&LimitStore::Limitador(name.clone()));
+                Concern::All
+            }
+            "Kuadrant" => {
+                self.kuadrants.remove(name);
+                Concern::All
+            }
+            "Interlock" if name.name == interlock_core::api::interlock::DEFAULT => {
+                self.configure(Limitadors::default())
+            }
+            "Interlock" => Concern::Nothing,
+            _ => Concern::Graph,
+        }
+    }
+
+    fn store(&mut self, store: LimitStore, object: &Value) -> Concern {
+        self.stores.insert(store, annotation(object, RENDERED).map(str::to_owned));
+        Concern::Gateways
+    }
+
+    fn configure(&mut self, limitadors: Limitadors) -> Concern {
+        if self.limitadors == limitadors {
+            return Concern::Nothing;
+        }
+        self.limitadors = limitadors;
+        self.stored.clear();
+        Concern::All
+    }
+
+    /// Whether another operator carries policies out.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.kuadrants.is_empty()
+    }
+
+    /// The limits of a policy that are not carried out on a Gateway.
+    pub(super) fn left_out(&self, gateway: &NodeKey, policy: &PolicyId) -> Vec<LeftOut> {
+        let left_out = self.rendered.get(gateway).into_iter().flat_map(|own| &own.output.left_out);
+        left_out.filter(|own| own.policy == *policy).cloned().collect()
+    }
+
+    /// Forgets what was rendered for a Gateway.
+    pub(in crate::policies) fn outdate(&mut self, gateway: &NodeKey) {
+        self.rendered.remove(gateway);
+        self.stored.clear();
+    }
+
+    /// The Limitador of a Gateway and its address, where the policies of the Gateway are carried out.
+    pub(super) fn limitador(&self, index: &Index, gateway: &NodeKey) -> Result<(Limitador, Address), Idle> {
+        if !self.kuadrants.is_empty() {
+            return Err(Idle::Kuadrant);
+        }
+        if !is_of_envoy_gateway(index, gateway) {
+            return Err(Idle::Lacks(format!(
+                "{gateway} is not of a GatewayClass of Envoy Gateway ({ENVOY_GATEWAY}), and only those are carried out"
+            )));
+        }
+        let Some(limitador) = self.limitadors.of(&name_of(gateway)) else {
+            return Err(Idle::Lacks(format!(
+                "no Limitador counts for {gateway}; name one in spec.policies.limitadors of Interlock default"
+            )));
+        };
+        let address = limitador.address.clone().or_else(|| match &limitador.store {
+            LimitStore::Limitador(name) => self.addresses.get(name).cloned(),
+            LimitStore::ConfigMap(_) => None,
+        });
+        match address {
+            Some(address) => Ok((limitador.clone(), address)),
+            None => Err(Idle::Awaits(names::store(&limitador.store))),
+        }
+    }
+
+    /// All that carries out the policies of a Gateway.
+    pub(super) fn rendered(&mut self, index: &Index, gateway: &NodeKey, address: &Address) -> Arc<Rendered> {
+        if let Some(rendered) = self.rendered.get(gateway).filter(|own| own.address == *address) {
+            return rendered.clone();
+        }
+        let (host, port) = address;
+        let cluster = names::cluster(address);
+        let output = output_of(index, &mut self.read, gateway, &cluster);
+        let patches = operations(&output, (&cluster, envoy::cluster(&cluster, host, *port)));
+        let hashed = |operations: Vec<Value>| {
+            let hash = names::hash(&Value::from(operations.clone()));
+            (operations, hash)
+        };
+        let patches = patches.map(|patches| patches.into_iter().map(hashed).collect());
+        let rendered = Arc::new(Rendered { address: address.clone(), output, patches });
+        self.rendered.insert(gateway.clone(), rendered.clone());
+        self.read.sweep();
+        rendered
+    }
+
+    /// The limits of all Gateways of a Limitador.
+    pub(super) fn stored(&mut self, index: &Index, limitador: &Limitador) -> Arc<StoredLimits> {
+        if let Some(stored) = self.stored.get(&limitador.store) {
+            return stored.clone();
+        }
+        let mut entries = Vec::new();
+        for object in index.objects() {
+            let ObjectKey::Node(gateway) = object else { continue };
+            if gateway.kind != ObjectKind::Gateway {
+                continue;
+            }
+            let Ok((own, address)) = self.limitador(index, gateway) else { continue };
+            if own.store == limitador.store {
+                entries.extend(self.rendered(index, gateway, &address).output.limits.iter().cloned());
+            }
+        }
+        let hash = names::hash(&Value::from(entries.clone()));
+        let stored = Arc::new(StoredLimits { entries, hash });
+        self.stored.insert(limitador.store.clone(), stored.clone());
+        stored
+    }
+
+    /// How far the outputs of a Gateway have come.
+    pub(super) fn delivery(&mut self, index: &Index, gateway: &NodeKey) -> Delivery {
+        let (limitador, address) = match self.limitador(index, gateway) {
+            Ok(own) => own,
+            Err(Idle::Kuadrant) => {
+                return Delivery::Failed("Kuadrant carries policies out in this cluster".to_owned());
+            }
+            Err(Idle::Lacks(what)) => return Delivery::Failed(what),
+            Err(Idle::Awaits(what)) => return Delivery::Pending(what),
+        };
+        let rendered = self.rendered(index, gateway, &address);
+        let patches = match &rendered.patches {
+            Ok(patches) => patches,
+            Err(TooLarge) => return Delivery::Failed(TooLarge::message()),
+        };
+        for (position, (_, hash)) in patches.iter().enumerate() {
+            let name = names::patch(gateway, position);
+            let awaited = || Delivery::Pending(format!("EnvoyPatchPolicy {name}"));
+            let seen = self.patches.get(&name).filter(|seen| seen.rendered.as_ref() == Some(hash));
+            match seen.and_then(|seen| seen.programmed.as_ref()) {
+                None => return awaited(),
+                Some(Err(why)) => return Delivery::Failed(format!("EnvoyPatchPolicy {name}: {why}")),
+                Some(Ok(())) => {}
+            }
+        }
+        let stored = self.stored(index, &limitador);
+        if patches.is_empty() || self.stores.get(&limitador.store) == Some(&Some(stored.hash.clone())) {
+            return Delivery::Delivered;
+        }
+        Delivery::Pending(names::store(&limitador.store))
+    }
+}
+
+impl SeenPatch {
+    fn of(object: &Value, name: &NamespacedName) -> Self {
+        let target = object["spec"]["targetRef"]["name"].as_str().unwrap_or_default();
+        let gateway = NodeKey::new(ObjectKind::Gateway, &name.namespace, target);
+        let generation = &object["metadata"]["generation"];
+        let ancestors = object["status"]["ancestors"].as_array().into_iter().flatten();
+        let conditions = ancestors.flat_map(|own| own["conditions"].as_array().into_iter().flatten());
+        let conditions: Vec<&Value> =
+            conditions.filter(|own| own["observedGeneration"] == *generation).collect();
+        let is = |kind: &str, status: &str| {
+            conditions.iter().find(|own| own["type"] == kind && own["status"] == status)
+        };
+        let refused = ["Accepted", "Programmed"].iter().find_map(|kind| is(kind, "False"));
+        let programmed = match refused {
+            Some(own) => {
+                let text = |field: &str| own[field].as_str().unwrap_or_default();
+                Some(Err(format!("{}: {}", text("reason"), text("message"))))
+            }
+            None => is("Programmed", "True").map(|_| Ok(())),
+        };
+        Self { gateway, rendered: annotation(object, RENDERED).map(str::to_owned), programmed }
+    }
+}
+
+fn address_of(object: &Value) -> Option<Address> {
+    let service = &object["status"]["service"];
+    let port = service["ports"]["grpc"].as_u64().and_then(|port| u16::try_from(port).ok());
+    Some((service["host"].as_str()?.to_owned(), port.unwrap_or(limitadors::GRPC_PORT)))
+}
+
+/// Namespace and name of a node.
+pub(super) fn name_of(node: &NodeKey) -> NamespacedName {
+    NamespacedName::new(&*node.namespace, &*node.name)
+}
+
+fn is_of_envoy_gateway(index: &Index, gateway: &NodeKey) -> bool {
+    index.controller_of(gateway) == Some(ENVOY_GATEWAY)
+}

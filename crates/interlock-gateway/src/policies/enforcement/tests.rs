@@ -1,0 +1,341 @@
+//! Gateways and policies are reconciled until nothing is left to do, against a map of objects.
+
+mod cluster;
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use self::cluster::{Cluster, gateway, limits, policy, route, settings};
+
+/// The Gateways, routes and policies of the example that the graph was made for.
+fn example() -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster
+        .put(settings(json!([{"namespace": "system", "configMap": "limits", "host": "limitador.system"}])));
+    cluster.put(gateway("gw-1"));
+    cluster.put(gateway("gw-2"));
+    cluster.put(route("route-1", &["gw-1"]));
+    cluster.put(route("route-2", &["gw-1"]));
+    cluster.put(route("route-3", &["gw-1", "gw-2"]));
+    cluster.put(route("route-4", &["gw-2"]));
+    cluster.put(policy("rlp-1", "Gateway/gw-1", limits(&["all"])));
+    for n in 2..=4 {
+        cluster.put(policy(&format!("rlp-{n}"), &format!("HTTPRoute/route-{n}"), limits(&["own"])));
+    }
+    cluster.settle();
+    cluster
+}
+
+const PATCH_1: &str = "EnvoyPatchPolicy interlock-limits-gw-1-0";
+const PATCH_2: &str = "EnvoyPatchPolicy interlock-limits-gw-2-0";
+const LIMITS: &str = "ConfigMap limits";
+
+fn status(name: &str) -> String {
+    format!("RateLimitPolicy {name}")
+}
+
+#[test]
+fn each_route_has_the_limits_of_its_policies() {
+    let cluster = example();
+    let routes = |patch: &str| cluster.limited(patch);
+    assert_eq!(
+        routes(PATCH_1),
+        [
+            "shop/gw-1/http httproute/shop/route-1/rule/0/match/ all",
+            "shop/gw-1/http httproute/shop/route-2/rule/0/match/ own",
+            "shop/gw-1/http httproute/shop/route-3/rule/0/match/ own",
+        ]
+    );
+    assert_eq!(
+        routes(PATCH_2),
+        [
+            "shop/gw-2/http httproute/shop/route-3/rule/0/match/ own",
+            "shop/gw-2/http httproute/shop/route-4/rule/0/match/ own",
+        ]
+    );
+    let counted: Vec<String> = cluster.counted("ConfigMap limits");
+    assert_eq!(
+        counted,
+        [
+            "shop/gw-1/httproute/shop/route-1 all 5/60",
+            "shop/gw-1/httproute/shop/route-2 own 5/60",
+            "shop/gw-1/httproute/shop/route-3 own 5/60",
+            "shop/gw-2/httproute/shop/route-3 own 5/60",
+            "shop/gw-2/httproute/shop/route-4 own 5/60",
+        ]
+    );
+    assert_eq!(
+        cluster.condition("rlp-1", "Enforced"),
+        "True Enforced RateLimitPolicy has been partially enforced"
+    );
+    assert_eq!(
+        cluster.condition("rlp-2", "Enforced"),
+        "True Enforced RateLimitPolicy has been successfully enforced"
+    );
+}
+
+/// Each event, and the outputs that it has written.
+#[rstest]
+#[case::a_policy_is_changed(
+    |c: &mut Cluster| c.put(policy("rlp-2", "HTTPRoute/route-2", limits(&["other"]))),
+    &[LIMITS, PATCH_1, "RateLimitPolicy rlp-2"],
+)]
+#[case::a_policy_of_a_route_of_two_gateways(
+    |c: &mut Cluster| c.put(policy("rlp-3", "HTTPRoute/route-3", limits(&["other"]))),
+    &[LIMITS, PATCH_1, PATCH_2, "RateLimitPolicy rlp-3"],
+)]
+#[case::a_policy_is_deleted(
+    |c: &mut Cluster| c.delete("RateLimitPolicy rlp-4"),
+    &[LIMITS, PATCH_2],
+)]
+#[case::the_policy_of_a_gateway_is_deleted(
+    |c: &mut Cluster| c.delete("RateLimitPolicy rlp-1"),
+    &[LIMITS, PATCH_1],
+)]
+#[case::a_policy_without_a_target(
+    |c: &mut Cluster| c.put(policy("rlp-9", "HTTPRoute/none", limits(&["own"]))),
+    &["RateLimitPolicy rlp-9"],
+)]
+#[case::a_route_is_added(
+    |c: &mut Cluster| c.put(route("route-5", &["gw-1"])),
+    &[LIMITS, PATCH_1],
+)]
+#[case::a_route_without_a_policy_is_added(
+    |c: &mut Cluster| c.put(route("route-5", &["gw-2"])),
+    &[],
+)]
+#[case::a_route_moves(
+    |c: &mut Cluster| c.put(route("route-4", &["gw-1"])),
+    &[LIMITS, PATCH_1, PATCH_2],
+)]
+#[case::a_route_is_deleted(
+    |c: &mut Cluster| c.delete("HTTPRoute route-1"),
+    &[LIMITS, PATCH_1, "RateLimitPolicy rlp-1"],
+)]
+#[case::a_patch_is_edited(
+    |c: &mut Cluster| c.edit(PATCH_1, |object| object["spec"]["jsonPatches"] = json!([])),
+    &[PATCH_1],
+)]
+#[case::a_patch_is_deleted(|c: &mut Cluster| c.delete(PATCH_1), &[PATCH_1])]
+#[case::the_limits_are_edited(
+    |c: &mut Cluster| c.edit(LIMITS, |object| object["data"]["limits.yaml"] = json!("[]")),
+    &[LIMITS],
+)]
+#[case::the_limits_are_deleted(|c: &mut Cluster| c.delete(LIMITS), &[LIMITS])]
+#[case::a_status_is_edited(
+    |c: &mut Cluster| c.edit("RateLimitPolicy rlp-1", |object| object["status"]["conditions"] = json!([])),
+    &["RateLimitPolicy rlp-1"],
+)]
+#[case::the_same_again(|c: &mut Cluster| c.put(route("route-1", &["gw-1"])), &[])]
+fn an_event_writes_what_it_affects(#[case] event: fn(&mut Cluster), #[case] written: &[&str]) {
+    let mut cluster = example();
+    cluster.written.clear();
+    event(&mut cluster);
+    cluster.settle();
+    assert_eq!(cluster.written.iter().map(String::as_str).collect::<Vec<_>>(), written);
+    let before = cluster.outputs();
+    let mut anew = Cluster::of(cluster.inputs());
+    anew.settle();
+    assert_eq!(anew.outputs(), before, "what a new process makes of the same objects");
+}
+
+/// What no policy needs any more goes, and the limits stay as an empty file.
+#[test]
+fn the_last_policy_takes_everything_along() {
+    let mut cluster = example();
+    for n in 1..=4 {
+        cluster.delete(&status(&format!("rlp-{n}")));
+    }
+    cluster.settle();
+    assert!(
+        !cluster.outputs().keys().any(|name| name.starts_with("EnvoyPatchPolicy")),
+        "{:?}",
+        cluster.outputs()
+    );
+    assert!(cluster.counted(LIMITS).is_empty());
+}
+
+/// While a kind is not read, nothing is written.
+#[test]
+fn outputs_of_what_cannot_be_read_stay() {
+    let mut cluster = example();
+    let before = cluster.outputs();
+    cluster.unread = Some("HTTPRoute");
+    for n in 1..=4 {
+        cluster.forget(&format!("HTTPRoute route-{n}"));
+    }
+    cluster.settle();
+    assert_eq!(cluster.outputs(), before);
+}
+
+#[test]
+fn kuadrants_own_operator_goes_first() {
+    let mut cluster = example();
+    cluster.put(json!({
+        "apiVersion": "kuadrant.io/v1beta1", "kind": "Kuadrant",
+        "metadata": {"namespace": "kuadrant-system", "name": "kuadrant"},
+    }));
+    cluster.written.clear();
+    cluster.put(policy("rlp-2", "HTTPRoute/route-2", limits(&["other"])));
+    cluster.settle();
+    assert!(cluster.written.is_empty(), "{:?}", cluster.written);
+    cluster.delete("Kuadrant kuadrant");
+    cluster.settle();
+    assert!(cluster.written.contains(PATCH_1), "{:?}", cluster.written);
+}
+
+/// What cannot be carried out is said, and the other limits of the policy are.
+#[rstest]
+#[case::of_kuadrant(json!([{"predicate": "request.path.lowerAscii() == '/a'"}]), json!([]), "lowerAscii")]
+#[case::of_authentication(json!([]), json!([{"expression": "auth.identity.userid"}]), "auth.identity.userid")]
+#[case::broken(json!([{"predicate": "request.host == "}]), json!([]), "does not parse")]
+fn an_expression_that_envoy_lacks_is_left_out(
+    #[case] when: Value,
+    #[case] counters: Value,
+    #[case] says: &str,
+) {
+    let mut cluster = example();
+    let mut spec = limits(&["own", "wrong"]);
+    spec["limits"]["wrong"]["when"] = when;
+    spec["limits"]["wrong"]["counters"] = counters;
+    cluster.put(policy("rlp-2", "HTTPRoute/route-2", spec));
+    cluster.settle();
+    let route_2 = "shop/gw-1/http httproute/shop/route-2/rule/0/match/ own".to_owned();
+    assert!(cluster.limited(PATCH_1).contains(&route_2), "{:?}", cluster.limited(PATCH_1));
+    let condition = cluster.condition("rlp-2", "Enforced");
+    assert!(
+        condition.starts_with("False Unsupported limit wrong") && condition.contains(says),
+        "{condition}"
+    );
+}
+
+#[rstest]
+#[case::no_limitador(
+    |c: &mut Cluster| c.put(settings(json!([]))),
+    "False Unknown RateLimitPolicy has encountered some issues: no Limitador counts for Gateway/shop/gw-1; name one in \
+     spec.policies.limitadors of Interlock default",
+)]
+#[case::of_another_controller(
+    |c: &mut Cluster| c.put(cluster::class("istio.io/gateway-controller")),
+    "False Unknown RateLimitPolicy has encountered some issues: Gateway/shop/gw-1 is not of a GatewayClass of Envoy \
+     Gateway (gateway.envoyproxy.io/gatewayclass-controller), and only those are carried out",
+)]
+#[case::refused_by_envoy_gateway(
+    |c: &mut Cluster| {
+        c.refuses = true;
+        c.put(policy("rlp-1", "Gateway/gw-1", limits(&["all", "more"])));
+    },
+    "False Unknown RateLimitPolicy has encountered some issues: EnvoyPatchPolicy shop/interlock-limits-gw-1-0: Disabled: \
+     EnvoyPatchPolicy is disabled",
+)]
+fn what_keeps_a_policy_from_being_carried_out_is_in_its_conditions(
+    #[case] event: fn(&mut Cluster),
+    #[case] says: &str,
+) {
+    let mut cluster = example();
+    event(&mut cluster);
+    cluster.settle();
+    assert_eq!(cluster.condition("rlp-1", "Enforced"), says);
+    assert_eq!(cluster.condition("rlp-1", "Accepted"), "True Accepted RateLimitPolicy has been accepted");
+}
+
+/// An object of the kind Limitador says where it is reached, and gets the limits.
+#[test]
+fn a_limitador_gets_its_limits() {
+    let mut cluster = example();
+    cluster.put(json!({
+        "apiVersion": "limitador.kuadrant.io/v1alpha1", "kind": "Limitador",
+        "metadata": {"namespace": "system", "name": "own"}, "spec": {"replicas": 2},
+        "status": {"service": {"host": "own.system.svc.cluster.local", "ports": {"http": 8080, "grpc": 8081}}},
+    }));
+    let gateways = json!([{"namespace": "shop", "name": "gw-2"}]);
+    cluster.put(settings(json!([
+        {"namespace": "system", "configMap": "limits", "host": "limitador.system"},
+        {"namespace": "system", "limitador": "own", "gateways": gateways},
+    ])));
+    cluster.settle();
+    assert_eq!(cluster.counted("Limitador own").len(), 2);
+    assert_eq!(cluster.counted(LIMITS).len(), 3);
+    assert!(cluster.outputs()[PATCH_2].to_string().contains("own.system.svc.cluster.local"));
+    assert_eq!(cluster.outputs()["Limitador own"]["spec"]["replicas"], 2);
+}
+
+/// A route on two listeners of one port, of which one has a policy: the host tells them apart.
+#[test]
+fn listeners_of_one_port_are_told_apart_by_their_hosts() {
+    let mut cluster = example();
+    let mut object = gateway("gw-1");
+    object["spec"]["listeners"] = json!([
+        {"name": "http", "port": 80, "protocol": "HTTP", "hostname": "a.example.org"},
+        {"name": "other", "port": 80, "protocol": "HTTP", "hostname": "b.example.org"},
+    ]);
+    cluster.put(object);
+    cluster.put(policy("rlp-1", "Gateway/gw-1#other", limits(&["all"])));
+    cluster.settle();
+    assert_eq!(
+        cluster.limited(PATCH_1)[0],
+        "shop/gw-1/http httproute/shop/route-1/rule/0/match/ /b_example_org all"
+    );
+}
+
+/// A name cannot be chosen so that it has the identifier of another policy's limit.
+#[test]
+fn texts_of_users_are_no_keys() {
+    let mut cluster = example();
+    let mut spec = limits(&["a\"] == '1' || 'x' == 'x"]);
+    let only = spec["limits"].as_object_mut().unwrap().values_mut().next().unwrap();
+    only["counters"] = json!([{"expression": "request.headers['x-\"user']"}]);
+    cluster.put(policy("rlp-2", "HTTPRoute/route-2", spec));
+    cluster.settle();
+    let patch = cluster.outputs()[PATCH_1].clone();
+    let keys = cluster::keys_of(&patch, "httproute/shop/route-2/rule/0/match/");
+    let is_generated = |key: &String| key.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c));
+    assert!(keys.len() == 2 && keys.iter().all(is_generated), "{keys:?}");
+}
+
+/// The policies of a route that are too large leave those of its Gateway in force.
+#[test]
+fn what_is_too_large_leaves_the_limits_of_the_gateway() {
+    let mut cluster = example();
+    let overrides = json!({"overrides": {"strategy": "merge", "limits": limits(&["all"])["limits"]}});
+    cluster.put(policy("rlp-1", "Gateway/gw-1", overrides));
+    let names: Vec<String> = (0..1000).map(|n| format!("a-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    cluster.put(policy("rlp-2", "HTTPRoute/route-2", limits(&names)));
+    cluster.settle();
+    let of_route = |route: &str| {
+        let limited = cluster.limited(PATCH_1);
+        limited.into_iter().find(|own| own.contains(route)).unwrap()
+    };
+    assert!(of_route("/route-2/").split(' ').any(|limit| limit == "all"), "{}", of_route("/route-2/"));
+    assert_eq!(of_route("/route-1/").split(' ').next_back(), Some("all"));
+    let condition = cluster.condition("rlp-2", "Enforced");
+    assert!(condition.contains("have more than 64 KiB; write fewer limits"), "{condition}");
+}
+
+/// A map that is too large for one object goes on in the next one.
+#[test]
+fn many_routes_are_spread_over_objects() {
+    let mut cluster = example();
+    let names: Vec<String> = (0..70).map(|n| format!("a-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    cluster.put(policy("rlp-1", "Gateway/gw-1", limits(&names)));
+    for n in 0..60 {
+        cluster.put(route(&format!("more-{n}"), &["gw-1"]));
+    }
+    cluster.settle();
+    let outputs = cluster.outputs();
+    let patches: Vec<&Value> =
+        outputs.iter().filter(|(name, _)| name.contains("gw-1")).map(|(_, object)| object).collect();
+    assert!(patches.len() > 1, "{}", patches.len());
+    assert!(patches.iter().all(|own| own.to_string().len() < 1_200_000));
+    let paths: Vec<&str> = patches
+        .iter()
+        .filter_map(|own| own["spec"]["jsonPatches"].as_array()?.last()?["operation"]["path"].as_str())
+        .collect();
+    assert_eq!(paths[0], "/typed_per_filter_config/interlock.limits");
+    assert_eq!(paths[1], "/typed_per_filter_config/interlock.limits/matcher/on_no_match");
+    let limited: usize =
+        outputs.keys().filter(|name| name.contains("gw-1")).map(|own| cluster.limited(own).len()).sum();
+    assert_eq!(limited, 63);
+}

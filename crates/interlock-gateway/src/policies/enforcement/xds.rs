@@ -1,0 +1,71 @@
+//! Names in the configuration that Envoy Gateway makes for the proxies of a Gateway.
+//!
+//! As Envoy Gateway 1.9 names them (`internal/gatewayapi/helpers.go`, `internal/xds/translator`): a listener of a
+//! port and its plain route configuration have the name of the first Gateway listener there, a listener with TLS has
+//! a route configuration of its own.
+
+use std::collections::BTreeMap;
+
+use gateway_policies::{ListenerOf, NodeKey};
+
+/// Listeners and route configurations of one Gateway.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct XdsNames {
+    /// Listeners.
+    pub(super) listeners: Vec<String>,
+    /// Route configurations, with the Gateway listeners whose routes they have.
+    pub(super) route_configurations: BTreeMap<String, Vec<NodeKey>>,
+}
+
+/// The names for the listeners of a Gateway, in their order. `has_http3` says it of one of them.
+pub(super) fn names(
+    gateway: &NodeKey,
+    listeners: &[ListenerOf<'_>],
+    has_http3: impl Fn(&NodeKey) -> bool,
+) -> XdsNames {
+    let mut names = XdsNames::default();
+    let mut ports: BTreeMap<u16, String> = BTreeMap::new();
+    let mut plain: BTreeMap<u16, String> = BTreeMap::new();
+    for own in listeners.iter().filter(|own| own.refusal.is_none()) {
+        let has_tls = match own.listener.protocol.as_str() {
+            "HTTP" => false,
+            "HTTPS" => true,
+            _ => continue,
+        };
+        let name = listener_name(gateway, &own.key);
+        let port = own.listener.port;
+        if !ports.contains_key(&port) {
+            ports.insert(port, name.clone());
+            names.listeners.push(name.clone());
+            if has_tls && has_http3(&own.key) {
+                names.listeners.push(format!("{name}-quic"));
+            }
+        }
+        let configuration =
+            if has_tls { name } else { plain.entry(port).or_insert_with(|| name.clone()).clone() };
+        names.route_configurations.entry(configuration).or_default().push(own.key.clone());
+    }
+    names
+}
+
+/// `NAMESPACE/GATEWAY/LISTENER`, and of a ListenerSet `NAMESPACE/GATEWAY/NAMESPACE/SET/LISTENER`.
+fn listener_name(gateway: &NodeKey, listener: &NodeKey) -> String {
+    let section = listener.section.as_deref().unwrap_or_default();
+    let of_gateway = format!("{}/{}", gateway.namespace, gateway.name);
+    if listener.object() == *gateway {
+        format!("{of_gateway}/{section}")
+    } else {
+        format!("{of_gateway}/{}/{}/{section}", listener.namespace, listener.name)
+    }
+}
+
+/// How the names of all routes of a rule begin; a number and the host follow.
+pub(super) fn route_prefix(route: &NodeKey, rule_index: usize) -> String {
+    let kind = route.kind.name().to_ascii_lowercase();
+    format!("{kind}/{}/{}/rule/{rule_index}/match/", route.namespace, route.name)
+}
+
+/// How the names of the routes of a host end.
+pub(super) fn host_suffix(hostname: &str) -> String {
+    format!("/{}", hostname.replace('.', "_"))
+}
