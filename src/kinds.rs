@@ -13,6 +13,7 @@ static ALL: LazyLock<Vec<&'static Kind>> = LazyLock::new(|| {
         interlock_gateway::KINDS,
         interlock_gateway::OF_ATTACHMENTS,
         interlock_gateway::policies::KINDS,
+        interlock_gateway::policies::OF_ENFORCEMENT,
         interlock_kong::KINDS,
     ]
     .concat()

@@ -97,6 +97,10 @@ pub struct RenderArguments {
     /// PodDisruptionBudgets in every namespace.
     #[arg(long)]
     dataplanes: bool,
+    /// Grant the rights to carry RateLimitPolicies out: writing EnvoyPatchPolicies in every namespace, and ConfigMaps and
+    /// Limitadors.
+    #[arg(long)]
+    policies: bool,
     /// Add the policy interlock-protect-live: users may not delete live children of a DataPlane.
     #[arg(long)]
     protect_live: bool,
@@ -195,6 +199,7 @@ fn options(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<InstallOp
         docs: a.docs.get(),
         flavor_secrets: a.flavor_secrets,
         data_planes: a.dataplanes,
+        policies: a.policies,
         protect_live: a.protect_live,
         data_plane_certificates: a.dataplane_certificates,
         packages_cluster_admin: false,

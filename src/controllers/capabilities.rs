@@ -17,6 +17,8 @@ pub const FLAVORS: &str = capabilities::FLAVORS.name;
 pub const ATTACHMENTS: &str = capabilities::ATTACHMENTS.name;
 /// DataPlanes, which Interlock carries out.
 pub const DATA_PLANES: &str = capabilities::DATA_PLANES.name;
+/// RateLimitPolicies, which Interlock carries out.
+pub const POLICIES: &str = capabilities::POLICIES.name;
 /// The settings: the object that enables the others. It cannot itself be switched off.
 pub const SETTINGS: &str = capabilities::SETTINGS.name;
 

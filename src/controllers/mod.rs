@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use consistency::Consistency;
 use instance::{InstanceContext, InstanceGate};
+use interlock_core::admission::lister::KindListers;
 use interlock_core::api::object::NamespacedName;
 use interlock_kudo::engine::run::PipeHelper;
 use interlock_kudo::engine::seed::SeedKey;
@@ -73,6 +74,8 @@ pub struct ControllersContext {
     pub pool: Arc<Pool>,
     /// The key of which what templates generate follows, once it is read.
     pub template_key: Arc<OnceLock<SeedKey>>,
+    /// What the domains keep of all objects.
+    pub listers: KindListers,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }
@@ -151,6 +154,7 @@ fn described(
             store: context.store.clone(),
             observer: context.watches.clone(),
             leadership: context.leadership.clone(),
+            listers: context.listers.clone(),
             metrics: context.metrics.clone(),
             refused: Arc::default(),
             reports: FailureReports::new(EventPublisher::new(context.client.clone()).within(bookkeeping)),

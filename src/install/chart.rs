@@ -97,6 +97,7 @@ fn values(options: &InstallOptions) -> Result<Map<String, Value>, ChartError> {
         ("certificates", json!(certificates)),
         ("flavorSecrets", json!(options.flavor_secrets)),
         ("dataplanes", json!(options.data_planes)),
+        ("policies", json!(options.policies)),
         ("dataplaneCertificates", json!(options.data_plane_certificates)),
         ("protectLive", json!(options.protect_live)),
         ("packages", json!({"clusterAdmin": options.packages_cluster_admin})),

@@ -74,6 +74,7 @@ fn overlays(plain: &InstallOptions) -> Result<Vec<Overlay>, ChartError> {
         overlay("packages-cluster-admin", "binding.yaml", with(|o| o.packages_cluster_admin = true)?),
         overlay("flavor-secrets", "rbac.yaml", with(|o| o.flavor_secrets = true)?),
         overlay("dataplanes", "rbac.yaml", with(|o| o.data_planes = true)?),
+        overlay("policies", "rbac.yaml", with(|o| o.policies = true)?),
         overlay("strict-egress", "network-policy.yaml", with(|o| o.strict_egress = true)?),
         overlay("split", "webhook.yaml", with(|o| o.layout = Layout::Split)?),
         overlay(

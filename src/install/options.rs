@@ -83,6 +83,8 @@ pub struct InstallOptions {
     pub flavor_secrets: bool,
     /// Whether the process gets the rights to carry DataPlanes out.
     pub data_planes: bool,
+    /// Whether the process gets the rights to carry out policies of the Gateway API.
+    pub policies: bool,
     /// Whether the policy is rendered that keeps people from deleting what is live of a DataPlane.
     pub protect_live: bool,
     /// Whether the process gets the rights to make the certificates of their admin APIs, which are rights to read and
@@ -120,6 +122,7 @@ impl Default for InstallOptions {
             docs: build::docs(),
             flavor_secrets: false,
             data_planes: false,
+            policies: false,
             protect_live: false,
             data_plane_certificates: false,
             packages_cluster_admin: false,

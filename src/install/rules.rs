@@ -4,22 +4,28 @@ use interlock_core::api::interlock::Mode;
 use interlock_core::api::resource::Resource;
 use interlock_core::api::watched::BUILT_IN;
 use interlock_core::kinds::Kinds;
-use interlock_core::kinds::descriptor::{READ, Right, Role, Watch};
+use interlock_core::kinds::capabilities::{DATA_PLANES, POLICIES};
+use interlock_core::kinds::descriptor::{Capability, READ, Right, Role, Watch};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 /// The rules that follow from the kinds, by the role that the chart adds the others to.
-pub(super) fn of_roles(kinds: Kinds) -> [(&'static str, Vec<PolicyRule>); 11] {
+pub(super) fn of_roles(kinds: Kinds) -> [(&'static str, Vec<PolicyRule>); 13] {
     let of = |role| of(kinds, role);
     let controller = [of_watches(kinds, is_on_by_default), of(Role::Controller), of(Role::Webhook)].concat();
     let webhook = [of_watches(kinds, |watch| watch.capability.answers), of(Role::Webhook)].concat();
-    let data_planes = [of_watches(kinds, |watch| !is_on_by_default(watch)), of(Role::DataPlanes)].concat();
+    let of_capability = |capability: &Capability, role| {
+        let is_of = |watch: &Watch| watch.capability.name == capability.name;
+        [of_watches(kinds, is_of), of(role)].concat()
+    };
     [
         ("controller", controller),
         ("watch", of_packages()),
         ("webhook", webhook),
         ("flavor-sources", of(Role::FlavorSources)),
         ("flavor-secrets", of(Role::FlavorSecrets)),
-        ("dataplanes", data_planes),
+        ("dataplanes", of_capability(&DATA_PLANES, Role::DataPlanes)),
+        ("policies", of_capability(&POLICIES, Role::Policies)),
+        ("limitadors", of(Role::Limitadors)),
         ("dataplane-certificates", of(Role::DataPlaneCertificates)),
         ("viewer", of(Role::Viewer)),
         ("editor", of(Role::Editor)),

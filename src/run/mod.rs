@@ -327,7 +327,9 @@ impl Process {
         let timing = options.lease.timing;
         let lease = LeaseHolder::new(process_client.clone(), &name, id.clone());
         let election = Election::new(process_client.clone(), name, id, timing, heartbeat, metrics.clone());
+        let read = self.current_kinds(supervisor.snapshot());
         let context = controllers::ControllersContext {
+            listers: self.store.listers(read),
             client: clients.process_client,
             effects: clients.effects,
             packages: options.packages.clone(),

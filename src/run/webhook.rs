@@ -78,13 +78,9 @@ impl Process {
             let limits = Limits::default();
             let gateways =
                 CurrentGateways { gateways: self.store.clone(), capabilities: capabilities.clone() };
-            let read = CurrentKinds {
-                kinds: self.options.kinds,
-                capabilities: capabilities.clone(),
-                namespaces: self.options.watch_namespaces.clone(),
-            };
+            let read = self.current_kinds(capabilities.clone());
             let lister = IndexLister::new(self.store.clone(), Arc::new(gateways));
-            let lister = Arc::new(lister.with_read_kinds(Arc::new(read)));
+            let lister = Arc::new(lister.with_read_kinds(read));
             app = app.merge(webhook_routes::router(WebhookRoutes {
                 kinds: self.options.kinds,
                 reviewer: Arc::new(Admission {
@@ -103,6 +99,15 @@ impl Process {
         }
         let tls = callers.authority.as_ref().map_or_else(|| self.tls(), |authority| authority.tls());
         servers.spawn(self.port(app, Some(tls), callers).serve(listener, DRAIN));
+    }
+
+    /// Of which kinds the cache has all objects.
+    pub(super) fn current_kinds(
+        &self,
+        capabilities: watch::Receiver<Arc<CapabilitySnapshot>>,
+    ) -> Arc<CurrentKinds> {
+        let namespaces = self.options.watch_namespaces.clone();
+        Arc::new(CurrentKinds { kinds: self.options.kinds, capabilities, namespaces })
     }
 
     fn tls(&self) -> Tls {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_core::admission::lister::KindListers;
 use interlock_core::api::meta::event;
 use interlock_core::api::object::{NamespacedName, ObjectKey, meta_str};
 use interlock_core::api::resource::Resource;
@@ -56,6 +57,8 @@ pub struct DescribedKind {
     pub observer: Arc<Observer>,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
+    /// What the domains keep of all objects.
+    pub listers: KindListers,
     /// Counts what was put right.
     pub metrics: Arc<Metrics>,
     /// Writes that the API server refused.
@@ -200,7 +203,8 @@ impl DescribedKind {
         let key = self.key_of(owner);
         let object = present(self.sources().look_up(&key).await?)?;
         let lead = Fence { leadership: self.leadership.clone(), epoch: Some(epoch) };
-        let gathered = Gathered::default();
+        let mut gathered = Gathered::default();
+        gathered.facts.listers = self.listers.clone();
         let mut passes = Passes { kind: self, owner, key, lead, object, gathered, conflicts: 0 };
         rounds::drive(&mut passes, PASSES).await?.ok_or(Interrupted::TooMuch(TooMuch {
             what: "more passes than a reconcile has",

@@ -6,6 +6,7 @@ use interlock_core::kinds::Kinds;
 use interlock_core::kinds::inventory::ReadKinds;
 use tokio::sync::watch;
 
+use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{CapabilitySnapshot, WatchState};
 
 /// The kinds of a process, and how their watches are.
@@ -33,5 +34,15 @@ impl ReadKinds for CurrentKinds {
         let snapshot = self.capabilities.borrow();
         let mut watches = snapshot.capabilities.iter().flat_map(|status| &status.kinds);
         watches.any(|own| own.name == name && own.watch_state == WatchState::Synced)
+    }
+
+    fn is_absent(&self, group: &str, kind: &str) -> bool {
+        let known = self.kinds.iter().find(|known| {
+            known.schema.is_some_and(|schema| (schema.name.group, schema.name.kind) == (group, kind))
+        });
+        let Some(name) = known.map(|kind| kind.resource.name()) else { return false };
+        let snapshot = self.capabilities.borrow();
+        let mut watches = snapshot.capabilities.iter().flat_map(|status| &status.kinds);
+        watches.any(|own| own.name == name && own.watch_state == WatchState::Absent(Absence::Missing))
     }
 }

@@ -4,10 +4,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use interlock_core::admission::lister::KindListers;
 use interlock_core::api::interlock::{Accounts, Adoptions, DependenciesHashes, Rules};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::kinds::descriptor::Kept;
+use interlock_core::kinds::inventory::{self, ReadKinds};
 use interlock_core::kinds::row::name;
 use interlock_core::kinds::{INSTANCE, Kinds};
 use interlock_core::topology::{Epoch, GroupKind, KindId};
@@ -64,6 +66,16 @@ impl Store {
             let mut tables = self.write();
             tables.instances.all().iter().for_each(|key| tables.unpin(key));
         }
+    }
+
+    /// Names the objects that changes of what domains keep affect.
+    pub fn follow(&self, affected: &inventory::Affected) {
+        self.write().inventories.follow(affected);
+    }
+
+    /// What domains keep of all objects, and of which kinds that is.
+    pub fn listers(&self, read: Arc<dyn ReadKinds>) -> KindListers {
+        self.read().inventories.listers(KindListers::default()).with::<dyn ReadKinds>(read)
     }
 
     /// Ticks after each change of data that admission reads.

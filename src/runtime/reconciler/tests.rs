@@ -101,6 +101,7 @@ fn controller(client: Client) -> DescribedKind {
         observer: Observer::new(store.clone(), Arc::default(), None, metrics.clone()),
         store,
         leadership: watch::channel(Leadership::Leader { leader_epoch: 1, until }).1,
+        listers: KindListers::default(),
         metrics,
         refused: Arc::default(),
         reports: FailureReports::new(EventPublisher::new(client)),

@@ -455,6 +455,63 @@
   - patch
   - delete
 {{- end }}
+{{- define "interlock.rules.policies" }}
+- apiGroups:
+  - ""
+  resources:
+  - configmaps
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - limitador.kuadrant.io
+  resources:
+  - limitadors
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - kuadrant.io
+  resources:
+  - kuadrants
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - kuadrant.io
+  resources:
+  - ratelimitpolicies/status
+  verbs:
+  - patch
+- apiGroups:
+  - gateway.envoyproxy.io
+  resources:
+  - envoypatchpolicies
+  verbs:
+  - create
+  - patch
+  - delete
+{{- end }}
+{{- define "interlock.rules.limitadors" }}
+- apiGroups:
+  - ""
+  resources:
+  - configmaps
+  verbs:
+  - create
+  - get
+  - patch
+- apiGroups:
+  - limitador.kuadrant.io
+  resources:
+  - limitadors
+  verbs:
+  - get
+  - patch
+{{- end }}
 {{- define "interlock.rules.dataplane-certificates" }}
 - apiGroups:
   - ""

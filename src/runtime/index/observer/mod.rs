@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
+use interlock_core::kinds::inventory;
 use interlock_core::kinds::row::name;
 use interlock_core::kinds::{INSTANCE, INTERLOCK, Kind};
 use interlock_core::topology::{Epoch, NodeId};
@@ -70,7 +71,10 @@ impl Observer {
     ) -> Arc<Self> {
         let (supervisor, demand, gateways) = (OnceLock::new(), Mutex::default(), Arc::default());
         let described = store.kinds().iter().filter(|kind| kind.reconciler.is_some());
-        let described = described.map(|kind| (*kind, Arc::default())).collect();
+        let described: Vec<DescribedQueue> = described.map(|kind| (*kind, Arc::default())).collect();
+        if queue.is_some() {
+            store.follow(&wakes(described.clone()));
+        }
         Arc::new(Self { store, interlocks, queue, gateways, described, supervisor, demand, metrics })
     }
 
@@ -288,6 +292,14 @@ impl Observer {
             self.enqueue([key]);
         }
     }
+}
+
+/// Enqueues the objects that changes of what domains keep affect.
+fn wakes(described: Vec<DescribedQueue>) -> inventory::Affected {
+    Arc::new(move |kind, name| {
+        let of_kind = |(own, _): &&DescribedQueue| own.schema.is_some_and(|schema| schema.name == kind);
+        described.iter().filter(of_kind).for_each(|(_, queue)| queue.add_after(name.clone(), BURST));
+    })
 }
 
 impl Sink for Observer {
