@@ -165,8 +165,8 @@ fn the_webhook_apart_writes_nothing_and_reads_what_it_decides_with() {
 #[test]
 fn every_kind_that_is_watched_may_be_read() {
     use crate::controllers::capabilities::CAPABILITIES;
-    // What only rollouts watch may be read by the role that they take.
-    let all = all(&InstallOptions { data_planes: true, ..InstallOptions::default() });
+    // What only rollouts and limits watch may be read by the roles that they take.
+    let all = all(&InstallOptions { data_planes: true, policies: true, ..InstallOptions::default() });
     let granted = |group: &str, resource: &str| {
         rules(&all).any(|(_, rule)| {
             let unnamed = rule["resourceNames"].is_null();

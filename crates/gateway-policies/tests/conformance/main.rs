@@ -141,7 +141,7 @@ fn effective(index: &Index, expected: &Value) -> Value {
     let of_path = |(name, wanted): (&String, &Value)| {
         let path = index.paths().find(|path| path.to_string() == *name);
         let path = path.unwrap_or_else(|| panic!("no path {name}; there are: {}", paths(index)));
-        let own = index.effective("InheritedPolicy", path);
+        let own = index.effective("InheritedPolicy", path).map(AsRef::as_ref);
         (name.clone(), of_kind("InheritedPolicy", own, wanted))
     };
     Value::Object(expected.as_object().unwrap().iter().map(of_path).collect())

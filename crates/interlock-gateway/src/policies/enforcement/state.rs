@@ -173,6 +173,11 @@ impl Enforcement {
         !self.kuadrants.is_empty()
     }
 
+    /// Whether limits are to be carried out here.
+    pub(in crate::policies) fn is_configured(&self) -> bool {
+        !self.is_idle() && self.limitadors != Limitadors::default()
+    }
+
     /// The limits of a policy that are not carried out on a Gateway.
     pub(super) fn left_out(&self, gateway: &NodeKey, policy: &PolicyId) -> Vec<LeftOut> {
         let left_out = self.rendered.get(gateway).into_iter().flat_map(|own| &own.output.left_out);

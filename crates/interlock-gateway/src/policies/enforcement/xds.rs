@@ -4,7 +4,7 @@
 //! port and its plain route configuration have the name of the first Gateway listener there, a listener with TLS has
 //! a route configuration of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_policies::{ListenerOf, NodeKey};
 
@@ -24,7 +24,7 @@ pub(super) fn names(
     has_http3: impl Fn(&NodeKey) -> bool,
 ) -> XdsNames {
     let mut names = XdsNames::default();
-    let mut ports: BTreeMap<u16, String> = BTreeMap::new();
+    let mut ports: BTreeSet<u16> = BTreeSet::new();
     let mut plain: BTreeMap<u16, String> = BTreeMap::new();
     for own in listeners.iter().filter(|own| own.refusal.is_none()) {
         let has_tls = match own.listener.protocol.as_str() {
@@ -34,8 +34,7 @@ pub(super) fn names(
         };
         let name = listener_name(gateway, &own.key);
         let port = own.listener.port;
-        if !ports.contains_key(&port) {
-            ports.insert(port, name.clone());
+        if ports.insert(port) {
             names.listeners.push(name.clone());
             if has_tls && has_http3(&own.key) {
                 names.listeners.push(format!("{name}-quic"));

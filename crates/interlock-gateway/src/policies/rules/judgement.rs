@@ -19,7 +19,14 @@ use crate::policies::labels::Labels;
 use crate::policies::survey::group_and_kind;
 
 /// Adds what can never act, and returns what is only warned of. What the object had before stays, with a warning.
-pub(super) fn judge(resource: &Resource, write: &Write, violations: &Violations<'_>) -> Vec<String> {
+/// `by_envoy` says whether limits are evaluated by Envoy itself.
+pub(super) fn judge(
+    resource: &Resource,
+    write: &Write,
+    violations: &Violations<'_>,
+    by_envoy: bool,
+) -> Vec<String> {
+    let judged = |object: &Value| judged(object, by_envoy);
     let Some((refused, warned)) = write.new.as_ref().and_then(judged) else { return Vec::new() };
     // A field moves when one before it is removed: what matters is what it says, and how often.
     let mut before: BTreeMap<(Rule, String), usize> = BTreeMap::new();
@@ -53,7 +60,7 @@ fn denial(resource: &Resource, all: &[NeverActs]) -> Option<Denial> {
 }
 
 /// What can never act, and what is only warned of; none where the object is no policy.
-fn judged(object: &Value) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
+fn judged(object: &Value, by_envoy: bool) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
     let (group, kind) = group_and_kind(object);
     let name = KNOWN.name_of(group, kind)?;
     let own = KNOWN.get(name)?;
@@ -67,7 +74,8 @@ fn judged(object: &Value) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
             warned.into_iter().partition(|own| rule_of(own).is_some());
         refused.extend(found.into_iter().filter_map(|own| never_acts(object, own)));
         warned = rest;
-        let said = expressions(name, &object["spec"]).into_iter().filter(ExpressionFinding::is_said);
+        let is_said = |own: &ExpressionFinding| by_envoy || own.is_said();
+        let said = expressions(name, &object["spec"]).into_iter().filter(is_said);
         for ExpressionFinding { field, verdict, .. } in said {
             match verdict {
                 // A reserved name is refused as such already.

@@ -64,7 +64,9 @@ fn judged(resource: &Resource, write: &Write, actions: &Actions, context: &RuleC
     let violations = Violations::new(*actions, context);
     let mut warnings = Vec::new();
     if is_on(RuleGroup::Policies) {
-        warnings = judgement::judge(resource, write, &violations);
+        let graph = context.lister.kinds().get::<AttachmentGraph>();
+        let by_envoy = graph.is_some_and(|graph| graph.read(|linked| linked.enforcement.is_configured()));
+        warnings = judgement::judge(resource, write, &violations, by_envoy);
     }
     if !violations.refuse() {
         let foreseen = foreseen(write, context);

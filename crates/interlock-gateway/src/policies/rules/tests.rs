@@ -369,6 +369,31 @@ fn a_route_without_authentication(
     assert_eq!(is_said, !allowed || warnings > 0);
 }
 
+/// Kuadrant's own filter evaluates what Envoy lacks.
+#[rstest]
+#[case::by_kuadrant(vec![], 0)]
+#[case::by_envoy(vec![settings()], 1)]
+fn what_envoy_lacks_is_warned_of_where_it_evaluates_limits(
+    #[case] settings: Vec<Value>,
+    #[case] warnings: usize,
+) {
+    let limit = json!({
+        "rates": [{"limit": 1, "window": "1s"}], "when": [{"predicate": "request.path.lowerAscii() == '/a'"}],
+    });
+    let policy = limit_policy("p", "HTTPRoute", "api", one_limit(limit));
+    let said = written(&[topology(), settings].concat(), &policy);
+    assert!(said.allowed(), "{:?}", said.response);
+    assert_eq!(said.warnings().len(), warnings, "{:?}", said.warnings());
+}
+
+fn settings() -> Value {
+    let limitadors = json!([{"namespace": "l", "limitador": "l"}]);
+    json!({
+        "apiVersion": "interlock.dev/v1alpha1", "kind": "Interlock", "metadata": {"name": "default"},
+        "spec": {"policies": {"limitadors": limitadors}},
+    })
+}
+
 #[test]
 fn what_is_switched_off_or_being_deleted_gives_nothing() {
     let spec = one_limit(json!({"rates": [{"limit": 1, "window": "1ms"}]}));
