@@ -16,6 +16,8 @@ pub(super) const LIMITS_FILTER: &str = "interlock.limits";
 pub(super) const ROUTER: &str = "envoy.filters.http.router";
 /// How long a proxy waits for Limitador; then the request goes on.
 const TIMEOUT: &str = "0.1s";
+/// What Limitador is called in requests; else it is the cluster's name, which servers refuse that is no host.
+const AUTHORITY: &str = "limitador";
 
 fn typed(message: &str, fields: Value) -> Value {
     let mut typed = Map::from_iter([("@type".to_owned(), format!("type.googleapis.com/{message}").into())]);
@@ -86,7 +88,7 @@ pub(super) fn ask<'a>(domain: &str, cluster: &str, limits: impl Iterator<Item = 
             "domain": domain,
             "timeout": TIMEOUT,
             "rate_limit_service": {
-                "grpc_service": {"envoy_grpc": {"cluster_name": cluster}, "timeout": TIMEOUT},
+                "grpc_service": {"envoy_grpc": {"cluster_name": cluster, "authority": AUTHORITY}, "timeout": TIMEOUT},
                 "transport_api_version": "V3",
             },
             "rate_limits": [{"actions": actions}],

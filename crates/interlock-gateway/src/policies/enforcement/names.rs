@@ -34,7 +34,7 @@ pub(super) fn patch(gateway: &NodeKey, position: usize) -> NamespacedName {
 
 /// The name of the cluster of a Limitador.
 pub(super) fn cluster((host, port): &(String, u16)) -> String {
-    format!("interlock/limitador/{host}/{port}")
+    format!("interlock.limitador.{host}:{port}")
 }
 
 /// Where limits are stored, for people.
