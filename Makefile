@@ -30,6 +30,8 @@ peers: testbed
 	@tests/peers/helm/build >/dev/null
 	@tests/peers/promtool/build >/dev/null
 	@tests/peers/envoy/build >/dev/null
+	@tests/peers/envoygateway/build >/dev/null
+	@tests/peers/limitador/build >/dev/null
 
 .PHONY: tools
 tools:

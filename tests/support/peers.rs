@@ -60,6 +60,31 @@ pub fn promtool() -> PathBuf {
     PROMTOOL.join("promtool")
 }
 
+/// Folder with Envoy Gateway and its definitions.
+static ENVOY_GATEWAY: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/envoygateway/build"));
+
+/// Envoy Gateway, v1.9.1.
+pub fn envoy_gateway() -> PathBuf {
+    ENVOY_GATEWAY.join("envoy-gateway")
+}
+
+/// A folder with the definitions of its kinds and of the Gateway API's.
+pub fn envoy_gateway_definitions() -> PathBuf {
+    ENVOY_GATEWAY.join("crds")
+}
+
+/// Envoy, 1.40.
+pub fn envoy() -> PathBuf {
+    static ENVOY: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/envoy/build"));
+    ENVOY.join("envoy")
+}
+
+/// Limitador's library, 0.14, as a server.
+pub fn limitador() -> PathBuf {
+    static LIMITADOR: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/limitador/build"));
+    LIMITADOR.join("limitador")
+}
+
 /// Folder with Flux's library.
 static FLUX: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/flux/build"));
 

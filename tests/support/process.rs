@@ -1,5 +1,6 @@
 //! Starting programs that do not outlive the test process.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -34,6 +35,37 @@ pub fn tethered(testbed: &Path, program: &Path) -> Command {
     let mut command = Command::new(testbed);
     command.arg("tether").arg(program);
     command
+}
+
+/// A program that ends with its owner, and the file that holds what it says.
+pub struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    /// Starts it, tethered: `command` is of [`tethered`].
+    pub fn start(mut command: Command, log: PathBuf) -> Self {
+        let file = File::options().create(true).append(true).open(&log).expect("its log");
+        command.stdin(Stdio::null()).stdout(file.try_clone().expect("its log")).stderr(file);
+        Self { child: spawn(command).expect("it starts"), log }
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// The folder that a build script of the project prints; its progress is on the terminal.

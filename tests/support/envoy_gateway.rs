@@ -1,0 +1,191 @@
+//! Envoy Gateway on a control plane, and real Envoys in place of its fake pods. Both listen on fixed ports, so that a case
+//! runs in a network namespace of its own ([`super::service_path::inside`]), in which Gateways differ in their ports.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use base64::Engine as _;
+use serde_json::Value;
+
+use super::process::{self, Running};
+use super::{Client, Cluster, peers, testbed, wait_until};
+
+/// Its own namespace, in which its proxies are too.
+const NAMESPACE: &str = "envoy-gateway-system";
+const CAP: Duration = Duration::from_secs(120);
+
+/// Its configuration, but for the certificates, which it expects in `/certs`.
+const CONFIGURATION: &str = "
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: EnvoyGateway
+gateway: {controllerName: gateway.envoyproxy.io/gatewayclass-controller}
+provider:
+  type: Kubernetes
+  kubernetes: {leaderElection: {disable: true}, proxyTopologyInjector: {disable: true}}
+extensionApis: {enableEnvoyPatchPolicy: true}
+";
+
+/// Its class `eg`, whose Gateways have an address on a control plane without load balancers.
+const CLASS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: eg}
+spec:
+  controllerName: gateway.envoyproxy.io/gatewayclass-controller
+  parametersRef: {group: gateway.envoyproxy.io, kind: EnvoyProxy, namespace: envoy-gateway-system, name: eg}
+---
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: EnvoyProxy
+metadata: {name: eg, namespace: envoy-gateway-system}
+spec:
+  provider: {type: Kubernetes, kubernetes: {envoyService: {type: ClusterIP}}}
+  telemetry: {metrics: {prometheus: {disable: true}}}
+";
+
+/// Envoy Gateway; killed when dropped.
+pub struct EnvoyGateway<'a> {
+    cluster: &'a Cluster,
+    admin: Client,
+    _process: Running,
+}
+
+impl<'a> EnvoyGateway<'a> {
+    /// Installs and starts it, and waits until it has accepted its class.
+    pub fn start(cluster: &'a Cluster) -> Self {
+        let admin = cluster.admin();
+        let definitions = peers::envoy_gateway_definitions();
+        admin.kubectl(&["apply", "--server-side", "-f", definitions.to_str().expect("UTF-8")]).ok();
+        admin.kubectl(&["create", "namespace", NAMESPACE]).ok();
+
+        let root = cluster.dir().join("envoy-gateway");
+        std::fs::create_dir_all(root.join("certs")).expect("its folder");
+        let (program, place) = (peers::envoy_gateway(), root.join("envoy-gateway"));
+        let linked = std::fs::hard_link(&program, &place);
+        linked.or_else(|_| std::fs::copy(&program, &place).map(drop)).expect("its program");
+        std::fs::copy(admin.kubeconfig(), root.join("kubeconfig")).expect("its kubeconfig");
+        std::fs::write(root.join("configuration.yaml"), CONFIGURATION).expect("its configuration");
+        let made = program_in(&root, &["certgen", "--disable-topology-injector"]).output().expect("it runs");
+        assert!(made.status.success(), "certgen: {}", String::from_utf8_lossy(&made.stderr));
+        write_secret(&admin, "envoy-gateway", &root.join("certs"));
+        let server = program_in(&root, &["server", "--config-path", "/configuration.yaml"]);
+        let process = Running::start(server, cluster.dir().join("logs/envoy-gateway.log"));
+
+        admin.apply(CLASS);
+        wait_until("Envoy Gateway accepts its class", CAP, || {
+            let class = admin.get("gatewayclass", "eg").ok_or("no class")?;
+            let accepted = condition(&class["status"]["conditions"], "Accepted");
+            if accepted == Some("True") { Ok(()) } else { Err(format!("{}\n{class:#}", process.said())) }
+        });
+        Self { cluster, admin, _process: process }
+    }
+
+    /// Starts an Envoy in place of the pod of a Gateway that is there.
+    pub fn proxy(&self, namespace: &str, gateway: &str) -> Envoy {
+        let admin = self.admin.within(NAMESPACE);
+        let owned = format!(
+            "gateway.envoyproxy.io/owning-gateway-name={gateway},gateway.envoyproxy.io/owning-gateway-namespace={namespace}"
+        );
+        let first = |path: &str, is_wanted: fn(&Value) -> bool| {
+            wait_until("Envoy Gateway has made the proxy of the Gateway", CAP, || {
+                let list = admin.read(&format!("{path}?labelSelector={owned}")).body;
+                let found = list["items"].as_array().into_iter().flatten().find(|item| is_wanted(item));
+                found.cloned().ok_or_else(|| format!("{list:#}"))
+            })
+        };
+        let deployment = first(&format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments"), |_| true);
+        let pod =
+            first(&format!("/api/v1/namespaces/{NAMESPACE}/pods"), |pod| pod["status"]["podIP"].is_string());
+        let name = |object: &Value| object["metadata"]["name"].as_str().expect("a name").to_owned();
+        let address = pod["status"]["podIP"].as_str().expect("an address");
+
+        let folder = self.cluster.dir().join(name(&pod));
+        let certificates = folder.join("certs");
+        std::fs::create_dir_all(&certificates).expect("its folder");
+        write_secret(&admin, "envoy", &certificates);
+        let mounted = |text: &str| text.replace("/certs/", &format!("{}/", certificates.display()));
+        let discovery = admin.get("configmap", &name(&deployment)).expect("the ConfigMap of the proxy");
+        for (file, text) in discovery["data"].as_object().expect("files") {
+            std::fs::write(folder.join(file), mounted(text.as_str().expect("text"))).expect("its file");
+        }
+        let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
+        let envoy = containers.into_iter().flatten().find(|container| container["name"] == "envoy");
+        let args = envoy.and_then(|container| container["args"].as_array()).expect("the arguments of Envoy");
+        let mut command = process::tethered(&testbed::BIN.join("testbed"), &peers::envoy());
+        command.arg("--disable-hot-restart");
+        command.args(args.iter().filter_map(Value::as_str).map(|arg| {
+            mounted(arg)
+                // Ports of this pod, which are on loopback in a network namespace of its own.
+                .replace("address: 127.0.0.1", &format!("address: {address}"))
+                .replace("envoy-gateway.envoy-gateway-system.svc.cluster.local.", "127.0.0.1")
+                .replace("/sds/", &format!("{}/", folder.display()))
+                .replace("$(ENVOY_POD_NAME)", &name(&pod))
+                .replace("$(ENVOY_SERVICE_ZONE)", "")
+        }));
+        let process = Running::start(command, self.cluster.dir().join(format!("logs/{}.log", name(&pod))));
+        Envoy { address: address.to_owned(), process }
+    }
+}
+
+/// Envoy Gateway, in a root directory of its own.
+fn program_in(root: &Path, args: &[&str]) -> Command {
+    let mut command = process::tethered(&testbed::BIN.join("testbed"), Path::new("unshare"));
+    command.arg("--root").arg(root).arg("/envoy-gateway").args(args);
+    command.env("KUBECONFIG", "/kubeconfig").env("ENVOY_GATEWAY_NAMESPACE", NAMESPACE);
+    command
+}
+
+/// A Secret as files.
+fn write_secret(admin: &Client, name: &str, folder: &Path) {
+    let secret = admin.within(NAMESPACE).get("secret", name).expect("a Secret that certgen makes");
+    for (file, content) in secret["data"].as_object().expect("files") {
+        let engine = base64::engine::general_purpose::STANDARD;
+        let content = engine.decode(content.as_str().expect("text")).expect("base64");
+        std::fs::write(folder.join(file), content).expect("its file");
+    }
+}
+
+/// The status of a condition.
+pub fn condition<'v>(conditions: &'v Value, of: &str) -> Option<&'v str> {
+    conditions.as_array()?.iter().find(|condition| condition["type"] == of)?["status"].as_str()
+}
+
+/// A real Envoy in place of a fake pod; killed when dropped.
+pub struct Envoy {
+    address: String,
+    process: Running,
+}
+
+impl Envoy {
+    /// The status that it answers to a GET, with further header lines; `None` where it does not.
+    pub fn get(&self, port: u16, host: &str, path: &str, headers: &str) -> Option<u16> {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n{headers}connection: close\r\n\r\n");
+        self.exchange(port, &request)?.split(' ').nth(1)?.parse().ok()
+    }
+
+    /// Waits until it answers so.
+    #[track_caller]
+    pub fn await_status(&self, port: u16, host: &str, path: &str, status: u16) {
+        wait_until(&format!("{host}{path} is answered with {status}"), CAP, || {
+            let found = self.get(port, host, path, "");
+            let said = || format!("{found:?}; Envoy: {}", self.process.said());
+            if found == Some(status) { Ok(()) } else { Err(said()) }
+        });
+    }
+
+    /// The configuration that it has, as its administration says it.
+    pub fn configuration(&self) -> Option<String> {
+        self.exchange(19000, "GET /config_dump HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+    }
+
+    fn exchange(&self, port: u16, request: &str) -> Option<String> {
+        let mut stream = TcpStream::connect((self.address.as_str(), port)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    }
+}
