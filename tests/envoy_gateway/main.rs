@@ -7,4 +7,5 @@
 mod support;
 
 mod carrier;
+mod limits;
 mod site;

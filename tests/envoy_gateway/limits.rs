@@ -1,0 +1,310 @@
+//! RateLimitPolicies, as Interlock carries them out through a real Envoy that Envoy Gateway configures, with a Limitador.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use ::interlock::install::InstallOptions;
+use serde_json::{Value, json};
+
+use crate::site::{self, HOST, PORT};
+use crate::support::envoy_gateway::{Envoy, EnvoyGateway};
+use crate::support::interlock::{self, opt_in_rights};
+use crate::support::limitador::{self, Limitador};
+use crate::support::{Client, Cluster, Interlock, service_path, shared, wait_until};
+
+const CAP: Duration = Duration::from_secs(90);
+const LIMITS: &str = "limits";
+const PATCH: &str = "interlock-limits-gw-0";
+
+/// Interlock, and a Limitador whose file is the ConfigMap that Interlock writes.
+struct Ground {
+    admin: Client,
+    interlock: Interlock,
+    limitador: Arc<Mutex<Limitador>>,
+}
+
+impl Ground {
+    fn new(cluster: &Cluster) -> Option<Self> {
+        let admin = cluster.admin();
+        let definition = shared::find("crds/kuadrant_ratelimitpolicies.yaml")?;
+        admin.kubectl(&["apply", "--server-side", "-f", &definition.to_string_lossy()]).ok();
+        let interlock = Interlock::install(cluster, &[]);
+        interlock::apply(&admin, opt_in_rights(&InstallOptions { policies: true, ..interlock.options(&[]) }));
+        let limitador = Arc::new(Mutex::new(Limitador::start(cluster, service_path::REPLICAS[1])));
+        follow(admin.clone(), limitador.clone());
+        admin.apply(&settings().to_string());
+        Some(Self { admin: admin.within("app"), interlock, limitador })
+    }
+
+    fn put(&self, policy: &Value) {
+        self.admin.apply(&policy.to_string());
+    }
+
+    /// Waits until the newest version of a policy is in force.
+    fn await_enforced(&self, name: &str) {
+        wait_until(&format!("RateLimitPolicy {name} is enforced"), CAP, || {
+            let policy = self.admin.get("ratelimitpolicy", name).ok_or("there is none")?;
+            let condition = condition(&policy, "Enforced");
+            let is_of_this = condition["observedGeneration"] == policy["metadata"]["generation"];
+            if condition["status"] == "True" && is_of_this { Ok(()) } else { Err(format!("{condition:#}")) }
+        });
+    }
+
+    /// The requests that a limit counted, and let through.
+    fn counted(&self, limit: &str) -> usize {
+        let asked = self.limitador.lock().expect("no panic").asked();
+        let key = format!("limit.{limit}__");
+        let counts = |own: &&Value| {
+            let mut entries = own["asked"]["descriptors"][0].as_object().into_iter().flatten();
+            own["limited"] == false && entries.any(|(own, value)| own.starts_with(&key) && value == "1")
+        };
+        asked.iter().filter(counts).count()
+    }
+}
+
+fn condition(policy: &Value, kind: &str) -> Value {
+    let conditions = policy["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.filter(|own| own["type"] == kind).next_back().cloned().unwrap_or_default()
+}
+
+/// Keeps the file of a Limitador as the ConfigMap is, as the kubelet would.
+fn follow(admin: Client, limitador: Arc<Mutex<Limitador>>) {
+    let own = Arc::downgrade(&limitador);
+    std::thread::spawn(move || {
+        let mut last = String::new();
+        while let Some(limitador) = own.upgrade() {
+            let found = admin.within("system").get("configmap", LIMITS);
+            let text = found.and_then(|own| own["data"]["limits.yaml"].as_str().map(str::to_owned));
+            if let Some(text) = text.filter(|text| *text != last) {
+                limitador.lock().expect("no panic").set_limits(&text);
+                last = text;
+            }
+            drop(limitador);
+            // The kubelet of a cluster looks less often.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+}
+
+fn settings() -> Value {
+    let (host, port) = (service_path::REPLICAS[1], limitador::PORT);
+    let limitadors = json!([{"namespace": "system", "configMap": LIMITS, "host": host, "port": port}]);
+    let interlock = json!({
+        "apiVersion": "interlock.dev/v1alpha1", "kind": "Interlock", "metadata": {"name": "default"},
+        "spec": {"capabilities": {"policies": {"mode": "auto"}}, "policies": {"limitadors": limitadors}},
+    });
+    let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "system"}});
+    json!({"apiVersion": "v1", "kind": "List", "items": [system, interlock]})
+}
+
+/// A policy of a target such as `HTTPRoute/api#rule-1`.
+fn policy(name: &str, target: &str, mut spec: Value) -> Value {
+    let (target, section) =
+        target.split_once('#').map_or((target, None), |(own, section)| (own, Some(section)));
+    let (kind, object) = target.split_once('/').expect("kind and name");
+    spec["targetRef"] = json!({"group": "gateway.networking.k8s.io", "kind": kind, "name": object});
+    if let Some(section) = section {
+        spec["targetRef"]["sectionName"] = section.into();
+    }
+    json!({"apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy", "metadata": {"name": name}, "spec": spec})
+}
+
+/// A limit of so many requests an hour.
+fn limit(most: u64, when: &[&str], counters: &[&str]) -> Value {
+    let predicates: Vec<Value> = when.iter().map(|own| json!({"predicate": own})).collect();
+    let counters: Vec<Value> = counters.iter().map(|own| json!({"expression": own})).collect();
+    json!({"rates": [{"limit": most, "window": "1h"}], "when": predicates, "counters": counters})
+}
+
+/// Waits for an answer to a request with these header lines.
+#[track_caller]
+fn await_answer(envoy: &Envoy, path: &str, headers: &str, status: u16) {
+    wait_until(&format!("{path} with {headers:?} is answered with {status}"), CAP, || {
+        let found = envoy.get(PORT, HOST, path, headers);
+        if found == Some(status) { Ok(()) } else { Err(format!("{found:?}")) }
+    });
+}
+
+#[test]
+fn limits_count_and_refuse_requests_of_a_real_envoy() {
+    if !service_path::inside() {
+        return;
+    }
+    let cluster = service_path::cluster();
+    let gateway = EnvoyGateway::start(&cluster);
+    let Some(ground) = Ground::new(&cluster) else { return };
+    site::create(&cluster.admin());
+    let envoy = gateway.proxy("app", "gw");
+    envoy.await_status(PORT, HOST, "/limited", 200);
+
+    // By rule: the other one is not limited.
+    ground.put(&policy(
+        "api",
+        "HTTPRoute/api#rule-1",
+        json!({"limits": {
+            "own": limit(3, &["request.method == 'GET'"], &[]),
+            "never": limit(1, &["request.method == 'PUT'"], &[]),
+        }}),
+    ));
+    ground.await_enforced("api");
+    envoy.await_status(PORT, HOST, "/limited", 429);
+    assert_eq!(ground.counted("own"), 3, "requests before the first refusal");
+    for _ in 0..5 {
+        assert_eq!(envoy.get(PORT, HOST, "/other", ""), Some(200));
+    }
+
+    // By counter. Without the header nothing is counted.
+    ground.put(&policy(
+        "users",
+        "HTTPRoute/api#rule-2",
+        json!({"limits": {
+            "user": limit(1, &[r#"request.headers['x-odd'] == 'a"b\'\\ é'"#], &["request.headers['x-user']"]),
+        }}),
+    ));
+    ground.await_enforced("users");
+    let by = |user: &str| format!("x-odd: a\"b'\\ é\r\nx-user: {user}\r\n");
+    await_answer(&envoy, "/other", &by("alice"), 429);
+    assert_eq!(envoy.get(PORT, HOST, "/other", &by("bob")), Some(200));
+    await_answer(&envoy, "/other", &by("bob"), 429);
+    assert_eq!(envoy.get(PORT, HOST, "/other", "x-user: alice\r\n"), Some(200));
+    assert_eq!(envoy.get(PORT, HOST, "/other", ""), Some(200));
+
+    // The death of Interlock changes nothing.
+    ground.interlock.kill();
+    await_answer(&envoy, "/limited", "", 429);
+    assert_eq!(envoy.get(PORT, HOST, "/other", "x-user: alice\r\n"), Some(200));
+    ground.interlock.start();
+    ground.interlock.await_ready();
+
+    // An override of the Gateway acts in place of the route's own limits, and the stricter of two wins.
+    ground.put(&policy(
+        "gw",
+        "Gateway/gw",
+        json!({"overrides": {"limits": {
+            "wide": limit(100, &["'x-all' in request.headers"], &[]),
+            "all": limit(2, &["'x-all' in request.headers"], &[]),
+        }}}),
+    ));
+    ground.await_enforced("gw");
+    await_answer(&envoy, "/limited", "", 200);
+    await_answer(&envoy, "/other", "x-all: 1\r\n", 429);
+    assert_eq!(ground.counted("all"), 2, "requests before the first refusal");
+    let overridden = ground.admin.get("ratelimitpolicy", "api").expect("it is there");
+    assert_eq!(condition(&overridden, "Enforced")["reason"], "Overridden", "{overridden:#}");
+
+    // Without it the limits of the route are in force again; without these, nothing is.
+    ground.admin.kubectl(&["delete", "ratelimitpolicy", "gw"]).ok();
+    await_answer(&envoy, "/limited", "", 429);
+    ground.admin.kubectl(&["delete", "ratelimitpolicy", "api", "users"]).ok();
+    let began = Instant::now();
+    await_answer(&envoy, "/limited", "", 200);
+    crate::support::announce(&format!(
+        "counted: a route was open {:?} after its policy was deleted",
+        began.elapsed()
+    ));
+    wait_until("nothing is left", CAP, || match ground.admin.get("envoypatchpolicy", PATCH) {
+        None => Ok(()),
+        Some(left) => Err(format!("{left:#}")),
+    });
+}
+
+/// Limits change under load: no request fails, and none of a limited route is let through. What people do to the
+/// outputs is put right. A Limitador that is gone stops nobody.
+#[test]
+fn changes_and_faults_disturb_no_other_request() {
+    if !service_path::inside() {
+        return;
+    }
+    let cluster = service_path::cluster();
+    let gateway = EnvoyGateway::start(&cluster);
+    let Some(ground) = Ground::new(&cluster) else { return };
+    site::create(&cluster.admin());
+    let envoy = Arc::new(gateway.proxy("app", "gw"));
+    ground.put(&policy("closed", "HTTPRoute/api#rule-1", json!({"limits": {"none": limit(0, &[], &[])}})));
+    ground.await_enforced("closed");
+    envoy.await_status(PORT, HOST, "/limited", 429);
+
+    let load = Load::start(&envoy);
+    for round in 0..5 {
+        ground.put(&policy(
+            "open",
+            "HTTPRoute/api#rule-2",
+            json!({"limits": {
+                format!("round-{round}"): limit(1_000_000, &[], &["request.url_path"]),
+            }}),
+        ));
+        ground.await_enforced("open");
+    }
+    // One tenant's worst: what Envoy lacks is left out, and the others go on.
+    ground.put(&policy(
+        "open",
+        "HTTPRoute/api#rule-2",
+        json!({"limits": {
+            "lacks": limit(1, &["request.path.lowerAscii() == '/a'"], &[]),
+            "good": limit(1_000_000, &[], &[]),
+        }}),
+    ));
+    wait_until("what is not carried out is said", CAP, || {
+        let policy = ground.admin.get("ratelimitpolicy", "open").ok_or("there is none")?;
+        let enforced = condition(&policy, "Enforced");
+        if enforced["reason"] == "Unsupported" { Ok(()) } else { Err(format!("{enforced:#}")) }
+    });
+    let (asked, wrong) = load.stop();
+    assert!(wrong.is_empty(), "of {asked} requests: {wrong:?}");
+
+    // By hand.
+    let is_whole = || {
+        let patch = ground.admin.get("envoypatchpolicy", PATCH);
+        let patches = patch.and_then(|own| own["spec"]["jsonPatches"].as_array().map(Vec::len));
+        if patches.is_some_and(|count| count > 3) { Ok(()) } else { Err(format!("{patches:?}")) }
+    };
+    let uid = || ground.admin.get("envoypatchpolicy", PATCH).map(|own| own["metadata"]["uid"].clone());
+    let emptied = json!({"spec": {"jsonPatches": []}}).to_string();
+    ground.admin.kubectl(&["patch", "envoypatchpolicy", PATCH, "--type=merge", "-p", &emptied]).ok();
+    let began = Instant::now();
+    wait_until("the patch is whole again", CAP, is_whole);
+    let after_edit = began.elapsed();
+    let before = uid();
+    ground.admin.kubectl(&["delete", "envoypatchpolicy", PATCH, "--wait=false"]).ok();
+    let began = Instant::now();
+    wait_until("the patch is there again", CAP, || {
+        let now = uid();
+        if now.is_some() && now != before { is_whole() } else { Err(format!("{now:?}")) }
+    });
+    crate::support::announce(&format!("counted: edited {after_edit:?}, deleted {:?}", began.elapsed()));
+    envoy.await_status(PORT, HOST, "/limited", 429);
+
+    ground.limitador.lock().expect("no panic").kill();
+    envoy.await_status(PORT, HOST, "/limited", 200);
+    assert_eq!(envoy.get(PORT, HOST, "/other", ""), Some(200));
+    ground.limitador.lock().expect("no panic").restart();
+    envoy.await_status(PORT, HOST, "/limited", 429);
+}
+
+/// Requests one after the other, until it is stopped.
+struct Load {
+    stop: Arc<std::sync::atomic::AtomicBool>,
+    asking: std::thread::JoinHandle<(usize, Vec<Option<u16>>)>,
+}
+
+impl Load {
+    fn start(envoy: &Arc<Envoy>) -> Self {
+        let (envoy, stop) = (envoy.clone(), Arc::new(std::sync::atomic::AtomicBool::default()));
+        let stopped = stop.clone();
+        let asking = std::thread::spawn(move || {
+            let (mut asked, mut wrong) = (0, Vec::new());
+            while !stopped.load(std::sync::atomic::Ordering::SeqCst) {
+                let answer = envoy.get(PORT, HOST, "/other", "");
+                asked += 1;
+                wrong.extend((answer != Some(200)).then_some(answer));
+            }
+            (asked, wrong)
+        });
+        Self { stop, asking }
+    }
+
+    fn stop(self) -> (usize, Vec<Option<u16>>) {
+        self.stop.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.asking.join().expect("it ends")
+    }
+}
