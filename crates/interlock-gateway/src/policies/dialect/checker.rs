@@ -201,6 +201,11 @@ impl Checker {
 
     fn selection(&mut self, select: &SelectExpr) -> Checked<Shape> {
         let of = self.shape(&select.operand)?;
+        let is_unknown = |name: &str| attribute(&format!("{name}.{}", select.field)).is_none();
+        // What no request has is not there.
+        if select.test && matches!(&of, Shape::Part(name) if is_unknown(name)) {
+            return Ok(Shape::Value(Type::Bool));
+        }
         let member = self.member(of, &select.field)?;
         Ok(if select.test { Shape::Value(Type::Bool) } else { member })
     }
