@@ -52,8 +52,12 @@ pub fn read_policy(kind: &dyn PolicyKind, value: &Value) -> Result<Policy, Decod
         policy.block = None;
     }
     let positions = policy.targets.iter().filter(|target| target.is_position());
+    let what = match kind.has_positions() {
+        true => "is a position, which moves with the rules",
+        false => "is the name of a rule here, not its position",
+    };
     let positions = positions.map(|target| {
-        let message = format!("{target} is a position, which moves with the rules; name the rule");
+        let message = format!("{target} {what}; name the rule");
         Violation::new("spec.targetRef.sectionName", message)
     });
     policy.warnings.extend(positions.collect::<Vec<_>>());

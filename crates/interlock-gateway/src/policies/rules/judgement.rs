@@ -74,6 +74,7 @@ fn judged(object: &Value) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
                 _ if refused.iter().any(|own: &NeverActs| own.field == field) => {}
                 Verdict::Refused(text) => refused.push(NeverActs {
                     rule: POLICY_EXPRESSION,
+                    limit: String::new(),
                     sentence: "an expression can never be evaluated".to_owned(),
                     field,
                     value: text,
@@ -116,6 +117,7 @@ fn never_acts(object: &Value, violation: Violation) -> Option<NeverActs> {
     };
     Some(NeverActs {
         rule,
+        limit: String::new(),
         sentence: violation.message,
         field: violation.field,
         value,
