@@ -210,6 +210,7 @@ impl Index {
             PolicyClass::Direct => (limits::CONFLICTS_PER_TARGET, usize::MAX),
             PolicyClass::Inherited => (limits::POLICIES_PER_TARGET, limits::RULES_PER_TARGET),
         };
+        let most = if self.is_beyond(node, kind) { 0 } else { most };
         let mut rules = 0;
         self.policies.on(node, kind).take(most).take_while(move |policy| {
             rules += policy.block.as_ref().map_or(0, |block| block.rules.len());
@@ -217,10 +218,14 @@ impl Index {
         })
     }
 
-    /// Whether a policy of a kind can have a node as its target: it is there, and no position where a name is asked for.
+    /// Whether a policy of a kind can have a node as its target.
     fn is_target(&self, node: &NodeKey, kind: &str) -> bool {
-        let has_positions = self.kinds.get(kind).is_none_or(|kind| kind.has_positions());
-        self.store.has(node) && (has_positions || !self.store.is_position(node))
+        self.store.has(node) && !self.is_beyond(node, kind)
+    }
+
+    /// Whether a node is a position, and a kind asks for names.
+    fn is_beyond(&self, node: &NodeKey, kind: &str) -> bool {
+        self.kinds.get(kind).is_some_and(|kind| !kind.has_positions()) && self.store.is_position(node)
     }
 
     fn class(&self, kind: &str) -> PolicyClass {

@@ -149,10 +149,15 @@ impl Index {
         if policy.is_deleting {
             return TargetState::Attached;
         }
-        if !self.attached(target, kind).any(|other| other.id == policy.id) {
+        let is_direct = self.class(kind) == PolicyClass::Direct;
+        let counts = match is_direct {
+            true => self.policies.is_among_first(limits::CONFLICTS_PER_TARGET, target, &policy.id),
+            false => self.attached(target, kind).any(|other| other.id == policy.id),
+        };
+        if !counts {
             return TargetState::OverLimit;
         }
-        let winner = self.winner(target, kind).filter(|_| self.class(kind) == PolicyClass::Direct);
+        let winner = self.winner(target, kind).filter(|_| is_direct);
         match winner.filter(|winner| winner.id != policy.id && policy.block.is_some()) {
             Some(winner) => TargetState::Conflicted(winner.id.clone()),
             None => TargetState::Attached,

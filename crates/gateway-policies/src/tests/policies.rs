@@ -114,12 +114,19 @@ impl PolicyKind for NamedOnly {
 fn a_kind_may_take_names_alone(#[case] name: &str, #[case] is_target: bool) {
     let mut index = Index::new([Arc::new(NamedOnly) as Arc<dyn PolicyKind>]);
     let rules = json!([{}, {"name": name}]);
-    index.observe(&object("HTTPRoute", "api", json!({"rules": rules}))).unwrap();
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "eg"},
+        "spec": {"controllerName": "example.org/ours"},
+    });
+    let route = object("HTTPRoute", "api", json!({"parentRefs": [{"name": "gw"}], "rules": rules}));
+    [class, gateway(1), route].iter().for_each(|object| drop(index.observe(object).unwrap()));
     let target = json!({"kind": "HTTPRoute", "name": "api", "sectionName": "rule-2"});
     index.observe(&policy("p", json!({"targetRef": target, "limits": {"a": 1}}))).unwrap();
     let own = index.policies().next().unwrap();
     let target = index.state(&own.id).unwrap().targets.values().next().unwrap();
     assert_eq!(*target == TargetState::Attached, is_target, "{target:?}");
+    let path = index.paths().find(|path| path.rule_index == 1).unwrap();
+    assert_eq!(index.effective("LimitPolicy", path).is_some(), is_target);
     let warning = own.warnings[0].to_string();
     assert!(warning.ends_with("is the name of a rule here, not its position; name the rule"), "{warning}");
 }

@@ -2,6 +2,7 @@
 //! webhook is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -21,7 +22,10 @@ pub struct Inert {
 
 /// The rules of a policy that can never act, by key; none stands for all of them.
 #[derive(Debug, Default)]
-pub(super) struct InertRules(BTreeMap<Option<String>, Inert>);
+pub(super) struct InertRules(BTreeMap<Option<String>, Arc<Inert>>);
+
+/// Fields of a rule that are listed.
+const LISTED: usize = 8;
 
 impl InertRules {
     /// Those of the block in use.
@@ -50,17 +54,15 @@ impl InertRules {
     }
 
     fn add(&mut self, rule: Option<String>, why: String, is_whole: bool) {
-        let own = self.0.entry(rule).or_default();
-        own.why.push(why);
+        let own = Arc::make_mut(self.0.entry(rule).or_default());
         own.is_whole |= is_whole;
+        if own.why.len() < LISTED {
+            own.why.push(why);
+        }
     }
 
-    /// Of a rule.
-    pub(super) fn get(&self, rule: &str) -> Option<Inert> {
-        let own = [None, Some(rule.to_owned())].into_iter().filter_map(|key| self.0.get(&key));
-        own.cloned().reduce(|one, other| Inert {
-            why: one.why.into_iter().chain(other.why).collect(),
-            is_whole: one.is_whole || other.is_whole,
-        })
+    /// Of a rule, or of all.
+    pub(super) fn get(&self, rule: &str) -> Option<&Arc<Inert>> {
+        [None, Some(rule.to_owned())].iter().find_map(|key| self.0.get(key))
     }
 }

@@ -205,8 +205,8 @@ impl PolicySurvey {
     }
 
     /// Why a rule of a policy, or a part of it, can never act where it is in force.
-    pub fn inert(&self, policy: &PolicyId, rule: &str) -> Option<Inert> {
-        self.policies.get(policy)?.inert.get(rule)
+    pub fn inert(&self, policy: &PolicyId, rule: &str) -> Option<Arc<Inert>> {
+        self.policies.get(policy)?.inert.get(rule).cloned()
     }
 
     /// GatewayClasses of paths whose controller is not named as Envoy Gateway's are by default, below which its policies

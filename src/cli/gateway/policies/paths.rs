@@ -15,7 +15,7 @@ pub(super) struct KindOnPath {
     /// What is in force, and what it replaced, of the policies that are seen.
     pub(super) effective: EffectivePolicy,
     /// The rules of it that can never act, by key.
-    inert: BTreeMap<Arc<str>, Inert>,
+    inert: BTreeMap<Arc<str>, Arc<Inert>>,
     /// Why others may act, too.
     pub(super) unknown: Option<&'static str>,
 }

@@ -63,6 +63,10 @@ fn what_the_proxy_can_evaluate(#[case] expression: &str) {
     "google.protobuf.Duration{seconds: 1} == duration('1s')",
     "the message google.protobuf.Duration"
 )]
+#[case::type_of_time(
+    "type(request.time) == google.protobuf.Timestamp",
+    "the type google.protobuf.Timestamp; compare with timestamp()"
+)]
 #[case::long_pattern("request.path.matches('^/[a-z]{98}$')", "a pattern that large")]
 #[case::other_engine("request.path.matches('(?x) a')", "its pattern: RE2 has no (?x")]
 #[case::unicode_class("request.path.matches('\\\\pL')", "a pattern that large")]

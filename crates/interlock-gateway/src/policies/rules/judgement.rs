@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_policies::{SEVERAL_BLOCKS, Violation, read_policy};
+use gateway_policies::{NO_RULE, SEVERAL_BLOCKS, Violation, read_policy};
 use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
 use interlock_core::admission::violations::Violations;
 use interlock_core::api::resource::Resource;
@@ -92,17 +92,18 @@ fn judged(object: &Value) -> Option<(Vec<NeverActs>, Vec<Violation>)> {
 }
 
 fn rule_of(violation: &Violation) -> Option<Rule> {
-    match violation.field.as_str() {
-        "spec" if violation.message == SEVERAL_BLOCKS => Some(POLICY_BLOCKS),
-        field if field.starts_with("spec.targetRef") => Some(POLICY_TARGET),
-        _ => None,
+    match violation.message.as_str() {
+        SEVERAL_BLOCKS | NO_RULE => Some(POLICY_BLOCKS),
+        _ => violation.field.starts_with("spec.targetRef").then_some(POLICY_TARGET),
     }
 }
 
 fn never_acts(object: &Value, violation: Violation) -> Option<NeverActs> {
     let rule = rule_of(&violation)?;
     let spec = &object["spec"];
-    let (value, remedy) = if rule == POLICY_BLOCKS {
+    let (value, remedy) = if violation.message == NO_RULE {
+        ("no rule".to_owned(), "write a rule, such as a limit")
+    } else if rule == POLICY_BLOCKS {
         let of_bare = |field: &&String| !["targetRef", "targetRefs", "when"].contains(&field.as_str());
         let blocks = spec.as_object().into_iter().flatten().map(|(field, _)| field).filter(of_bare);
         let blocks: Vec<&str> = blocks.map(String::as_str).collect();

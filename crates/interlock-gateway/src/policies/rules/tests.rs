@@ -135,6 +135,8 @@ fn one_limit(limit: Value) -> Value {
 #[case::domain(one_limit(json!({"counters": [{"expression": "ratelimit.domain"}]})), "policy-counter", "ratelimit.domain")]
 #[case::two_blocks(json!({"limits": limits(&["a"])["limits"], "overrides": limits(&["b"])}), "policy-blocks",
     "spec: limits, overrides")]
+#[case::no_limit(json!({"limits": {}}), "policy-blocks", "spec: no rule")]
+#[case::no_limit_in_a_block(json!({"overrides": {"strategy": "merge"}}), "policy-blocks", "spec.overrides: no rule")]
 #[case::expression(one_limit(json!({"when": [{"predicate": "request.methd == 'GET'"}], "rates": [{"limit": 1, "window": "1s"}]})),
     "policy-expression", "spec.limits.a.when[0].predicate: ")]
 #[case::counter(one_limit(json!({"counters": [{"expression": "request.hoost"}]})), "policy-expression",
