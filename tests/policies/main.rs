@@ -172,6 +172,37 @@ fn tree_as_json() {
     assert_eq!(found["otherTargets"], json!([]));
 }
 
+/// A listener in conflict, and those of a ListenerSet that is not admitted, carry nothing.
+#[test]
+fn listeners_that_carry_nothing_are_marked() {
+    let own = "listeners: [{name: http, port: 80, protocol: HTTP, hostname: www.example.org}";
+    let input = SETS
+        .replace(own, &format!("{own}, {{name: tcp, port: 80, protocol: TCP}}"))
+        .replace("from: Same", "from: None");
+    let out = run("policies tree -f -", &input).stdout;
+    assert!(out.contains("\n    listener tcp: ProtocolConflict\n"), "{out}");
+    assert!(
+        out.contains("\n    ListenerSet/default/more\n      listener http: ListenerSetNotAllowed\n"),
+        "{out}"
+    );
+    let found = json_of("policies tree -o json -f -", &input);
+    let gateway = &found["tree"][0]["children"][0];
+    assert_eq!(
+        (gateway.get("refused"), &gateway["children"][1]["refused"]),
+        (None, &json!("ProtocolConflict"))
+    );
+}
+
+/// A policy that acts nowhere is not as healthy as it looks.
+#[test]
+fn a_policy_that_acts_nowhere_is_noted() {
+    let input = SETS.replace("kind: ListenerSet, name: more", "name: gw, sectionName: none");
+    let said = run("policies list -f -", &input).stderr;
+    let note = "RateLimitPolicy/default/second acts nowhere: no path leads through its targets\n";
+    assert!(said.contains(note), "{said}");
+    assert!(!run("policies list -f -", SETS).stderr.contains("acts nowhere"));
+}
+
 #[test]
 fn difference_as_json() {
     let line = format!(

@@ -64,6 +64,88 @@ fn a_version_that_would_not_be_taken_opens_no_path(#[case] fields: &str) {
     assert!(json["leftOut"][0].as_str().unwrap().starts_with("RateLimitPolicy/shop/rlp-4: spec"), "{json}");
 }
 
+/// The name of what is deleted is all that is needed.
+#[rstest]
+#[case::a_policy("kuadrant.io/v1", "RateLimitPolicy", "rlp-4", "    - daily  from shop/rlp-4: ")]
+#[case::a_route(
+    "gateway.networking.k8s.io/v1",
+    "HTTPRoute",
+    "route-4",
+    "> HTTPRoute/shop/route-4 > rule 0 (gone)\n"
+)]
+fn a_deletion_is_its_metadata(
+    #[case] version: &str,
+    #[case] kind: &str,
+    #[case] name: &str,
+    #[case] text: &str,
+) {
+    let metadata = json!({"namespace": "shop", "name": name, "deletionTimestamp": "2026-01-01T00:00:00Z"});
+    let ended = diff(&json!({"apiVersion": version, "kind": kind, "metadata": metadata}).to_string(), "");
+    assert!(ended.stdout.contains(text), "{}{}", ended.stdout, ended.stderr);
+}
+
+/// What --objects has without a time is older than what is new.
+#[test]
+fn what_is_new_is_the_youngest() {
+    let policy = "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: SecurityPolicy\nmetadata: {namespace: shop, name: a}\nspec: \
+        {targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: route-2}], jwt: {}}";
+    let ended = diff(policy, "");
+    assert_eq!(ended.stdout, "nothing changes on any path\n");
+    assert!(ended.stderr.contains("SecurityPolicy/shop/a is not accepted: "), "{}", ended.stderr);
+}
+
+/// A Gateway and a policy of limits of which one counts nothing.
+fn with_inert_limits() -> String {
+    let policy = json!({
+        "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy", "metadata": {"name": "inert"},
+        "spec": {
+            "targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "gw"},
+            "limits": {
+                "short": {"rates": [{"limit": 1, "window": "500ms"}]},
+                "half": {"rates": [{"limit": 1, "window": "500ms"}, {"limit": 9, "window": "1s"}]},
+            },
+        },
+    });
+    format!("{SETS}---\n{policy}")
+}
+
+#[test]
+fn a_limit_that_can_never_act_is_marked() {
+    let input = with_inert_limits();
+    let why = "spec.limits.short.rates[0].window: 500ms: a window is shorter than a second, which limits are counted by";
+    let out = run("policies effective httproute/api --rule 0 -f -", &input).stdout;
+    assert!(
+        out.contains(&format!("    short  from default/inert: 1 per 500ms\n      never acts: {why}\n")),
+        "{out}"
+    );
+    assert!(out.contains("      never acts in part: spec.limits.half.rates[0].window: 500ms: "), "{out}");
+    let found = json_of("policies effective httproute/api --rule 0 -f - -o json", &input);
+    let rules = &found["paths"][0]["policies"]["RateLimitPolicy"]["rules"];
+    assert_eq!(rules["short"]["neverActs"], json!([why]));
+    assert_eq!(
+        (rules["half"]["neverActs"].as_array(), rules["half"]["neverActsInPart"].is_array()),
+        (None, true)
+    );
+    for (rule, paths) in [("short", 2), ("half", 1)] {
+        let line = format!("policies effective httproute/api --without RateLimitPolicy/{rule} -f - -o json");
+        assert_eq!(json_of(&line, &input)["paths"].as_array().unwrap().len(), paths, "{rule}");
+    }
+}
+
+/// A selector of other namespaces may select what is here.
+#[test]
+fn selectors_of_other_namespaces_make_a_kind_unknown() {
+    let policy = json!({
+        "apiVersion": "gateway.envoyproxy.io/v1alpha1", "kind": "SecurityPolicy", "metadata": {"name": "all", "namespace": "infra"},
+        "spec": {"targetSelectors": [{"kind": "HTTPRoute", "namespaces": {"from": "All"}}], "cors": {}},
+    });
+    let input = format!("{SETS}---\n{policy}");
+    let why = "SecurityPolicy: unknown, as targets of other namespaces are not followed";
+    assert!(run("why httproute/api -f -", &input).stdout.contains(why));
+    let found = json_of("policies effective httproute/api --without SecurityPolicy -f - -o json", &input);
+    assert_eq!(found["paths"][0]["policies"]["SecurityPolicy"], json!({"unknown": true}));
+}
+
 /// A name of a rule, or none, is no other path.
 #[rstest]
 #[case::null_is_absent(ROUTE.replace("  rules:", "  hostnames: null\n  rules:"), "nothing changes on any path\n")]
@@ -92,6 +174,19 @@ fn requests_and_rates_are_printed() {
     let out = run(&format!("policies effective shop/route-1 --rule write -f {EXAMPLE}"), "").stdout;
     assert!(out.contains("\n  requests: *; POST path prefix /\n"), "{out}");
     assert!(out.contains("    burst   from shop/rlp-2: 2 per 1s\n"), "{out}");
+    let policy = json!({
+        "apiVersion": "gateway.envoyproxy.io/v1alpha1", "kind": "BackendTrafficPolicy", "metadata": {"name": "traffic"},
+        "spec": {
+            "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api"}],
+            "rateLimit": {"local": {"rules": [
+                {"limit": {"requests": 5, "unit": "Hour"}}, {"limit": {"requests": 9, "unit": "Day"}, "clientSelectors": [{}]},
+            ]}},
+        },
+    });
+    let out = run("policies effective httproute/api -f -", &format!("{SETS}---\n{policy}")).stdout;
+    let text =
+        "    rateLimit  from default/traffic: 5 per hour, 9 per day, of requests that meet its conditions\n";
+    assert!(out.contains(text), "{out}");
     let route = json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "web"},
         "spec": {"parentRefs": [{"name": "gw"}], "hostnames": ["www.example.org"], "rules": [{"matches": [

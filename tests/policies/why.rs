@@ -20,7 +20,7 @@ fn a_policy_says_where_it_applies_and_who_replaces_it(#[case] object: &str) {
         "RateLimitPolicy.kuadrant.io infra/rlp-1",
         "  going by the objects: RateLimitPolicy has been accepted",
         "  targets Gateway/infra/gw-1",
-        "  acts on 4 paths",
+        "  acts on 4 paths, by route:",
         "    infra/gw-1 > http > HTTPRoute/shop/route-1 > rule 0 read, rule 1 write",
         "    infra/gw-1 > http > HTTPRoute/shop/route-2 > rule 0",
         "    infra/gw-1 > http > HTTPRoute/shop/route-3 > rule 0",
@@ -53,9 +53,60 @@ fn a_policy_that_acts_nowhere_says_why() {
     assert_eq!(younger["policy"]["accepted"]["reason"], "Conflicted");
     assert_eq!(younger["policy"]["conflictsWith"], json!(["default/older"]));
     let is = younger["is"].to_string();
-    assert!(is.contains("acts nowhere: no path leads through a target that it has"), "{is}");
+    assert!(is.contains("acts nowhere, as it is not accepted"), "{is}");
     assert!(is.contains("its status says for default/gw: Accepted=False (Conflicted): taken"), "{is}");
     assert_eq!(of("lost")["policy"]["accepted"]["reason"], "TargetNotFound");
+}
+
+/// One that is invalid, one whose limit can never act, and one that another merges with.
+#[test]
+fn what_a_policy_does_not_do_is_not_replaced() {
+    let policy = |kind: &str, name: &str, target: &str, fields: Value| {
+        let mut spec = fields;
+        let target = json!({"group": "gateway.networking.k8s.io", "kind": target, "name": if target == "Gateway" { "gw" } else { "api" }});
+        let version = if kind == "SecurityPolicy" {
+            spec["targetRefs"] = json!([target]);
+            "gateway.envoyproxy.io/v1alpha1"
+        } else {
+            spec["targetRef"] = target;
+            "kuadrant.io/v1"
+        };
+        json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+    };
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "eg"},
+        "spec": {"controllerName": "istio.io/gateway-controller"},
+    });
+    let short = json!({"limits": {"a": {"rates": [{"limit": 1, "window": "1ms"}]}}});
+    let items = json!([
+        class,
+        policy("RateLimitPolicy", "invalid", "HTTPRoute", json!({"limits": {"a": 1}})),
+        policy("RateLimitPolicy", "short", "Gateway", short),
+        policy("SecurityPolicy", "upper", "Gateway", json!({"cors": {"maxAge": "5m"}})),
+        policy(
+            "SecurityPolicy",
+            "own",
+            "HTTPRoute",
+            json!({"mergeType": "JSONMerge", "cors": {"allowOrigins": ["a"]}})
+        ),
+    ]);
+    let input = format!("{SETS}---\n{}", json!({"apiVersion": "v1", "kind": "List", "items": items}));
+    let of = |object: &str| run(&format!("why {object} -f -"), &input).stdout;
+    for (name, line) in [
+        ("invalid", "acts nowhere, as it is not accepted"),
+        ("short", "acts nowhere: what is not replaced on its 2 paths can never act"),
+        ("upper", "acts on 2 paths, by route:"),
+    ] {
+        let out = of(&format!("policy/{name}"));
+        assert!(out.contains(line) && !out.contains("all its rules are replaced"), "{name}: {out}");
+    }
+    let merged = "cors  from default/own, merged with that of default/upper\n";
+    assert!(of("httproute/api").contains(merged), "{}", of("httproute/api"));
+    let foreign =
+        "below GatewayClass eg, and do not act there unless its controller istio.io/gateway-controller is";
+    for (object, is_said) in [("policy/own", true), ("policy/short", false), ("httproute/api", true)] {
+        assert_eq!(of(object).contains(foreign), is_said, "{}", of(object));
+    }
 }
 
 #[test]
@@ -81,7 +132,7 @@ fn a_route_says_which_listeners_carry_it_and_what_acts_on_its_rules() {
     assert_eq!(lines("httproute/shop/route-3"), expected);
     assert!(
         lines("httproute/shop/route-1")
-            .contains(&"      burst  from shop/rlp-2: 2 per 1s, over infra/rlp-1".to_owned())
+            .contains(&"      burst  from shop/rlp-2: 2 per 1s, in place of that of infra/rlp-1".to_owned())
     );
     let json = json_of(&format!("why httproute/shop/route-3 -o json -f {EXAMPLE}"), "");
     assert_eq!(

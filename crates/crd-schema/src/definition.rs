@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::schema::StructuralSchema;
+use crate::schema::{SharedPatterns, StructuralSchema};
 
 /// A definition that cannot be read.
 #[derive(Debug, Error)]
@@ -120,7 +120,9 @@ impl Definition {
             Err(source) => return Err(DefinitionError::Unreadable { name, source }),
         };
         let served = spec.versions.into_iter().filter(|version| version.served);
-        let versions = served.map(|version| {
+        let mut patterns = SharedPatterns::new();
+        let versions = served.map(|mut version| {
+            version.schema.open_api.share_patterns(&mut patterns);
             let subresources = version.subresources.unwrap_or_default();
             DefinitionVersion {
                 name: version.name,

@@ -18,5 +18,8 @@ pub const MAX_OBJECT_STEPS: u64 = 40_000_000;
 /// Bytes of one compiled regular expression.
 pub const MAX_PATTERN_BYTES: usize = 1 << 20;
 
+/// Parts of one regular expression that may be wide ranges whose case is ignored.
+pub const MAX_WIDE_FOLDS: usize = 16;
+
 /// Errors that one validation lists; the rest are counted.
 pub const MAX_ERRORS: usize = 100;

@@ -1,7 +1,7 @@
 //! The schema of a version, as `apiextensions.k8s.io/v1` writes it.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -54,8 +54,9 @@ pub(crate) struct StructuralSchema {
     pub(crate) map_type: Option<String>,
     #[serde(rename = "x-kubernetes-validations")]
     pub(crate) rules: Vec<CelRule>,
+    /// Shared by all that have the pattern.
     #[serde(skip)]
-    pub(crate) compiled_pattern: OnceLock<CompiledPattern>,
+    pub(crate) compiled_pattern: Arc<OnceLock<CompiledPattern>>,
 }
 
 /// `additionalProperties`: whether there may be any, or their schema.
@@ -87,7 +88,25 @@ impl CelRule {
     }
 }
 
+/// Compiled patterns, or those to be, by text.
+pub(crate) type SharedPatterns = BTreeMap<String, Arc<OnceLock<CompiledPattern>>>;
+
 impl StructuralSchema {
+    /// Lets equal patterns be compiled once.
+    pub(crate) fn share_patterns(&mut self, known: &mut SharedPatterns) {
+        if let Some(pattern) = &self.pattern {
+            self.compiled_pattern = known.entry(pattern.clone()).or_default().clone();
+        }
+        let values = match &mut self.additional_properties {
+            Some(Additional::StructuralSchema(values)) => Some(values.as_mut()),
+            Some(Additional::Allowed(_)) | None => None,
+        };
+        let single = [self.items.as_deref_mut(), self.not.as_deref_mut(), values];
+        let lists = [&mut self.all_of, &mut self.any_of, &mut self.one_of].into_iter().flatten();
+        let below = self.properties.values_mut().chain(single.into_iter().flatten()).chain(lists);
+        below.for_each(|schema| schema.share_patterns(known));
+    }
+
     /// The schema of the values of keys that `properties` does not have.
     pub(crate) fn values(&self) -> Option<&Self> {
         match &self.additional_properties {

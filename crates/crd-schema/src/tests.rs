@@ -1,5 +1,7 @@
 //! Tables over small schemas; `tests/e2e/check` compares real ones with the API server.
 
+use std::sync::Arc;
+
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -218,6 +220,31 @@ fn what_is_not_evaluated_is_named(#[case] rule: &str, #[case] reason: &str) {
     assert_eq!(found.unevaluated.len(), 1, "{:?}", found.errors);
     assert!(found.unevaluated[0].reason.contains(reason), "{}", found.unevaluated[0]);
     assert!(found.is_valid(), "{:?}", found.errors);
+}
+
+/// A wide range whose case is ignored takes the parser milliseconds.
+#[rstest]
+#[case::few("(?i)^[\\x{80}-\\x{10ffff}]+$", 0)]
+#[case::many(&"(?i)[k-\\x{10ffff}]".repeat(20), 1)]
+#[case::of_one_case(&"[k-\\x{10ffff}]?".repeat(20), 0)]
+fn patterns_fold_a_bounded_number_of_ranges(#[case] pattern: &str, #[case] unevaluated: usize) {
+    let (_, found) = asked(json!({"type": "string", "pattern": pattern}), json!("\u{e9}"), None);
+    assert_eq!(found.unevaluated.len(), unevaluated, "{:?}", found.unevaluated);
+    assert!(found.unevaluated.iter().all(|own| own.reason.contains("wide ranges")));
+}
+
+#[test]
+fn equal_patterns_are_compiled_once() {
+    let text = json!({"type": "string", "pattern": "^a$"});
+    let definition = definition(json!({"type": "object", "properties": {
+        "one": text, "two": {"type": "array", "items": text}, "three": {"type": "object", "additionalProperties": text},
+    }}));
+    let spec = &definition.versions[0].schema.properties["spec"];
+    let two = spec.properties["two"].items.as_ref().unwrap();
+    let compiled = [&spec.properties["one"], two, spec.properties["three"].values().unwrap()];
+    assert!(
+        compiled.windows(2).all(|pair| Arc::ptr_eq(&pair[0].compiled_pattern, &pair[1].compiled_pattern))
+    );
 }
 
 /// Rules are not asked about what violates the rest of the schema; that is said.

@@ -150,12 +150,8 @@ fn refusal(state: &PolicyState, targets: &BTreeMap<&NodeKey, &TargetState>) -> O
     };
     let over = of(&TargetState::OverLimit);
     if !over.is_empty() {
-        let limit = limits::POLICIES_PER_TARGET;
         let targets = names(over.iter());
-        return refused(
-            "Invalid",
-            format!("{kind} is over the limit of {limit} policies of its kind on {targets}"),
-        );
+        return refused("Invalid", format!("{kind} is over the limit of policies of its kind on {targets}"));
     }
     let absent = of(&TargetState::NotFound);
     if absent.is_empty() {

@@ -15,6 +15,15 @@ pub struct EffectiveRule {
     pub value: Arc<Value>,
     /// The policy that it comes from.
     pub source: PolicyId,
+    /// Another policy, of which the rule has fields too.
+    pub with: Option<PolicyId>,
+}
+
+impl EffectiveRule {
+    /// A rule of one policy.
+    pub fn of(source: &PolicyId, value: Arc<Value>) -> Self {
+        Self { value, source: source.clone(), with: None }
+    }
 }
 
 /// A rule that does not act, because of other policies.
@@ -45,16 +54,19 @@ pub struct EffectivePolicy {
 type EffectiveRules = BTreeMap<Arc<str>, EffectiveRule>;
 
 impl EffectivePolicy {
-    /// The policies that at least one rule comes from, sorted.
+    /// The policies that at least one rule, or a part of one, comes from, sorted.
     pub fn sources(&self) -> BTreeSet<&PolicyId> {
-        self.rules.values().map(|rule| &rule.source).collect()
+        self.rules.values().flat_map(|rule| std::iter::once(&rule.source).chain(&rule.with)).collect()
     }
 
     /// Rules with their sources, and the rules that were replaced, as JSON.
     pub fn to_json(&self) -> Value {
         let rules = self.rules.iter().map(|(key, rule)| {
-            let rule = json!({"source": rule.source.qualified_name(), "rule": *rule.value});
-            (key.to_string(), rule)
+            let mut value = json!({"source": rule.source.qualified_name(), "rule": *rule.value});
+            if let Some(with) = &rule.with {
+                value["with"] = with.qualified_name().into();
+            }
+            (key.to_string(), value)
         });
         let replaced = self.replaced.iter().map(|own| {
             let by: Vec<String> = own.by.iter().map(PolicyId::qualified_name).collect();
@@ -80,10 +92,8 @@ pub fn fold(policies: &[&Policy], is_rule: &dyn Fn(&str) -> bool) -> EffectivePo
     let mut is_leaf = true;
     for policy in policies.iter().rev() {
         let Some(block) = &policy.block else { continue };
-        let own = block.rules.iter().map(|(key, value)| {
-            let rule = EffectiveRule { value: value.clone(), source: policy.id.clone() };
-            (key.clone(), rule)
-        });
+        let own = block.rules.iter();
+        let own = own.map(|(key, value)| (key.clone(), EffectiveRule::of(&policy.id, value.clone())));
         rules = if is_leaf { own.collect() } else { merge(block, own.collect(), rules, is_rule) };
         is_leaf = false;
     }

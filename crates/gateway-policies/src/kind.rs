@@ -74,6 +74,11 @@ pub trait PolicyKind: Send + Sync {
     /// The kinds that it can target.
     fn targets(&self) -> &[TargetKind];
 
+    /// Whether a rule without a name can be targeted by its position, as `rule-2` (Kuadrant).
+    fn has_positions(&self) -> bool {
+        true
+    }
+
     /// The most targets of one policy; one with more is invalid.
     fn max_targets(&self) -> usize {
         limits::TARGETS

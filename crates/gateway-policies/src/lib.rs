@@ -73,7 +73,7 @@ pub use object::{
 };
 pub use path::Path;
 pub use policy::{Block, Policy, PolicyId, Precedence, Role, Rules, Strategy, Violation};
-pub use read::{SEVERAL_BLOCKS, read_policy};
+pub use read::{NO_RULE, SEVERAL_BLOCKS, read_policy};
 pub use refusal::{Refusal, RefusalReason};
 pub use state::{AncestorState, PolicyState, TargetState};
 pub use store::ObjectKey;

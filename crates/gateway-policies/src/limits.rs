@@ -39,6 +39,14 @@ pub const MERGED_RULES: usize = 100_000;
 /// Accepted policies of one kind on one target. The oldest ones count; the others are not accepted.
 pub const POLICIES_PER_TARGET: usize = 16;
 
+/// Rules of the policies of one kind on one target, which bounds what an event costs on each path. The oldest policies
+/// count that have no more together; the others are not accepted.
+pub const RULES_PER_TARGET: usize = 2 * RULES;
+
+/// Policies of one direct kind on one target of which the oldest acts, and the others name it as their winner, so that
+/// a new winner costs no more than as many states. Those beyond are over the limit.
+pub const CONFLICTS_PER_TARGET: usize = 64;
+
 /// Paths of one route. The listeners beyond it are refused as [`crate::RefusalReason::OverBudget`].
 ///
 /// 64 listeners with 64 rules each need as many.

@@ -52,8 +52,12 @@ pub fn read_policy(kind: &dyn PolicyKind, value: &Value) -> Result<Policy, Decod
         policy.block = None;
     }
     let positions = policy.targets.iter().filter(|target| target.is_position());
+    let what = match kind.has_positions() {
+        true => "is a position, which moves with the rules",
+        false => "is the name of a rule here, not its position",
+    };
     let positions = positions.map(|target| {
-        let message = format!("{target} is a position, which moves with the rules; name the rule");
+        let message = format!("{target} {what}; name the rule");
         Violation::new("spec.targetRef.sectionName", message)
     });
     policy.warnings.extend(positions.collect::<Vec<_>>());
@@ -118,6 +122,9 @@ fn target(kind: &dyn PolicyKind, namespace: &str, reference: &Value) -> Result<N
 /// The message of a violation by more than one block, which has the field `spec`.
 pub const SEVERAL_BLOCKS: &str = "has more than one of rules, defaults and overrides; keep one of them";
 
+/// The message of a violation by a block without rules, which has the field of the block.
+pub const NO_RULE: &str = "has no rule, so the policy can never act";
+
 /// The block in use: `defaults`, `overrides`, or bare rules, which are atomic defaults (Kuadrant, RFC 0009).
 fn block(kind: &dyn PolicyKind, spec: &Map<String, Value>, violations: &mut Vec<Violation>) -> Option<Block> {
     let bare = Some(spec).filter(|spec| kind.rules(spec).map_or(true, |rules| !rules.is_empty()));
@@ -156,7 +163,7 @@ fn block(kind: &dyn PolicyKind, spec: &Map<String, Value>, violations: &mut Vec<
         return None;
     }
     if !rules.keys().any(|key| kind.is_rule(key)) {
-        violations.push(Violation::new(field, "has no rule, so the policy can never act"));
+        violations.push(Violation::new(field, NO_RULE));
         return None;
     }
     Some(Block { role, strategy, rules })

@@ -227,24 +227,24 @@ impl Store {
         nodes.take_while(move |node| node.kind == kind && node.namespace == namespace)
     }
 
-    /// The sections of an object that a policy can target; none where the object is not stored.
-    pub fn sections(&self, object: &NodeKey) -> Option<BTreeSet<Arc<str>>> {
-        let named = |name: &String| Arc::from(name.as_str());
-        Some(match self.objects.get(&ObjectKey::Node(object.clone()))? {
-            Object::Gateway(gateway) => gateway.spec.listeners.iter().map(|own| named(&own.name)).collect(),
-            Object::ListenerSet(set) => set.spec.listeners.iter().map(|own| named(&own.name)).collect(),
-            Object::Route(route) => route.rule_keys().into_iter().filter_map(|rule| rule.section).collect(),
-            Object::Service(service) => service.spec.ports.iter().map(|port| port.section()).collect(),
-            Object::GatewayClass(_) | Object::Grant(_) | Object::Namespace(_) => BTreeSet::new(),
-        })
-    }
-
     /// Whether a node exists.
     pub fn has(&self, node: &NodeKey) -> bool {
-        let Some(section) = &node.section else {
-            return self.objects.contains_key(&ObjectKey::Node(node.clone()));
-        };
-        self.sections(&node.object()).is_some_and(|sections| sections.contains(section))
+        let object = self.objects.get(&ObjectKey::Node(node.object()));
+        let Some(section) = &node.section else { return object.is_some() };
+        let is_it = |name: &str| *name == **section;
+        match object {
+            Some(Object::Gateway(own)) => own.spec.listeners.iter().any(|own| is_it(&own.name)),
+            Some(Object::ListenerSet(set)) => set.spec.listeners.iter().any(|own| is_it(&own.name)),
+            Some(Object::Route(route)) => route.is_named(section) || route.has_position(section),
+            Some(Object::Service(service)) => service.spec.ports.iter().any(|port| is_it(&port.section())),
+            Some(Object::GatewayClass(_) | Object::Grant(_) | Object::Namespace(_)) | None => false,
+        }
+    }
+
+    /// Whether a node is a rule without a name, by its position.
+    pub fn is_position(&self, node: &NodeKey) -> bool {
+        let route = self.route(&node.object()).zip(node.section.as_deref());
+        route.is_some_and(|(route, section)| !route.is_named(section) && route.has_position(section))
     }
 
     pub fn class(&self, name: &str) -> Option<&GatewayClass> {

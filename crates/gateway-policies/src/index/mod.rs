@@ -185,37 +185,47 @@ impl Index {
         for (target, (before, after)) in targets.iter().zip(counted_before.into_iter().zip(counted_after)) {
             if self.class(&id.kind) == PolicyClass::Direct {
                 work.outputs.insert(direct_key(&id.kind, target));
-                // The losers name the winner.
-                if before != after {
-                    work.policies.extend(self.policies.on(target, &id.kind).map(|other| other.id.clone()));
-                }
             } else {
                 work.outputs.extend(self.paths.through(target).map(|path| inherited_key(&id.kind, path)));
-                work.policies.extend(before.into_iter().chain(after));
             }
+            // Losers of a direct kind name their winner.
+            work.policies.extend(before.into_iter().chain(after));
         }
         Some(old)
     }
 
-    /// The policies of a kind that count on a target. The state of no other one there depends on who they are, but
-    /// for losers of a direct kind.
+    /// The policies of a kind that count on a target. The state of no other one there depends on who they are.
     fn counted(&self, target: &NodeKey, kind: &str) -> Vec<PolicyId> {
-        match self.class(kind) {
-            PolicyClass::Direct => {
-                self.winner(target, kind).map(|policy| policy.id.clone()).into_iter().collect()
-            }
-            PolicyClass::Inherited => self.attached(target, kind).map(|policy| policy.id.clone()).collect(),
-        }
+        self.attached(target, kind).map(|policy| policy.id.clone()).collect()
     }
 
     /// The policy of a direct kind that has a target.
     fn winner(&self, target: &NodeKey, kind: &str) -> Option<&Policy> {
-        self.policies.on(target, kind).find(|policy| policy.block.is_some())
+        self.attached(target, kind).find(|policy| policy.block.is_some())
     }
 
-    /// The policies of an inherited kind that count on a node, the older one first.
+    /// The policies of a kind that count on a node, the older one first.
     fn attached(&self, node: &NodeKey, kind: &str) -> impl Iterator<Item = &Policy> {
-        self.policies.on(node, kind).take(limits::POLICIES_PER_TARGET)
+        let (most, most_rules) = match self.class(kind) {
+            PolicyClass::Direct => (limits::CONFLICTS_PER_TARGET, usize::MAX),
+            PolicyClass::Inherited => (limits::POLICIES_PER_TARGET, limits::RULES_PER_TARGET),
+        };
+        let most = if self.is_beyond(node, kind) { 0 } else { most };
+        let mut rules = 0;
+        self.policies.on(node, kind).take(most).take_while(move |policy| {
+            rules += policy.block.as_ref().map_or(0, |block| block.rules.len());
+            rules <= most_rules
+        })
+    }
+
+    /// Whether a policy of a kind can have a node as its target.
+    fn is_target(&self, node: &NodeKey, kind: &str) -> bool {
+        self.store.has(node) && !self.is_beyond(node, kind)
+    }
+
+    /// Whether a node is a position, and a kind asks for names.
+    fn is_beyond(&self, node: &NodeKey, kind: &str) -> bool {
+        self.kinds.get(kind).is_some_and(|kind| !kind.has_positions()) && self.store.is_position(node)
     }
 
     fn class(&self, kind: &str) -> PolicyClass {

@@ -77,6 +77,12 @@ impl Policies {
         attached.into_iter().flatten().filter_map(move |precedence| self.by_id.get(&precedence.id))
     }
 
+    /// Whether a policy is among the oldest of its kind on a target.
+    pub fn is_among_first(&self, most: usize, target: &NodeKey, id: &PolicyId) -> bool {
+        let attached = self.attached.get(target).and_then(|kinds| kinds.get(&id.kind));
+        attached.into_iter().flatten().take(most).any(|own| own.id == *id)
+    }
+
     /// The policies of all kinds that target an object or a section of it.
     pub fn of_object(&self, object: &NodeKey) -> impl Iterator<Item = &Policy> {
         self.of_object.get(object).into_iter().flatten().filter_map(move |id| self.by_id.get(id))

@@ -118,9 +118,9 @@ impl Index {
             Scope::Path(path) if self.paths.contains(path) => {
                 path.nodes().flat_map(|node| self.attached(node, &key.kind)).collect()
             }
-            Scope::Target(target) if self.store.has(target) => {
+            Scope::Target(target) if self.is_target(target, &key.kind) => {
                 let (valid, unreadable): (Vec<&Policy>, Vec<&Policy>) =
-                    self.policies.on(target, &key.kind).partition(|policy| policy.block.is_some());
+                    self.attached(target, &key.kind).partition(|policy| policy.block.is_some());
                 let bounded = unreadable.into_iter().take(limits::POLICIES_PER_TARGET);
                 valid.into_iter().take(1).chain(bounded).collect()
             }
@@ -142,25 +142,25 @@ impl Index {
     }
 
     fn target_state(&self, policy: &Policy, target: &NodeKey) -> TargetState {
-        if !self.store.has(target) {
+        let kind = &policy.id.kind;
+        if !self.is_target(target, kind) {
             return TargetState::NotFound;
         }
         if policy.is_deleting {
             return TargetState::Attached;
         }
-        let kind = &policy.id.kind;
-        match self.class(kind) {
-            PolicyClass::Direct => {
-                let winner = self.winner(target, kind);
-                match winner.filter(|winner| winner.id != policy.id && policy.block.is_some()) {
-                    Some(winner) => TargetState::Conflicted(winner.id.clone()),
-                    None => TargetState::Attached,
-                }
-            }
-            PolicyClass::Inherited => {
-                let counts = self.attached(target, kind).any(|other| other.id == policy.id);
-                if counts { TargetState::Attached } else { TargetState::OverLimit }
-            }
+        let is_direct = self.class(kind) == PolicyClass::Direct;
+        let counts = match is_direct {
+            true => self.policies.is_among_first(limits::CONFLICTS_PER_TARGET, target, &policy.id),
+            false => self.attached(target, kind).any(|other| other.id == policy.id),
+        };
+        if !counts {
+            return TargetState::OverLimit;
+        }
+        let winner = self.winner(target, kind).filter(|_| is_direct);
+        match winner.filter(|winner| winner.id != policy.id && policy.block.is_some()) {
+            Some(winner) => TargetState::Conflicted(winner.id.clone()),
+            None => TargetState::Attached,
         }
     }
 }

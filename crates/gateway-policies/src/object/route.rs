@@ -36,6 +36,19 @@ impl Route {
         });
         sections.map(|section| NodeKey { section: Some(section), ..self.key.clone() }).collect()
     }
+
+    /// Whether a rule has a name.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.spec.rules.iter().any(|rule| rule.name.as_deref() == Some(name))
+    }
+
+    /// Whether a rule without a name has a position, such as `rule-2`.
+    pub fn has_position(&self, section: &str) -> bool {
+        let number = section.strip_prefix("rule-").and_then(|number| number.parse::<usize>().ok());
+        let rule = number.and_then(|number| self.spec.rules.get(number.checked_sub(1)?));
+        let is_bare = rule.is_some_and(|rule| rule.name.as_deref().unwrap_or_default().is_empty());
+        is_bare && number.is_some_and(|number| format!("rule-{number}") == section)
+    }
 }
 
 /// `spec` of a route.

@@ -1,10 +1,14 @@
 //! What a policy is refused for, who is older, and how far its outputs have come.
 
-use rstest::rstest;
-use serde_json::{Value, json};
+use std::sync::Arc;
 
-use super::{LimitPolicy, gateway, index, policy, route};
-use crate::{Delivery, conditions, read_policy};
+use rstest::rstest;
+use serde_json::{Map, Value, json};
+
+use super::{LimitPolicy, gateway, index, object, policy, route};
+use crate::{
+    Delivery, Index, PolicyKind, Rules, TargetKind, TargetState, Violation, conditions, read_policy,
+};
 
 #[rstest]
 #[case::no_target(json!({"targetRefs": [], "limits": {"a": 1}}), "spec.targetRef: names no target")]
@@ -77,6 +81,54 @@ fn a_position_as_a_target_is_warned_of() {
         "spec.targetRef.sectionName: HTTPRoute/shop/api#rule-2 is a position, which moves with the rules; \
          name the rule"
     );
+}
+
+/// A kind whose rules are targeted by name alone.
+struct NamedOnly;
+
+impl PolicyKind for NamedOnly {
+    fn name(&self) -> &str {
+        "LimitPolicy"
+    }
+
+    fn group(&self) -> &str {
+        "example.org"
+    }
+
+    fn targets(&self) -> &[TargetKind] {
+        LimitPolicy.targets()
+    }
+
+    fn rules(&self, block: &Map<String, Value>) -> Result<Rules, Vec<Violation>> {
+        LimitPolicy.rules(block)
+    }
+
+    fn has_positions(&self) -> bool {
+        false
+    }
+}
+
+#[rstest]
+#[case::a_position("", false)]
+#[case::a_name("rule-2", true)]
+fn a_kind_may_take_names_alone(#[case] name: &str, #[case] is_target: bool) {
+    let mut index = Index::new([Arc::new(NamedOnly) as Arc<dyn PolicyKind>]);
+    let rules = json!([{}, {"name": name}]);
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "eg"},
+        "spec": {"controllerName": "example.org/ours"},
+    });
+    let route = object("HTTPRoute", "api", json!({"parentRefs": [{"name": "gw"}], "rules": rules}));
+    [class, gateway(1), route].iter().for_each(|object| drop(index.observe(object).unwrap()));
+    let target = json!({"kind": "HTTPRoute", "name": "api", "sectionName": "rule-2"});
+    index.observe(&policy("p", json!({"targetRef": target, "limits": {"a": 1}}))).unwrap();
+    let own = index.policies().next().unwrap();
+    let target = index.state(&own.id).unwrap().targets.values().next().unwrap();
+    assert_eq!(*target == TargetState::Attached, is_target, "{target:?}");
+    let path = index.paths().find(|path| path.rule_index == 1).unwrap();
+    assert_eq!(index.effective("LimitPolicy", path).is_some(), is_target);
+    let warning = own.warnings[0].to_string();
+    assert!(warning.ends_with("is the name of a rule here, not its position; name the rule"), "{warning}");
 }
 
 /// The text decides, in which `-` comes before `/`: GEP-713 sorts by `namespace/name`.

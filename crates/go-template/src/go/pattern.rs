@@ -23,6 +23,18 @@ impl Place {
     }
 }
 
+/// How many parts of a pattern may be wide ranges that ignore case: each character of such a range is looked at before
+/// the size of the pattern is known, which takes milliseconds.
+pub fn wide_folds(pattern: &str) -> usize {
+    let flags = |at: &str| at.split([':', ')']).next().is_some_and(|flags| flags.contains('i'));
+    if !pattern.match_indices("(?").any(|(at, _)| flags(&pattern[at + 2..])) {
+        return 0;
+    }
+    let escapes = ["\\x", "\\u", "\\U", "\\W", "\\D", "\\S", "\\p", "\\P"];
+    let escapes = escapes.iter().map(|part| pattern.matches(part).count()).sum::<usize>();
+    escapes + pattern.chars().filter(|c| !c.is_ascii()).count()
+}
+
 /// Highest number of a repetition in Go.
 const MAX_REPEAT: u32 = 1000;
 

@@ -37,8 +37,10 @@ fn escaped(text: &str, space: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
         match space(c) {
             Some(space) => shown.push(space),
             None if c.is_control() || is_invisible(c) => {
-                // Writing to a String cannot fail.
-                let _ = write!(shown, "\\u{:04x}", u32::from(c));
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing to a String cannot fail.
+                    let _ = write!(shown, "\\u{unit:04x}");
+                }
             }
             None => shown.push(c),
         }
@@ -46,11 +48,16 @@ fn escaped(text: &str, space: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Marks, embeddings, overrides and isolates of bidirectional text, and characters without a width.
+/// Marks, embeddings, overrides and isolates of bidirectional text, and characters without a width, as tags.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
-        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
     )
 }
 
@@ -68,6 +75,7 @@ mod tests {
     #[case::control("a\u{7}b\u{1b}[2J", "a\\u0007b\\u001b[2J")]
     #[case::direction("a\u{202e}b\u{2066}c", "a\\u202eb\\u2066c")]
     #[case::no_width("a\u{200b}b\u{feff}", "a\\u200bb\\ufeff")]
+    #[case::tags("a\u{e0041}", "a\\udb40\\udc41")]
     #[case::at_the_limit("123456789012", "123456789012")]
     #[case::long("1234567890123", "123456789012…")]
     fn what_is_shown(#[case] text: &str, #[case] shown: &str) {
@@ -83,7 +91,7 @@ mod tests {
 
     #[test]
     fn json_stays_json() {
-        let value = serde_json::json!({"a": "\u{202e}\u{1b}\u{9b}"});
+        let value = serde_json::json!({"a": "\u{202e}\u{1b}\u{9b}\u{e0041}"});
         let shown = printable(&value.to_string()).into_owned();
         assert!(shown.is_ascii(), "{shown}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);

@@ -11,6 +11,10 @@ use super::generic::Precedence;
 use super::merge::merge_below;
 use super::survey::PolicySurvey;
 
+/// The kind of Envoy Gateway that guards routes, and its only field that connections have: addresses.
+const SECURITY: &str = "SecurityPolicy";
+const OF_CONNECTIONS: &str = "authorization";
+
 impl PolicySurvey {
     /// What acts on a path, by the name of the kind. Kinds without a policy on the path are left out.
     pub fn acting(&self, path: &Arc<Path>) -> BTreeMap<String, EffectivePolicy> {
@@ -22,9 +26,8 @@ impl PolicySurvey {
     /// The same of one kind.
     pub fn acting_of(&self, kind: &str, path: &Arc<Path>) -> Option<EffectivePolicy> {
         // Kuadrant's limits and authentication are of HTTP requests.
-        if self.kinds.is_of_requests(kind)
-            && !matches!(path.route.kind, ObjectKind::HttpRoute | ObjectKind::GrpcRoute)
-        {
+        let has_requests = matches!(path.route.kind, ObjectKind::HttpRoute | ObjectKind::GrpcRoute);
+        if self.kinds.is_of_requests(kind) && !has_requests {
             return None;
         }
         let mut effective = match self.kinds.precedence(kind)? {
@@ -42,6 +45,11 @@ impl PolicySurvey {
         let attached = path.nodes().flat_map(|node| self.attached(node)).filter(|id| &*id.kind == kind);
         let unreadable = attached.filter(|id| self.index.policy(id).is_some_and(|own| own.block.is_none()));
         effective.unreadable = unreadable.cloned().collect();
+        if kind == SECURITY && !has_requests {
+            let acts = |rule: &str| rule == OF_CONNECTIONS && path.route.kind != ObjectKind::UdpRoute;
+            effective.rules.retain(|rule, _| acts(rule));
+            effective.replaced.retain(|own| acts(&own.rule));
+        }
         let is_there = !effective.policies.is_empty() || !effective.unreadable.is_empty();
         is_there.then_some(effective)
     }
@@ -100,7 +108,7 @@ impl PolicySurvey {
                 }
                 let whole = self.policies.get(&policy.id).and_then(|own| own.whole.clone());
                 let value = whole.unwrap_or_default();
-                effective.rules.insert(key, EffectiveRule { value, source: policy.id.clone() });
+                effective.rules.insert(key, EffectiveRule::of(&policy.id, value));
                 effective.policies.push(policy.id.clone());
             }
         }
@@ -121,5 +129,5 @@ impl PolicySurvey {
 
 fn rules(policy: &Policy) -> impl Iterator<Item = (Arc<str>, EffectiveRule)> {
     let rules = policy.block.iter().flat_map(|block| &block.rules);
-    rules.map(|(key, value)| (key.clone(), EffectiveRule { value: value.clone(), source: policy.id.clone() }))
+    rules.map(|(key, value)| (key.clone(), EffectiveRule::of(&policy.id, value.clone())))
 }

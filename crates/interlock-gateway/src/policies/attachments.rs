@@ -15,7 +15,7 @@ use interlock_core::kinds::inventory::{Affected, DomainInventory, Inventory};
 use interlock_core::topology::KindName;
 use serde_json::Value;
 
-use super::enforcement::{Concern, Enforcement, RATE_LIMIT_POLICY};
+use super::enforcement::{Concern, Enforcement, LIMITS_CONFIG_MAP, RATE_LIMIT_POLICY};
 use super::known::PolicyKinds;
 use super::labels::{Labels, Selector, labels_of, namespace_of, node_of};
 use super::survey::group_and_kind;
@@ -31,7 +31,7 @@ pub struct Attachments(Arc<AttachmentGraph>);
 /// The graph, for one at a time.
 pub struct AttachmentGraph {
     linked: Mutex<LinkedObjects>,
-    pending: Mutex<Vec<Report>>,
+    pending: Mutex<Pending>,
     /// Reviews that have it or wait for it.
     waiting: AtomicUsize,
 }
@@ -55,11 +55,45 @@ impl Drop for Place<'_> {
     }
 }
 
-/// What a watch reported.
-enum Report {
-    Exists(Value),
-    Gone(String, NamespacedName),
-    Unread(String),
+/// What watches reported and is not taken in yet: no more than there are objects.
+#[derive(Default)]
+struct Pending {
+    /// Kinds that are read no more; what was reported of them before is dropped.
+    unread: BTreeSet<String>,
+    objects: BTreeMap<(String, NamespacedName), Report>,
+}
+
+/// The newest that was reported of an object.
+#[derive(Default)]
+struct Report {
+    /// Whether the one that was there is gone.
+    was_deleted: bool,
+    /// As it is now; none where it is gone.
+    object: Option<Value>,
+}
+
+impl Pending {
+    fn exists(&mut self, object: Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        let name = NamespacedName { namespace: text(&metadata["namespace"]), name: text(&metadata["name"]) };
+        let key = (text(&object["kind"]), name);
+        self.objects.entry(key).or_default().object = Some(object);
+    }
+
+    fn gone(&mut self, kind: &str, name: &NamespacedName) {
+        let gone = Report { was_deleted: true, object: None };
+        self.objects.insert((kind.to_owned(), name.clone()), gone);
+    }
+
+    fn unread(&mut self, kind: &str) {
+        self.objects.retain(|(own, _), _| own != kind);
+        self.unread.insert(kind.to_owned());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.unread.is_empty() && self.objects.is_empty()
+    }
 }
 
 /// Gateways, routes and policies, and what the policies select.
@@ -136,15 +170,16 @@ impl Inventory for Attachments {
             &["apiVersion", "kind", "metadata", "spec"]
         };
         let read = read.iter().map(|field| ((*field).to_owned(), object[*field].clone()));
-        self.0.report(Report::Exists(Value::Object(read.collect())));
+        let object = Value::Object(read.collect());
+        self.0.report(|pending| pending.exists(object));
     }
 
     fn drop(&mut self, kind: &str, name: &NamespacedName) {
-        self.0.report(Report::Gone(kind.to_owned(), name.clone()));
+        self.0.report(|pending| pending.gone(kind_of(kind), name));
     }
 
     fn forget(&mut self, kind: &str) {
-        self.0.report(Report::Unread(kind.to_owned()));
+        self.0.report(|pending| pending.unread(kind_of(kind)));
     }
 
     fn follow(&mut self, affected: Affected) {
@@ -156,9 +191,14 @@ impl Inventory for Attachments {
     }
 }
 
+/// The kind of objects that the topology knows under another name.
+fn kind_of(name: &str) -> &str {
+    if name == LIMITS_CONFIG_MAP { "ConfigMap" } else { name }
+}
+
 impl AttachmentGraph {
-    fn report(&self, report: Report) {
-        locked(&self.pending).push(report);
+    fn report(&self, report: impl FnOnce(&mut Pending)) {
+        report(&mut locked(&self.pending));
         if let Ok(mut linked) = self.linked.try_lock() {
             self.take_in(&mut linked);
         }
@@ -188,16 +228,16 @@ impl AttachmentGraph {
 
     fn take_in(&self, linked: &mut LinkedObjects) {
         loop {
-            let reports = std::mem::take(&mut *locked(&self.pending));
-            if reports.is_empty() {
+            let pending = std::mem::take(&mut *locked(&self.pending));
+            if pending.is_empty() {
                 return;
             }
-            for report in reports {
-                match report {
-                    Report::Exists(object) => linked.take(&object),
-                    Report::Gone(kind, name) => linked.drop(&kind, &name),
-                    Report::Unread(kind) => linked.forget(&kind),
+            pending.unread.iter().for_each(|kind| linked.forget(kind));
+            for ((kind, name), Report { was_deleted, object }) in pending.objects {
+                if was_deleted {
+                    linked.drop(&kind, &name);
                 }
+                object.iter().for_each(|object| linked.take(object));
             }
         }
     }
@@ -433,3 +473,55 @@ const POLICY_NAME: KindName = KindName::new(KUADRANT, RATE_LIMIT_POLICY);
 
 const NAMESPACE: &str = "Namespace";
 const GRANT: &str = "ReferenceGrant";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(limit: u64, name: &str) -> Value {
+        json!({
+            "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy", "metadata": {"namespace": "shop", "name": name},
+            "spec": {
+                "targetRef": {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api"},
+                "limits": {"a": {"rates": [{"limit": limit, "window": "1s"}]}},
+            },
+        })
+    }
+
+    /// Of each policy its limit, once the graph is free.
+    fn limits(graph: &AttachmentGraph) -> Vec<(String, Value)> {
+        graph.read(|linked| {
+            let limit = |policy: &gateway_policies::Policy| {
+                let block = policy.block.as_ref().unwrap();
+                (policy.id.name.to_string(), block.rules["a"]["rates"][0]["limit"].clone())
+            };
+            linked.index.policies().map(limit).collect()
+        })
+    }
+
+    #[test]
+    fn of_what_is_reported_while_the_graph_is_taken_the_newest_is_kept() {
+        let mut own = Attachments::default();
+        let graph = own.graph();
+        let name = |name: &str| NamespacedName { namespace: "shop".to_owned(), name: name.to_owned() };
+        let taken = locked(&graph.linked);
+        for limit in 0..100 {
+            ["one", "two", "gone"].iter().for_each(|name| own.take(&policy(limit, name)));
+        }
+        Inventory::drop(&mut own, "RateLimitPolicy", &name("gone"));
+        Inventory::drop(&mut own, "RateLimitPolicy", &name("two"));
+        own.take(&policy(7, "two"));
+        assert_eq!(locked(&graph.pending).objects.len(), 3);
+        std::mem::drop(taken);
+        assert_eq!(limits(&graph), [("one".to_owned(), json!(99)), ("two".to_owned(), json!(7))]);
+
+        let taken = locked(&graph.linked);
+        own.take(&policy(8, "one"));
+        own.forget("RateLimitPolicy");
+        own.take(&policy(9, "two"));
+        std::mem::drop(taken);
+        assert_eq!(limits(&graph), [("two".to_owned(), json!(9))]);
+    }
+}

@@ -74,6 +74,19 @@ impl PolicyKind for AuthPolicy {
     }
 }
 
+/// The rules of a block with their keys, and their fields in the block.
+pub(super) fn entries(block: &Map<String, Value>) -> impl Iterator<Item = (String, String, &Value)> {
+    let at = move |way: &[&str]| follow(block, way, &mut Vec::new());
+    let named = NAMED.into_iter().filter_map(move |(prefix, way)| Some((prefix, way, at(way)?.as_object()?)));
+    let named = named.flat_map(|(prefix, way, rules)| {
+        let field = way.join(".");
+        rules.iter().map(move |(name, rule)| (format!("{prefix}.{name}"), format!("{field}.{name}"), rule))
+    });
+    let single =
+        SINGLE.into_iter().filter_map(move |(key, way)| Some((key.to_owned(), way.join("."), at(way)?)));
+    named.chain(single)
+}
+
 /// What stands at the end of a way; none where a part of it is absent or null.
 fn follow<'a>(
     block: &'a Map<String, Value>,

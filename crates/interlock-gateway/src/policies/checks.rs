@@ -15,6 +15,8 @@ pub(super) const MOST: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NeverActs {
     pub(super) rule: Rule,
+    /// The limit that it is of, if it is of one.
+    pub(super) limit: String,
     pub(super) sentence: String,
     pub(super) field: String,
     pub(super) value: String,
@@ -29,10 +31,10 @@ pub(super) struct SpecFindings {
 }
 
 impl SpecFindings {
-    fn refuse(&mut self, rule: Rule, field: String, value: &str, sentence: &str, remedy: &str) {
+    fn refuse(&mut self, rule: Rule, limit: &str, field: String, value: &str, words: (&str, &str)) {
         if self.refused.len() < MOST {
-            let (sentence, value, remedy) = (sentence.to_owned(), value.to_owned(), remedy.to_owned());
-            self.refused.push(NeverActs { rule, sentence, field, value, remedy });
+            let [limit, value, sentence, remedy] = [limit, value, words.0, words.1].map(str::to_owned);
+            self.refused.push(NeverActs { rule, limit, sentence, field, value, remedy });
         }
     }
 
@@ -62,14 +64,24 @@ pub(super) fn limits(spec: &Map<String, Value>) -> SpecFindings {
         let limits = block.and_then(|block| block.get("limits")).and_then(Value::as_object);
         for (name, limit) in limits.into_iter().flatten() {
             let field = format!("{path}.limits.{name}");
-            rates(&field, limit, &mut found);
-            counters(&field, limit, &mut found);
+            rates((name, &field), limit, &mut found);
+            counters((name, &field), limit, &mut found);
         }
     }
     found
 }
 
-fn rates(field: &str, limit: &Value, found: &mut SpecFindings) {
+/// Whether no rate of a limit can act.
+pub(super) fn never_counts(limit: &Value) -> bool {
+    let is_short = |rate: &Value| rate["window"].as_str().and_then(milliseconds).is_some_and(is_too_short);
+    limit["rates"].as_array().is_some_and(|rates| !rates.is_empty() && rates.iter().all(is_short))
+}
+
+fn is_too_short(window: u64) -> bool {
+    window < 1000
+}
+
+fn rates((name, field): (&str, &str), limit: &Value, found: &mut SpecFindings) {
     let mut windows: BTreeMap<u64, usize> = BTreeMap::new();
     for (index, rate) in limit["rates"].as_array().into_iter().flatten().enumerate() {
         let field = format!("{field}.rates[{index}]");
@@ -82,14 +94,10 @@ fn rates(field: &str, limit: &Value, found: &mut SpecFindings) {
         }
         let Some(text) = rate["window"].as_str() else { continue };
         let Some(window) = milliseconds(text) else { continue };
-        if window < 1000 {
-            found.refuse(
-                POLICY_WINDOW,
-                format!("{field}.window"),
-                text,
-                "a window is shorter than a second, which limits are counted by",
-                "write a window of 1s or more, with a limit for it",
-            );
+        if is_too_short(window) {
+            let sentence = "a window is shorter than a second, which limits are counted by";
+            let remedy = "write a window of 1s or more, with a limit for it";
+            found.refuse(POLICY_WINDOW, name, format!("{field}.window"), text, (sentence, remedy));
         } else if let Some(other) = windows.get(&(window / 1000)) {
             let message = format!("{text} is the window of rates[{other}] too; only one of the two counts");
             found.warn(format!("{field}.window"), message);
@@ -125,18 +133,16 @@ pub(super) fn milliseconds(text: &str) -> Option<u64> {
 const RESERVED: [&str; 2] = ["ratelimit.domain", "ratelimit.hits_addend"];
 const RESERVED_PREFIXES: [&str; 2] = ["limit.", "tokenlimit."];
 
-fn counters(field: &str, limit: &Value, found: &mut SpecFindings) {
+fn counters((limit_name, field): (&str, &str), limit: &Value, found: &mut SpecFindings) {
     for (index, counter) in limit["counters"].as_array().into_iter().flatten().enumerate() {
         let Some(expression) = counter["expression"].as_str() else { continue };
         let name = expression.trim();
         if RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-            found.refuse(
-                POLICY_COUNTER,
-                format!("{field}.counters[{index}].expression"),
-                name,
-                "a counter has a name that the limits themselves have, and no gateway could be configured with both",
-                "count by an attribute of the request, such as request.host",
-            );
+            let sentence = "a counter has a name that the limits themselves have, and no gateway could be configured \
+                            with both";
+            let remedy = "count by an attribute of the request, such as request.host";
+            let field = format!("{field}.counters[{index}].expression");
+            found.refuse(POLICY_COUNTER, limit_name, field, name, (sentence, remedy));
         }
     }
 }

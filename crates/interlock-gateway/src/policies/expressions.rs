@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use super::auth;
 use super::dialect::{Use, Verdict, check};
 
 /// Expressions of a policy that are checked.
@@ -18,6 +19,8 @@ pub struct ExpressionFinding {
     pub field: String,
     /// [`Verdict::Unsupported`] or [`Verdict::Refused`].
     pub verdict: Verdict,
+    /// The key of the rule that it is of; none of the condition of a whole block.
+    pub rule: Option<String>,
     /// What evaluates it.
     of: Use,
 }
@@ -42,7 +45,7 @@ impl fmt::Display for ExpressionFinding {
 /// The expressions of the spec of a RateLimitPolicy or an AuthPolicy that are not right, in the order of their
 /// fields. Other kinds have none.
 pub fn expressions(kind: &str, spec: &Value) -> Vec<ExpressionFinding> {
-    let mut found = Findings { list: Vec::new(), count: 0, bytes: 0 };
+    let mut found = Findings { list: Vec::new(), rule: None, count: 0, bytes: 0 };
     let blocks = ["", "defaults", "overrides"].into_iter().filter_map(|block| match block {
         "" => Some(("spec".to_owned(), spec.as_object()?)),
         block => Some((format!("spec.{block}"), spec.get(block)?.as_object()?)),
@@ -59,6 +62,8 @@ pub fn expressions(kind: &str, spec: &Value) -> Vec<ExpressionFinding> {
 
 struct Findings {
     list: Vec<ExpressionFinding>,
+    /// The rule that is looked at.
+    rule: Option<String>,
     count: usize,
     bytes: usize,
 }
@@ -67,20 +72,22 @@ impl Findings {
     fn limits(&mut self, field: &str, block: &Map<String, Value>) {
         self.each(&format!("{field}.when"), block.get("when"), "predicate", Use::Predicate);
         for (name, limit) in block.get("limits").and_then(Value::as_object).into_iter().flatten() {
+            self.rule = Some(name.clone());
             let field = format!("{field}.limits.{name}");
             self.each(&format!("{field}.when"), limit.get("when"), "predicate", Use::Predicate);
             self.each(&format!("{field}.counters"), limit.get("counters"), "expression", Use::Counter);
         }
+        self.rule = None;
     }
 
     fn authentication(&mut self, field: &str, block: &Map<String, Value>) {
         // The proxy decides by it whether it asks the auth server.
         self.each(&format!("{field}.when"), block.get("when"), "predicate", Use::Predicate);
-        for part in ["patterns", "rules"] {
-            if let Some(value) = block.get(part) {
-                self.below(&format!("{field}.{part}"), value);
-            }
+        for (key, part, value) in auth::entries(block) {
+            self.rule = Some(key);
+            self.below(&format!("{field}.{part}"), value);
         }
+        self.rule = None;
     }
 
     /// The members of a list by one of their fields.
@@ -134,7 +141,7 @@ impl Findings {
             return;
         };
         if verdict != Verdict::Right {
-            self.list.push(ExpressionFinding { field: field(), verdict, of });
+            self.list.push(ExpressionFinding { field: field(), verdict, rule: self.rule.clone(), of });
         }
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use gateway_policies::{PolicyClass, PolicyKind, Rules, TargetKind, Violation, rules_under};
 use serde_json::{Map, Value};
 
+use crate::names::ENVOY_GATEWAY;
+
 /// Which policies of a kind act on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precedence {
@@ -60,6 +62,11 @@ impl PolicyKind for GenericKind {
 
     fn targets(&self) -> &[TargetKind] {
         &self.targets
+    }
+
+    /// Envoy Gateway knows rules by their names.
+    fn has_positions(&self) -> bool {
+        self.group != ENVOY_GATEWAY
     }
 
     fn max_targets(&self) -> usize {

@@ -52,6 +52,12 @@ const GENERIC: [(&str, &str, Precedence, &[TargetKind]); 13] = [
     ("networking.istio.io", "EnvoyFilter", Precedence::All, ISTIO),
 ];
 
+/// Group and kind of all objects that decide about paths, beside policies.
+pub fn path_kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let nodes = ObjectKind::ALL.into_iter().map(|kind| (kind.group(), kind.name()));
+    nodes.chain([(GATEWAY_API, "ReferenceGrant"), ("", "Namespace")])
+}
+
 /// A kind of policies, and which of its policies act.
 #[derive(Clone)]
 pub(super) struct SeenKind {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway_policies::{EffectivePolicy, EffectiveRule, Policy};
+use gateway_policies::{EffectivePolicy, EffectiveRule, Policy, Replaced};
 use serde_json::{Map, Value};
 
 /// How two policies are merged.
@@ -72,10 +72,17 @@ pub(super) fn merge_below(effective: &mut EffectivePolicy, parent: &Policy, merg
     for (key, value) in parent.block.iter().flat_map(|block| &block.rules) {
         match effective.rules.get_mut(key) {
             None => {
-                let rule = EffectiveRule { value: value.clone(), source: parent.id.clone() };
-                effective.rules.insert(key.clone(), rule);
+                effective.rules.insert(key.clone(), EffectiveRule::of(&parent.id, value.clone()));
             }
-            Some(own) => own.value = Arc::new(merge.merged(&format!("/{key}"), value, &own.value)),
+            Some(own) => {
+                let merged = merge.merged(&format!("/{key}"), value, &own.value);
+                if merged == *own.value {
+                    let (policy, by) = (parent.id.clone(), Arc::from([own.source.clone()]));
+                    effective.replaced.push(Replaced { policy, rule: key.clone(), by });
+                } else {
+                    (own.value, own.with) = (Arc::new(merged), Some(parent.id.clone()));
+                }
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod drawing;
 pub(crate) mod enforcement;
 mod expressions;
 mod generic;
+mod inert;
 mod kinds;
 mod known;
 mod labels;
@@ -33,12 +34,13 @@ pub use self::attachments::{AttachmentGraph, Attachments};
 pub(crate) use self::drawing::drawing;
 pub use self::expressions::{ExpressionFinding, expressions};
 pub use self::generic::Precedence;
+pub use self::inert::Inert;
 pub use self::kinds::*;
-pub use self::known::{POLICY_LABEL, PolicyKinds};
+pub use self::known::{POLICY_LABEL, PolicyKinds, path_kinds};
 pub(crate) use self::outline::OUTLINE;
 pub use self::rows::{Acceptance, AffectedTargets, PolicyRow};
 pub use self::statuses::StatusCondition;
-pub use self::survey::{PolicySurvey, UnlistedKind, applied, by_identity};
+pub use self::survey::{PolicySurvey, UnlistedKind, aged, applied, by_identity};
 
 #[cfg(test)]
 mod expression_tests;

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::known::KNOWN;
+use super::known::{KNOWN, path_kinds};
 use super::survey::{PolicySurvey, UnlistedKind};
-use crate::names::GATEWAY_API;
 use gateway_policies::{Level, NodeKey, ObjectKind, RefusalReason, RouteLinks};
 use interlock_core::kinds::descriptor::Outline;
 use interlock_core::topology::snapshot::{GraphSnapshot, Is, SnapshotNode};
@@ -17,9 +16,8 @@ const REFUSALS: usize = 4;
 /// The outline of the Gateway API.
 pub(crate) static OUTLINE: Outline = Outline {
     reads: |group, kind| {
-        let is_node = ObjectKind::find(group, kind).is_some_and(|node| node != ObjectKind::Service);
-        let decides = [(GATEWAY_API, "ReferenceGrant"), ("", "Namespace")].contains(&(group, kind));
-        is_node || decides || KNOWN.name_of(group, kind).is_some()
+        let decides = path_kinds().any(|own| own == (group, kind)) && (group, kind) != ("", "Service");
+        decides || KNOWN.name_of(group, kind).is_some()
     },
     draw: |objects, snapshot| {
         let survey = PolicySurvey::of(KNOWN.clone(), objects, Vec::<UnlistedKind>::new(), false);

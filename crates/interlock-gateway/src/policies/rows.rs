@@ -142,7 +142,7 @@ impl PolicySurvey {
         let Some(state) = self.index.state(id) else {
             let text = |text: &str| text.to_owned();
             return match own.is_unmatched {
-                true if own.has_other_namespaces => {
+                true if !own.selects_outside.is_empty() => {
                     of("Unknown", "TargetUnknown", text("targets of other namespaces are not followed"))
                 }
                 true if !self.are_nodes_seen(&id.namespace) => of(
@@ -158,10 +158,10 @@ impl PolicySurvey {
         };
         let mut state = state.clone();
         if self.acts_beside(&id.kind) {
-            let conflicts = state.targets.values_mut();
-            conflicts
-                .filter(|target| matches!(target, TargetState::Conflicted(_)))
-                .for_each(|target| *target = TargetState::Attached);
+            let beside =
+                |own: &TargetState| matches!(own, TargetState::Conflicted(_) | TargetState::OverLimit);
+            let targets = state.targets.values_mut().filter(|own| beside(own));
+            targets.for_each(|target| *target = TargetState::Attached);
         }
         // What is delivered does not matter for `Accepted`, the first of the conditions.
         let accepted = conditions(&state, &|_| Delivery::Delivered).swap_remove(0);

@@ -1,10 +1,12 @@
 //! A policy as its object has it: who it is, and what of it no index has.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use gateway_policies::PolicyId;
+use gateway_policies::{ObjectKind, PolicyId};
 use serde_json::Value;
 
+use super::inert::InertRules;
 use super::known::PolicyKinds;
 use super::labels::{Labels, namespace_of};
 use super::merge::MergeType;
@@ -20,8 +22,10 @@ pub(super) struct SeenPolicy {
     pub(super) elsewhere: Vec<String>,
     /// Whether its selectors match nothing.
     pub(super) is_unmatched: bool,
-    /// Whether its selectors name other namespaces, which are not looked into.
-    pub(super) has_other_namespaces: bool,
+    /// The kinds that its selectors select in other namespaces, which are not looked into.
+    pub(super) selects_outside: BTreeSet<ObjectKind>,
+    /// Its rules that can never act.
+    pub(super) inert: InertRules,
     /// What of its targets and expressions is not as it may seem.
     pub(super) notes: Vec<String>,
     /// All its fields, which every path that it acts on shares.
@@ -48,7 +52,8 @@ impl PolicyKinds {
             merges: MergeType::of(&object["spec"]),
             elsewhere: linked.elsewhere,
             is_unmatched: linked.is_unmatched,
-            has_other_namespaces: linked.has_other_namespaces,
+            selects_outside: linked.selects_outside,
+            inert: InertRules::default(),
             notes: linked.notes,
             whole: None,
         };

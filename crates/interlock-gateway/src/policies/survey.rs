@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gateway_policies::{
-    Block, DecodeError, Index, NodeKey, ObjectKey, Policy, PolicyId, Precedence, RefusalReason, RouteLinks,
-    Subject,
+    Block, DecodeError, Index, NodeKey, ObjectKey, ObjectKind, Path, Policy, PolicyId, Precedence,
+    RefusalReason, RouteLinks, Subject, TargetState,
 };
 use serde_json::{Value, json};
 
 use super::expressions::{ExpressionFinding, expressions};
+use super::inert::{Inert, InertRules};
 use super::known::PolicyKinds;
 use super::labels::Labels;
 use super::seen::{ReadPolicy, SeenPolicy};
@@ -34,6 +35,8 @@ pub struct PolicySurvey {
     pub(super) policies: BTreeMap<PolicyId, SeenPolicy>,
     /// The policies of each node, by kind and the older one first.
     attached: BTreeMap<NodeKey, Vec<PolicyId>>,
+    /// The namespaces of policies that select in others too, by the kind of the policies and that of the targets.
+    pub(super) selecting: BTreeMap<(Arc<str>, ObjectKind), BTreeSet<Arc<str>>>,
     pub(super) unlisted: Vec<UnlistedKind>,
     assumed_classes: BTreeSet<String>,
     /// `controllerName` by GatewayClass.
@@ -57,6 +60,7 @@ impl PolicySurvey {
             kinds,
             policies: BTreeMap::new(),
             attached: BTreeMap::new(),
+            selecting: BTreeMap::new(),
             unlisted,
             assumed_classes: BTreeSet::new(),
             controllers: BTreeMap::new(),
@@ -93,8 +97,15 @@ impl PolicySurvey {
         let Some(ReadPolicy { id, mut seen, object }) = self.kinds.read(&name, object, labels) else {
             return;
         };
-        let said = expressions(&name, spec).into_iter().filter(ExpressionFinding::is_said);
-        seen.notes.extend(said.map(|own| own.to_string()));
+        let said: Vec<ExpressionFinding> =
+            expressions(&name, spec).into_iter().filter(ExpressionFinding::is_said).collect();
+        seen.notes.extend(said.iter().map(ToString::to_string));
+        if self.kinds.is_of_requests(&name) {
+            seen.inert = InertRules::of(spec, said);
+        }
+        for selected in &seen.selects_outside {
+            self.selecting.entry((id.kind.clone(), *selected)).or_default().insert(id.namespace.clone());
+        }
         self.policies.insert(id, seen);
         if let Some(object) = &object {
             self.index_observe(object);
@@ -183,16 +194,29 @@ impl PolicySurvey {
     }
 
     /// The policies of one kind that target a node and are valid, the older one first.
-    pub(super) fn valid<'a>(&'a self, node: &NodeKey, kind: &'a str) -> impl Iterator<Item = &'a Policy> {
+    pub(super) fn valid<'a>(&'a self, node: &'a NodeKey, kind: &'a str) -> impl Iterator<Item = &'a Policy> {
         let ids = self.attached(node).iter().filter(move |id| &*id.kind == kind);
-        ids.filter_map(|id| self.index.policy(id)).filter(|policy| policy.block.is_some())
+        // One that names the rule by its position may not find it.
+        let finds = |id: &&PolicyId| {
+            let state = self.index.state(id).and_then(|state| state.targets.get(node));
+            state != Some(&TargetState::NotFound)
+        };
+        ids.filter(finds).filter_map(|id| self.index.policy(id)).filter(|policy| policy.block.is_some())
     }
 
-    /// GatewayClasses whose controller is not named as Envoy Gateway's are by default, below which its policies are
-    /// shown; with the controller.
-    pub fn foreign_classes(&self) -> BTreeMap<&str, &str> {
+    /// Why a rule of a policy, or a part of it, can never act where it is in force.
+    pub fn inert(&self, policy: &PolicyId, rule: &str) -> Option<Arc<Inert>> {
+        self.policies.get(policy)?.inert.get(rule).cloned()
+    }
+
+    /// GatewayClasses of paths whose controller is not named as Envoy Gateway's are by default, below which its policies
+    /// are shown; with the controller.
+    pub fn foreign_classes<'a>(
+        &'a self,
+        paths: impl Iterator<Item = &'a Arc<Path>>,
+    ) -> BTreeMap<&'a str, &'a str> {
         let is_envoys = |id: &PolicyId| self.kinds.group(&id.kind) == Some(ENVOY_GATEWAY);
-        let foreign = self.index.paths().filter_map(|path| {
+        let foreign = paths.filter_map(|path| {
             let class = &*path.gateway_class.name;
             let controller = self.controllers.get(class).filter(|name| !name.is_empty())?;
             let is_foreign = !controller.starts_with(ENVOY_GATEWAY_CONTROLLERS);
@@ -265,11 +289,27 @@ const OF_THE_API_SERVER: [&str; 2] = ["creationTimestamp", "generation"];
 
 const DELETION: &str = "deletionTimestamp";
 
+/// The age of what is there without one, as in files: older than what is new, and younger than what has one.
+const UNKNOWN_AGE: &str = "9999-01-01T00:00:00Z";
+
+/// Gives an age to objects that have none.
+pub fn aged(mut objects: Vec<Value>) -> Vec<Value> {
+    let metadata = objects.iter_mut().filter_map(|object| object.get_mut("metadata")?.as_object_mut());
+    for metadata in metadata.filter(|metadata| metadata.get("creationTimestamp").is_none_or(Value::is_null)) {
+        metadata.insert("creationTimestamp".to_owned(), UNKNOWN_AGE.into());
+    }
+    objects
+}
+
 /// The objects after others are applied: one of the same kind and name is replaced, and keeps what the API server sets.
-/// One that is not there yet has nothing of that, whatever its file says.
+/// One that is not there yet has nothing of that, whatever its file says. One that is given as being deleted is gone.
 pub fn applied(before: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
     let mut objects = by_identity(before);
     for (identity, mut object) in by_identity(new) {
+        if !object["metadata"][DELETION].is_null() {
+            objects.remove(&identity);
+            continue;
+        }
         let old = objects.get(&identity);
         let kept = |field: &str, name: &str| old.and_then(|old| old[field].get(name)).cloned();
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -277,7 +317,7 @@ pub fn applied(before: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
                 metadata.remove(field);
                 metadata.extend(kept("metadata", field).map(|value| (field.to_owned(), value)));
             }
-            // A deletion does not end by an apply, and one that is given is asked about.
+            // A deletion does not end by an apply.
             if let Some(value) = kept("metadata", DELETION) {
                 metadata.entry(DELETION).or_insert(value);
             }

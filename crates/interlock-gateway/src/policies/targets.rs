@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use gateway_policies::NodeKey;
+use gateway_policies::{NodeKey, ObjectKind};
 use serde_json::{Map, Value, json};
 
 use super::generic::{FIELDS, NO_RULES, Precedence};
@@ -20,8 +20,8 @@ pub(super) struct Linked {
     pub(super) elsewhere: Vec<String>,
     /// Whether it names targets by selectors, and nothing matches.
     pub(super) is_unmatched: bool,
-    /// Whether its selectors name other namespaces, which are not looked into.
-    pub(super) has_other_namespaces: bool,
+    /// The kinds that its selectors select in other namespaces, which are not looked into.
+    pub(super) selects_outside: BTreeSet<ObjectKind>,
     /// What of its targets is not as it may seem.
     pub(super) notes: Vec<String>,
 }
@@ -47,10 +47,10 @@ pub(super) fn linked(kind: &SeenKind, object: &Value, labels: &Labels) -> Option
     }
     for selector in list("targetSelectors").take(SELECTORS) {
         if selector["namespaces"]["from"].as_str().is_some_and(|from| from != "Same") {
-            linked.has_other_namespaces = true;
+            linked.selects_outside.extend(node_kind(selector));
         }
     }
-    if linked.has_other_namespaces {
+    if !linked.selects_outside.is_empty() {
         linked.notes.push("targets of other namespaces, which targetSelectors name, are left out".to_owned());
     }
     if list("targetSelectors").count() > SELECTORS {

@@ -1,6 +1,6 @@
 //! Policies with their real fields on one Gateway, one route and two rules: what acts on which rule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use gateway_policies::PolicyId;
@@ -8,7 +8,9 @@ use go_template::yaml;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{PolicyKinds, PolicyRow, PolicySurvey, UnlistedKind, applied};
+use interlock_core::kinds::capabilities::ATTACHMENTS;
+
+use super::{PolicyKinds, PolicyRow, PolicySurvey, UnlistedKind, aged, applied, path_kinds};
 
 const KUADRANT: &str = "kuadrant.io/v1";
 const ENVOY: &str = "gateway.envoyproxy.io/v1alpha1";
@@ -639,6 +641,33 @@ fn an_update_keeps_age_and_status() {
     assert!(after[0]["spec"]["limits"]["b"].is_object());
 }
 
+/// What is there without an age is older than what is new, and younger than what has one.
+#[test]
+fn what_is_new_is_the_youngest() {
+    let of = |name: &str| policy(ENVOY, "SecurityPolicy", 0, name, "HTTPRoute/api", json!({"cors": {}}));
+    let unborn = |name: &str| {
+        let mut own = of(name);
+        own["metadata"].as_object_mut().unwrap().remove("creationTimestamp");
+        own
+    };
+    let winner = |before: Vec<Value>, new: Vec<Value>| {
+        acting(&survey(&applied(aged(before), new)), "SecurityPolicy", 0).join(" ")
+    };
+    assert_eq!(winner(vec![unborn("z")], vec![of("a")]), "cors=z");
+    assert_eq!(winner(vec![unborn("a"), of("z")], vec![of("b")]), "cors=z");
+}
+
+/// The name is all that a deletion needs.
+#[test]
+fn what_is_deleted_is_gone() {
+    let old = policy(KUADRANT, "RateLimitPolicy", 0, "own", "Gateway/gw", limits(&["a"]));
+    let mut gone = old.clone();
+    gone.as_object_mut().unwrap().remove("spec");
+    gone["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
+    assert_eq!(applied(vec![old], vec![gone.clone()]), Vec::<Value>::new());
+    assert_eq!(applied(vec![], vec![gone]), Vec::<Value>::new());
+}
+
 #[test]
 fn affected_targets_and_replacing_policies() {
     let policies = [
@@ -666,6 +695,132 @@ fn affected_targets_and_replacing_policies() {
     assert_eq!(by(&row(&survey, "upper")), ["lower"]);
     let id = PolicyId { kind: "RateLimitPolicy".into(), namespace: "shop".into(), name: "upper".into() };
     assert_eq!(survey.acceptance(&id).unwrap().status, "True");
+}
+
+/// What decides about paths is watched, and listed by the command line: Services are read by the latter alone.
+#[test]
+fn the_kinds_that_decide_about_paths_are_the_same_everywhere() {
+    let all = [crate::KINDS, crate::OF_ATTACHMENTS, super::KINDS, interlock_core::kinds::KINDS].concat();
+    let is_read = |watch: &interlock_core::kinds::descriptor::Watch| {
+        std::iter::once(&watch.capability).chain(watch.also).any(|own| own.name == ATTACHMENTS.name)
+    };
+    let watched = all.iter().filter(|kind| kind.watch.as_ref().is_some_and(is_read));
+    let known = PolicyKinds::known();
+    let watched: BTreeSet<(&str, &str)> = watched
+        .map(|kind| (kind.resource.group, kind.resource.kind))
+        .filter(|(group, kind)| known.name_of(group, kind).is_none())
+        .collect();
+    let listed: BTreeSet<(&str, &str)> = path_kinds().filter(|own| *own != ("", "Service")).collect();
+    assert_eq!(watched, listed);
+}
+
+/// What a merge leaves of the upper policy is said: nothing, all of a field, or a part of it.
+#[test]
+fn a_merged_policy_acts_with_what_is_left_of_it() {
+    let upper =
+        json!({"cors": {"maxAge": "5m"}, "jwt": {"providers": []}, "basicAuth": {"users": {"name": "a"}}});
+    let own = json!({"mergeType": "JSONMerge", "cors": {"allowOrigins": ["b"]}, "basicAuth": {"users": {"name": "b"}}});
+    let survey = survey(&[
+        policy(ENVOY, "SecurityPolicy", 0, "upper", "Gateway/gw", upper),
+        policy(ENVOY, "SecurityPolicy", 1, "own", "HTTPRoute/api", own),
+    ]);
+    assert_eq!(
+        acting(&survey, "SecurityPolicy", 0),
+        ["basicAuth=own", "cors=own", "jwt=upper", "-basicAuth=upper"]
+    );
+    let effective = survey.acting(survey.index().paths().next().unwrap()).remove("SecurityPolicy").unwrap();
+    let with = |rule: &str| effective.rules[rule].with.as_ref().map(|own| own.name.to_string());
+    assert_eq!((with("cors").as_deref(), with("basicAuth"), with("jwt")), (Some("upper"), None, None));
+    assert_eq!(effective.to_json()["rules"]["cors"]["with"], "shop/upper");
+    assert_eq!(by(&row(&survey, "upper")), ["own"]);
+}
+
+/// Limits that count nothing, and conditions that never hold, are in force and do nothing.
+#[rstest]
+#[case::a_window(json!({"limits": {"a": {"rates": [{"limit": 1, "window": "500ms"}]}}}), true,
+    "spec.limits.a.rates[0].window: 500ms: a window is shorter")]
+#[case::one_of_two(json!({"limits": {"a": {"rates": [{"limit": 1, "window": "1s"}, {"limit": 1, "window": "0s"}]}}}), false,
+    "spec.limits.a.rates[1].window: 0s: a window is shorter")]
+#[case::a_predicate(
+    json!({"defaults": {"limits": {"a": {"when": [{"predicate": "request.methd == 'GET'"}]}}}}), true,
+    "spec.defaults.limits.a.when[0].predicate: neither Envoy"
+)]
+#[case::of_its_block(
+    json!({"overrides": {"when": [{"predicate": "1"}], "limits": {"a": {}}}}), true,
+    "spec.overrides.when[0].predicate: is an int"
+)]
+#[case::a_counter(json!({"limits": {"a": {"counters": [{"expression": "limit.b"}]}}}), true,
+    "spec.limits.a.counters[0].expression: limit.b: a counter has a name")]
+#[case::ignored(json!({"when": [{"predicate": "1"}], "defaults": {"limits": {"a": {}}}}), false, "")]
+#[case::of_another_rule(
+    json!({"limits": {"a": {}, "a.rates[0]": {"when": [{"predicate": "1"}]}}}), false, ""
+)]
+fn a_rule_may_never_act(#[case] spec: Value, #[case] is_whole: bool, #[case] why: &str) {
+    let survey = survey(&[policy(KUADRANT, "RateLimitPolicy", 0, "own", "Gateway/gw", spec)]);
+    let id = PolicyId { kind: "RateLimitPolicy".into(), namespace: "shop".into(), name: "own".into() };
+    let inert = survey.inert(&id, "a").unwrap_or_default();
+    assert_eq!(inert.is_whole, is_whole, "{:?}", inert.why);
+    assert_eq!(inert.why.len(), usize::from(!why.is_empty()), "{:?}", inert.why);
+    assert!(inert.why.iter().all(|own| own.starts_with(why)), "{:?}", inert.why);
+}
+
+#[test]
+fn an_authentication_rule_may_never_act() {
+    let mut spec = auth(&["authentication.jwt", "authorization.opa"]);
+    spec["rules"]["authentication"]["jwt"]["when"] = json!([{"predicate": "request.methd == 'GET'"}]);
+    let survey = survey(&[policy(KUADRANT, "AuthPolicy", 0, "own", "Gateway/gw", spec)]);
+    let id = PolicyId { kind: "AuthPolicy".into(), namespace: "shop".into(), name: "own".into() };
+    assert!(survey.inert(&id, "authentication.jwt").unwrap().is_whole);
+    assert_eq!(survey.inert(&id, "authorization.opa"), None);
+}
+
+/// Envoy Gateway knows a rule by its name alone.
+#[rstest]
+#[case::envoy_gateway(ENVOY, "SecurityPolicy", json!({"cors": {}}), "TargetNotFound", &[])]
+#[case::kuadrant(KUADRANT, "RateLimitPolicy", limits(&["a"]), "Accepted", &["a=own"])]
+fn a_position_is_a_target_of_some(
+    #[case] api_version: &str,
+    #[case] kind: &str,
+    #[case] spec: Value,
+    #[case] reason: &str,
+    #[case] expected: &[&str],
+) {
+    let mut route = topology().swap_remove(1);
+    route["spec"]["rules"] = json!([{}]);
+    let survey = survey(&[route, policy(api_version, kind, 0, "own", "HTTPRoute/api#rule-1", spec)]);
+    assert_eq!(row(&survey, "own").accepted.reason, reason);
+    assert_eq!(acting(&survey, kind, 0), expected);
+}
+
+/// A connection has no token and no headers.
+#[test]
+fn of_connections_addresses_alone_are_guarded() {
+    let mut objects = topology();
+    objects[1]["kind"] = "TCPRoute".into();
+    objects[0]["spec"]["listeners"][0]["protocol"] = "TCP".into();
+    let spec = json!({"jwt": {"providers": []}, "authorization": {"defaultAction": "Deny"}});
+    objects.push(policy(ENVOY, "SecurityPolicy", 0, "guard", "Gateway/gw", spec));
+    let survey = PolicySurvey::of(PolicyKinds::known(), &objects, Vec::new(), true);
+    assert_eq!(acting(&survey, "SecurityPolicy", 0), ["authorization=guard"]);
+}
+
+/// Selectors of other namespaces are not followed, so what acts on what they may select is not known.
+#[rstest]
+#[case::of_another_namespace("infra", "HTTPRoute", true)]
+#[case::of_its_own("shop", "HTTPRoute", false)]
+#[case::another_kind("infra", "GRPCRoute", false)]
+fn what_a_selector_may_select_is_not_known(
+    #[case] namespace: &str,
+    #[case] kind: &str,
+    #[case] is_unknown: bool,
+) {
+    let selector = json!({"targetSelectors": [{"kind": kind, "namespaces": {"from": "All"}}]});
+    let mut own = of_targets("SecurityPolicy", selector);
+    own["metadata"]["namespace"] = namespace.into();
+    let survey = survey(&[own]);
+    let path = survey.index().paths().next().unwrap();
+    let unknown: Vec<_> = survey.unknown_on(path).map(|(kind, _)| kind).collect();
+    assert_eq!(unknown, if is_unknown { vec!["SecurityPolicy"] } else { vec![] });
 }
 
 /// What the tables above take for policies, the API server takes too.

@@ -19,14 +19,21 @@ impl PolicySurvey {
         ObjectKind::ALL.into_iter().all(|kind| self.is_seen(kind, namespace))
     }
 
-    /// The kinds of which policies may act on a path that could not be listed.
-    pub fn unknown_on(&self, path: &Path) -> impl Iterator<Item = &str> {
+    /// The kinds of which policies may act on a path that are not seen to, and why.
+    pub fn unknown_on(&self, path: &Path) -> impl Iterator<Item = (&str, &'static str)> {
         let is_outside = |namespace: &str| {
             path.nodes().any(|node| !node.namespace.is_empty() && &*node.namespace != namespace)
         };
         let policies = self.unlisted.iter().filter(|own| self.kinds.get(&own.kind).is_some());
         let unknown = policies.filter(move |own| own.listed_namespace.as_deref().is_none_or(is_outside));
-        unknown.map(|own| own.kind.as_str())
+        let selecting = self.selecting.iter().filter(move |((_, selected), namespaces)| {
+            let mut nodes = path.nodes().filter(|node| node.kind == *selected);
+            nodes.any(|node| namespaces.iter().any(|own| *own != node.namespace))
+        });
+        let unlisted = unknown.map(|own| (own.kind.as_str(), "not all of its policies can be listed"));
+        let selecting =
+            selecting.map(|((kind, _), _)| (&**kind, "targets of other namespaces are not followed"));
+        unlisted.chain(selecting)
     }
 
     /// The name of the reason of a refusal, and what it means. A parent that could not be seen may exist.

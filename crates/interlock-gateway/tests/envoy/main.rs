@@ -118,6 +118,7 @@ fn each_entry_has_a_value_of_its_type() {
         "request.url_path == '/a/b' && request.query == 'q=1&r=2' && request.path == '/a/b?q=1&r=2'"
             .to_owned(),
         "1 == 1.0 && 1u == 1 && 1u < 2 && 1 <= 1.5 && !has(request.headers.none)".to_owned(),
+        "!has(request.methd) && !has(source.nothing)".to_owned(),
         "re.capture(request.path, '/([a-z]+)/.*') == 'a' && xds.route_name == 'route'".to_owned(),
     ]);
     let found = values(&asked);

@@ -2,7 +2,7 @@
 
 use futures::stream::{self, StreamExt as _};
 use interlock_gateway::names::GATEWAY_API;
-use interlock_gateway::policies::{POLICY_LABEL, PolicyKinds, UnlistedKind};
+use interlock_gateway::policies::{POLICY_LABEL, PolicyKinds, UnlistedKind, path_kinds};
 use kube::Client;
 use serde_json::Value;
 
@@ -17,22 +17,6 @@ const CONCURRENCY: usize = 8;
 
 /// Objects of all kinds together.
 const MAX_OBJECTS: usize = 200_000;
-
-/// Kinds that decide about paths.
-const NODES: [(&str, &str); 12] = [
-    (GATEWAY_API, "GatewayClass"),
-    (GATEWAY_API, "Gateway"),
-    (GATEWAY_API, "ListenerSet"),
-    ("gateway.networking.x-k8s.io", "XListenerSet"),
-    (GATEWAY_API, "HTTPRoute"),
-    (GATEWAY_API, "GRPCRoute"),
-    (GATEWAY_API, "TLSRoute"),
-    (GATEWAY_API, "TCPRoute"),
-    (GATEWAY_API, "UDPRoute"),
-    (GATEWAY_API, "ReferenceGrant"),
-    ("", "Namespace"),
-    ("", "Service"),
-];
 
 /// What was listed, and what was not.
 pub(super) struct ClusterObjects {
@@ -64,7 +48,7 @@ impl ClusterObjects {
         found.add_labelled_kinds(client, served).await;
         let policies: Vec<(String, String)> =
             found.kinds.names().map(|(_, group, kind)| (group.to_owned(), kind.to_owned())).collect();
-        let nodes = NODES.iter().map(|(group, kind)| ((*group).to_owned(), (*kind).to_owned()));
+        let nodes = path_kinds().map(|(group, kind)| (group.to_owned(), kind.to_owned()));
         let wanted = nodes.chain(policies);
         let resources: Vec<&ServedResource> =
             wanted.filter_map(|(group, kind)| served.of(&group, &kind)).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use gateway_policies::{EffectiveRule, NodeKey, Path};
+use gateway_policies::{NodeKey, Path};
 use interlock_core::api::display::{display, one_line};
 use interlock_gateway::policies::PolicySurvey;
 use serde_json::Value;
@@ -122,28 +122,22 @@ pub(super) fn text(change: &PathChange) -> String {
 }
 
 fn rule_lines(before: Option<&KindOnPath>, after: Option<&KindOnPath>) -> Vec<String> {
-    let none = BTreeMap::new();
-    let rules = |side: Option<&KindOnPath>| match side {
-        Some(KindOnPath::Known(effective) | KindOnPath::Unknown(Some(effective))) => effective.rules.clone(),
-        Some(KindOnPath::Unknown(None)) | None => none.clone(),
-    };
-    let (old, new) = (rules(before), rules(after));
-    let keys: BTreeSet<&Arc<str>> = old.keys().chain(new.keys()).collect();
+    let sides = [('-', before), ('+', after)];
+    let rule =
+        |side: Option<&KindOnPath>, key: &str| side.and_then(|own| own.effective.rules.get(key).cloned());
+    let keys: BTreeSet<&Arc<str>> =
+        sides.iter().filter_map(|(_, side)| *side).flat_map(|own| own.effective.rules.keys()).collect();
     let mut lines = Vec::new();
-    for key in keys {
-        let (old, new) = (old.get(key), new.get(key));
-        if old == new {
-            continue;
-        }
-        let shown = |mark: char, rule: &EffectiveRule| {
+    for key in keys.into_iter().filter(|key| rule(before, key) != rule(after, key)) {
+        for (mark, side) in sides {
+            let Some((own, rule)) = side.zip(rule(side, key)) else { continue };
             let value = display(&rule.value.to_string(), SHOWN);
-            format!("{mark} {key}  from {}: {value}", rule.source.qualified_name())
-        };
-        lines.extend(old.map(|rule| shown('-', rule)));
-        lines.extend(new.map(|rule| shown('+', rule)));
+            lines.push(format!("{mark} {key}  from {}: {value}", paths::sources(&rule)));
+            lines.extend(own.inert_text(key).map(|why| format!("{mark}   {why}")));
+        }
     }
     if lines.is_empty() {
-        lines.push("the same rules, with other policies replaced".to_owned());
+        lines.push("the same rules act, and other policies are replaced or not known".to_owned());
     }
     lines
 }

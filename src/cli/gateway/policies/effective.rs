@@ -123,7 +123,7 @@ async fn differences(target: &TargetFlags, flags: &EffectiveFlags) -> anyhow::Re
         let error = CliError::usage("--diff is given without -f").next("give the new objects with -f");
         return Err(error.into());
     }
-    let before = Source::read(target, &flags.objects).await?;
+    let before = Source::read(target, &flags.objects).await?.aged();
     let (after, left_out) = before.with(&flags.input.files)?;
     let (old, new) = (before.linked(), after.survey());
     // A route that the new objects create is found too.

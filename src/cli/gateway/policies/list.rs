@@ -43,7 +43,21 @@ pub(super) async fn run(target: &TargetFlags, flags: &ListFlags) -> anyhow::Resu
     } else if !source.gaps.is_none() {
         output::note("what cannot be seen may replace rules of these policies, too");
     }
+    let acting: BTreeSet<(&str, &str)> = affected
+        .values()
+        .flatten()
+        .flat_map(|(kind, names)| names.iter().map(|name| (kind.as_str(), name.as_str())))
+        .collect();
     for row in &rows {
+        let is_acting = acting.contains(&(&*row.id.kind, row.id.qualified_name().as_str()));
+        if row.accepted.status == "True" && !is_acting {
+            let how = if row.by.is_empty() {
+                "no path leads through its targets"
+            } else {
+                "others replace its rules"
+            };
+            output::note(&one_line(&format!("{} acts nowhere: {how}", row.id)));
+        }
         row.warnings.iter().for_each(|warning| output::note(&format!("{}: {warning}", row.id)));
         if row.accepted.status != "True" {
             let how =

@@ -6,16 +6,33 @@ use std::sync::Arc;
 
 use gateway_policies::{EffectivePolicy, EffectiveRule, Path, PolicyId};
 use interlock_core::api::display::{display, one_line};
-use interlock_gateway::policies::PolicySurvey;
+use interlock_gateway::policies::{Inert, PolicySurvey};
 use serde_json::{Map, Value, json};
 
 /// The rules of one kind on a path.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum KindOnPath {
-    /// What acts, and what it replaced.
-    Known(EffectivePolicy),
-    /// Not all of its policies could be listed; what those do that could.
-    Unknown(Option<EffectivePolicy>),
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct KindOnPath {
+    /// What is in force, and what it replaced, of the policies that are seen.
+    pub(super) effective: EffectivePolicy,
+    /// The rules of it that can never act, by key.
+    inert: BTreeMap<Arc<str>, Arc<Inert>>,
+    /// Why others may act, too.
+    pub(super) unknown: Option<&'static str>,
+}
+
+impl KindOnPath {
+    /// The rules that are in force, without those that can never act.
+    pub(super) fn acting(&self) -> impl Iterator<Item = (&Arc<str>, &EffectiveRule)> {
+        let is_inert = |key: &Arc<str>| self.inert.get(key).is_some_and(|own| own.is_whole);
+        self.effective.rules.iter().filter(move |(key, _)| !is_inert(key))
+    }
+
+    /// That a rule can never act, and why.
+    pub(super) fn inert_text(&self, key: &str) -> Option<String> {
+        let own = self.inert.get(key)?;
+        let how = if own.is_whole { "never acts" } else { "never acts in part" };
+        Some(format!("{how}: {}", short(&own.why.join("; "))))
+    }
 }
 
 /// Characters of a rule's name that are shown, and the widest column of them. JSON has all.
@@ -30,15 +47,16 @@ pub(super) type PoliciesOnPath = BTreeMap<String, KindOnPath>;
 
 /// The policies of a path.
 pub(super) fn policies_on(survey: &PolicySurvey, path: &Arc<Path>) -> PoliciesOnPath {
+    let of_kind = |effective: EffectivePolicy| {
+        let inert =
+            |(key, rule): (&Arc<str>, &EffectiveRule)| Some((key.clone(), survey.inert(&rule.source, key)?));
+        let inert = effective.rules.iter().filter_map(inert).collect();
+        KindOnPath { effective, inert, unknown: None }
+    };
     let acting = survey.acting(path).into_iter();
-    let mut all: PoliciesOnPath = acting.map(|(kind, own)| (kind, KindOnPath::Known(own))).collect();
-    for kind in survey.unknown_on(path) {
-        let seen = match all.remove(kind) {
-            Some(KindOnPath::Known(own)) => Some(own),
-            Some(KindOnPath::Unknown(own)) => own,
-            None => None,
-        };
-        all.insert(kind.to_owned(), KindOnPath::Unknown(seen));
+    let mut all: PoliciesOnPath = acting.map(|(kind, own)| (kind, of_kind(own))).collect();
+    for (kind, why) in survey.unknown_on(path) {
+        all.entry(kind.to_owned()).or_default().unknown = Some(why);
     }
     all
 }
@@ -63,25 +81,27 @@ pub(super) fn nodes(path: &Path) -> Value {
 
 /// The policies of a path.
 pub(super) fn policies_json(policies: &PoliciesOnPath) -> Value {
-    let of_kind = |own: &KindOnPath| match own {
-        KindOnPath::Unknown(seen) => {
-            let mut value = seen.as_ref().map_or_else(|| json!({}), known);
-            value["unknown"] = true.into();
-            value
-        }
-        KindOnPath::Known(effective) => known(effective),
-    };
-    Value::Object(policies.iter().map(|(kind, own)| (kind.clone(), of_kind(own))).collect())
+    Value::Object(policies.iter().map(|(kind, own)| (kind.clone(), kind_json(own))).collect())
 }
 
 /// The rules with their sources; what was replaced, and what cannot be read, where there is any.
-fn known(effective: &EffectivePolicy) -> Value {
-    let mut all = effective.to_json();
-    let mut value = Map::from_iter([("rules".to_owned(), all["rules"].take())]);
+fn kind_json(own: &KindOnPath) -> Value {
+    let mut all = own.effective.to_json();
+    for (key, inert) in &own.inert {
+        let field = if inert.is_whole { "neverActs" } else { "neverActsInPart" };
+        all["rules"][&**key][field] = json!(inert.why);
+    }
+    let mut value = Map::new();
+    if own.unknown.is_none() || own.effective != EffectivePolicy::default() {
+        value.insert("rules".to_owned(), all["rules"].take());
+    }
     for field in ["replaced", "unreadable"] {
         if all[field].as_array().is_some_and(|found| !found.is_empty()) {
             value.insert(field.to_owned(), all[field].take());
         }
+    }
+    if own.unknown.is_some() {
+        value.insert("unknown".to_owned(), true.into());
     }
     Value::Object(value)
 }
@@ -123,21 +143,36 @@ pub(super) fn rule_text(key: &str, rule: &EffectiveRule, width: usize) -> String
     // Kinds whose policies act side by side have a rule for each policy, by its name.
     match key == source {
         true => source,
-        false => format!("{:width$}  from {source}{}", short(key), rates(&rule.value)),
+        false => format!("{:width$}  from {}{}", short(key), sources(rule), rates(&rule.value)),
     }
 }
 
-/// `: 10 per 1s, 1000 per 1h`, where a rule has rates, and whether they count some requests only.
+/// Where a rule comes from: a policy, or two that are merged.
+pub(super) fn sources(rule: &EffectiveRule) -> String {
+    let with = rule.with.as_ref().map(|with| format!(", merged with that of {}", with.qualified_name()));
+    rule.source.qualified_name() + &with.unwrap_or_default()
+}
+
+/// `: 10 per 1s, 1000 per 1h`, where a rule has rates, of Kuadrant or of Envoy Gateway, and whether they count some
+/// requests only.
 fn rates(rule: &Value) -> String {
-    let Some(rates) = rule["rates"].as_array().filter(|rates| !rates.is_empty()) else {
-        return String::new();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let of_envoy: Vec<Value> = ["global", "local"].iter().flat_map(|at| list(&rule[*at]["rules"])).collect();
+    let text = |number: &Value, unit: &Value| {
+        format!("{number} per {}", unit.as_str().unwrap_or_default().to_lowercase())
     };
-    let rate =
-        |rate: &Value| format!("{} per {}", rate["limit"], rate["window"].as_str().unwrap_or_default());
+    let mut rates: Vec<String> =
+        list(&rule["rates"]).iter().map(|rate| text(&rate["limit"], &rate["window"])).collect();
+    rates.extend(of_envoy.iter().map(|own| text(&own["limit"]["requests"], &own["limit"]["unit"])));
+    if rates.is_empty() {
+        return String::new();
+    }
+    let is_some_only = !list(&rule["when"]).is_empty()
+        || of_envoy.iter().any(|own| !list(&own["clientSelectors"]).is_empty());
     let more = if rates.len() > LISTED { ", ..." } else { "" };
-    let rates: Vec<String> = rates.iter().take(LISTED).map(rate).collect();
-    let is_some_only = rule["when"].as_array().is_some_and(|when| !when.is_empty());
-    format!(": {}{more}{}", rates.join(", "), if is_some_only { ", of some requests (when)" } else { "" })
+    rates.truncate(LISTED);
+    let some = if is_some_only { ", of requests that meet its conditions" } else { "" };
+    format!(": {}{more}{some}", rates.join(", "))
 }
 
 /// The rules of a kind, a line each, and what they replaced.
@@ -147,18 +182,15 @@ pub(super) fn text(kind: &str, own: &KindOnPath) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "    {}", one_line(&text));
     };
-    let effective = match own {
-        KindOnPath::Known(effective) => effective,
-        KindOnPath::Unknown(seen) => {
-            line("unknown, as not all of its policies can be listed".to_owned());
-            let Some(seen) = seen else { return out };
-            seen
-        }
-    };
+    let effective = &own.effective;
+    if let Some(why) = own.unknown {
+        line(format!("unknown, as {why}"));
+    }
     let widths = effective.rules.keys().map(|key| key.chars().count());
     let width = widths.max().unwrap_or_default().min(COLUMN);
     for (key, rule) in &effective.rules {
         line(rule_text(key, rule, width));
+        own.inert_text(key).into_iter().for_each(|why| line(format!("  {why}")));
     }
     for replaced in &effective.replaced {
         let by: Vec<String> = replaced.by.iter().map(PolicyId::qualified_name).collect();

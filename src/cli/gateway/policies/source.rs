@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use interlock_core::api::display::one_line;
-use interlock_gateway::policies::{PolicyKinds, PolicySurvey, UnlistedKind, applied, by_identity};
+use interlock_gateway::policies::{PolicyKinds, PolicySurvey, UnlistedKind, aged, applied, by_identity};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -71,6 +72,11 @@ impl Source {
         Ok(Self { namespace, kinds, objects, unlisted, gaps, assumes_classes: !has_classes })
     }
 
+    /// The same, as what is there before others.
+    pub(super) fn aged(self) -> Self {
+        Self { objects: aged(self.objects), ..self }
+    }
+
     /// The same after these files are applied, and what of them would not be taken, and why: it is left out.
     pub(super) fn with(&self, files: &[PathBuf]) -> anyhow::Result<(Self, Vec<String>)> {
         let mut new = objects(files, &self.namespace)?;
@@ -106,12 +112,9 @@ impl Source {
             let name = one_line(name);
             output::note(&format!("GatewayClass {name} is not among the objects, and taken as present"));
         }
-        for (class, controller) in survey.foreign_classes() {
-            output::note(&one_line(&format!(
-                "policies of Envoy Gateway are shown below GatewayClass {class}, and do not act there unless its \
-                 controller {controller} is an Envoy Gateway"
-            )));
-        }
+        foreign_classes(&survey, survey.index().paths())
+            .iter()
+            .for_each(|note| output::note(&one_line(note)));
         let unknown = survey.routes_of_unknown_namespaces();
         let namespaces: BTreeSet<&str> = unknown.map(|route| &*route.namespace).collect();
         if !namespaces.is_empty() {
@@ -171,6 +174,20 @@ impl Source {
         }
         answer
     }
+}
+
+/// That the class of some paths may not be one of Envoy Gateway, whose policies are shown on them.
+pub(super) fn foreign_classes<'a>(
+    survey: &'a PolicySurvey,
+    paths: impl Iterator<Item = &'a Arc<gateway_policies::Path>>,
+) -> Vec<String> {
+    let note = |(class, controller)| {
+        format!(
+            "policies of Envoy Gateway are shown below GatewayClass {class}, and do not act there unless its controller \
+             {controller} is an Envoy Gateway"
+        )
+    };
+    survey.foreign_classes(paths).into_iter().map(note).collect()
 }
 
 /// `KIND/NAMESPACE/NAME`.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use clap::Args;
-use gateway_policies::{Level, NodeKey, Object, ObjectKind, PolicyId, decode};
+use gateway_policies::{Level, NodeKey, Object, ObjectKind, PolicyId, RefusalReason, decode};
 use interlock_core::api::display::one_line;
 use interlock_gateway::policies::PolicySurvey;
 use serde_json::{Value, json};
@@ -40,6 +40,13 @@ impl Children {
     }
 }
 
+/// All Gateways, and the listeners of them that carry no route whatever it is.
+#[derive(Default)]
+struct Tree {
+    root: Children,
+    refused: BTreeMap<NodeKey, RefusalReason>,
+}
+
 /// A pair of a route and a listener or a parent that does not carry it.
 struct RefusedPair {
     route: String,
@@ -55,7 +62,7 @@ pub(super) async fn run(target: &TargetFlags, flags: &TreeFlags) -> anyhow::Resu
     let tree = tree(&survey, source.objects());
     let refused = refused(&survey);
     let others = outside(&survey, &tree);
-    if tree.0.is_empty() {
+    if tree.root.0.is_empty() {
         output::note(match source.gaps.is_none() {
             true => "there are no Gateways",
             false => "there are no Gateways among the objects that can be seen",
@@ -66,7 +73,7 @@ pub(super) async fn run(target: &TargetFlags, flags: &TreeFlags) -> anyhow::Resu
     let answer = source.complete(
         &survey,
         json!({
-            "tree": json_of(&survey, &tree),
+            "tree": json_of(&survey, &tree, &tree.root),
             "refused": refused.iter().map(pair).collect::<Vec<_>>(),
             "otherTargets": others_json,
         }),
@@ -75,19 +82,22 @@ pub(super) async fn run(target: &TargetFlags, flags: &TreeFlags) -> anyhow::Resu
 }
 
 /// All Gateways with their listeners, and all paths.
-fn tree(survey: &PolicySurvey, objects: &[Value]) -> Children {
-    let mut tree = Children::default();
+fn tree(survey: &PolicySurvey, objects: &[Value]) -> Tree {
+    let mut tree = Tree::default();
     for object in objects.iter().filter(|object| object["kind"] == "Gateway") {
         let Ok(Object::Gateway(gateway)) = decode(object) else { continue };
         let class = NodeKey::new(ObjectKind::GatewayClass, "", &gateway.spec.gateway_class_name);
-        tree.insert([(0, class.clone()), (0, gateway.key.clone())]);
-        for listener in &gateway.spec.listeners {
-            let listener = gateway.key.with_section(&listener.name);
-            tree.insert([(0, class.clone()), (0, gateway.key.clone()), (0, listener)]);
+        tree.root.insert([(0, class.clone()), (0, gateway.key.clone())]);
+        for own in survey.index().listeners(&gateway.key) {
+            let object = own.key.object();
+            let set = (object != gateway.key).then_some(object);
+            tree.refused.extend(own.refusal.map(|reason| (own.key.clone(), reason)));
+            let nodes = [Some(class.clone()), Some(gateway.key.clone()), set, Some(own.key)];
+            tree.root.insert(nodes.into_iter().flatten().map(|node| (0, node)));
         }
     }
     for path in survey.index().paths() {
-        tree.insert(path.nodes().map(|node| {
+        tree.root.insert(path.nodes().map(|node| {
             let place = if *node == path.rule { path.rule_index } else { 0 };
             (place, node.clone())
         }));
@@ -108,18 +118,21 @@ fn refused(survey: &PolicySurvey) -> Vec<RefusedPair> {
 }
 
 /// Targets that the tree does not have: Services, and objects that are absent or carried by no listener.
-fn outside<'a>(survey: &'a PolicySurvey, tree: &Children) -> Vec<&'a NodeKey> {
+fn outside<'a>(survey: &'a PolicySurvey, tree: &Tree) -> Vec<&'a NodeKey> {
     let mut inside = BTreeSet::new();
-    tree.nodes(&mut inside);
+    tree.root.nodes(&mut inside);
     survey.nodes().filter(|node| !inside.contains(node)).collect()
 }
 
-fn json_of(survey: &PolicySurvey, children: &Children) -> Vec<Value> {
+fn json_of(survey: &PolicySurvey, tree: &Tree, children: &Children) -> Vec<Value> {
     let nodes = children.0.iter();
     nodes
         .map(|((_, node), below)| {
             let mut value = node_json(survey, node);
-            value["children"] = json_of(survey, below).into();
+            if let Some(reason) = tree.refused.get(node) {
+                value["refused"] = reason.name().into();
+            }
+            value["children"] = json_of(survey, tree, below).into();
             value
         })
         .collect()
@@ -133,9 +146,9 @@ fn node_json(survey: &PolicySurvey, node: &NodeKey) -> Value {
     json!({"node": node.to_string(), "policies": policies})
 }
 
-fn text(survey: &PolicySurvey, tree: &Children, refused: &[RefusedPair], others: &[&NodeKey]) -> String {
+fn text(survey: &PolicySurvey, tree: &Tree, refused: &[RefusedPair], others: &[&NodeKey]) -> String {
     let mut out = String::new();
-    nodes_text(survey, tree, 0, &mut out);
+    nodes_text(survey, tree, &tree.root, 0, &mut out);
     if !others.is_empty() {
         out += "\nother targets\n";
     }
@@ -152,18 +165,21 @@ fn text(survey: &PolicySurvey, tree: &Children, refused: &[RefusedPair], others:
     out
 }
 
-fn nodes_text(survey: &PolicySurvey, children: &Children, depth: usize, out: &mut String) {
+fn nodes_text(survey: &PolicySurvey, tree: &Tree, children: &Children, depth: usize, out: &mut String) {
     for ((place, node), below) in &children.0 {
         let section = node.section.as_deref().unwrap_or_default();
         let name = match node.level() {
-            Level::Listener => format!("listener {section}"),
+            Level::Listener => match tree.refused.get(node) {
+                Some(reason) => format!("listener {section}: {reason}"),
+                None => format!("listener {section}"),
+            },
             Level::Rule if node.is_position() || section.starts_with('#') => format!("rule {place}"),
             Level::Rule => format!("rule {place} {section}"),
             _ => node.to_string(),
         };
         line(out, depth, &name);
         policies_text(survey, node, depth + 1, out);
-        nodes_text(survey, below, depth + 1, out);
+        nodes_text(survey, tree, below, depth + 1, out);
     }
 }
 

@@ -3,7 +3,7 @@
 use interlock_core::api::suggest;
 use interlock_gateway::policies::PolicySurvey;
 
-use super::paths::{KindOnPath, PoliciesOnPath};
+use super::paths::PoliciesOnPath;
 use crate::cli::common::error::CliError;
 
 /// What a path has to lack: rules of a kind, or those of a name.
@@ -31,18 +31,16 @@ impl Lacking {
         parsed.collect()
     }
 
-    /// Whether no such rule acts; where the kind could not be listed, whether none is seen.
+    /// Whether no such rule acts; where others may act, too, whether none is seen.
     fn is_lacking(&self, policies: &PoliciesOnPath) -> bool {
-        let Some(KindOnPath::Known(own) | KindOnPath::Unknown(Some(own))) = policies.get(&self.kind) else {
-            return true;
-        };
+        let Some(own) = policies.get(&self.kind) else { return true };
         let is_it = |key: &str| match &self.rule {
             None => true,
             Some(rule) => {
                 key.strip_prefix(rule.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             }
         };
-        !own.rules.keys().any(|key| is_it(key))
+        !own.acting().any(|(key, _)| is_it(key))
     }
 }
 

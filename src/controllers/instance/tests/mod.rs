@@ -27,6 +27,7 @@ mod explored;
 mod fingerprint;
 mod ledger;
 mod objects;
+mod older_form;
 mod package;
 mod process;
 mod requests;

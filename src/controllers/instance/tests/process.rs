@@ -24,6 +24,7 @@ use super::super::reconcile;
 use super::super::references::References;
 use super::super::request_guard::{EnforcementPhase, Requests, RevisionState};
 use super::super::status_cache::StatusCache;
+use super::super::view::InstanceView;
 use super::api::{Answer, Api, LEASE, PROCESS, Sent};
 use super::cluster::Cluster;
 use super::objects::LATER_VERSION;
@@ -78,9 +79,17 @@ impl SharedParts {
 
     /// Runs the reconciler of a process whose watches have shown `cached`, until it ends by itself.
     pub fn pass(&self, cached: &Cluster, api: Api) -> (Api, Action) {
+        self.pass_on(cached, None, api)
+    }
+
+    /// The same by a process that has written the status of the Instance in `written`.
+    pub fn pass_on(&self, cached: &Cluster, written: Option<&Cluster>, api: Api) -> (Api, Action) {
         self.runtime.block_on(async {
             let api = Arc::new(Mutex::new(api));
             let context = self.context(client(api.clone()), cached);
+            if let Some(object) = written.and_then(|written| written.objects.instance()) {
+                context.status_cache.record_write(&InstanceView::read(&key(), object.clone()).unwrap());
+            }
             let (key, epoch) = (key(), context.leader_epoch().unwrap());
             let ended = reconcile::reconcile(&context, &key, epoch).await;
             let mut api = api.lock().unwrap().clone();

@@ -15,6 +15,9 @@ use super::wording::{list, nearest, shown, spelled};
 const KINDS: [&str; 10] =
     ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"];
 
+/// Names of types that have parts, as of `type(request.time)`.
+const MESSAGES: [&str; 2] = ["google.protobuf.Duration", "google.protobuf.Timestamp"];
+
 /// Why an expression can never act.
 struct Never(String);
 
@@ -171,6 +174,13 @@ impl Checker {
 
     /// What a whole name stands for.
     fn attribute(&mut self, name: String) -> Checked<Shape> {
+        if MESSAGES.contains(&name.as_str()) {
+            self.cannot(format!("the type {name}"), "compare with timestamp() or duration()");
+            return Ok(Shape::Value(Type::Kind));
+        }
+        if MESSAGES.iter().any(|own| own.strip_prefix(&*name).is_some_and(|rest| rest.starts_with('.'))) {
+            return Ok(Shape::Part(name));
+        }
         let Some(found) = attribute(&name) else {
             return never(format!("neither Envoy nor Kuadrant has {}; {}", shown(&name), nearest(&name)));
         };
@@ -201,6 +211,11 @@ impl Checker {
 
     fn selection(&mut self, select: &SelectExpr) -> Checked<Shape> {
         let of = self.shape(&select.operand)?;
+        let is_unknown = |name: &str| attribute(&format!("{name}.{}", select.field)).is_none();
+        // What no request has is not there.
+        if select.test && matches!(&of, Shape::Part(name) if is_unknown(name)) {
+            return Ok(Shape::Value(Type::Bool));
+        }
         let member = self.member(of, &select.field)?;
         Ok(if select.test { Shape::Value(Type::Bool) } else { member })
     }

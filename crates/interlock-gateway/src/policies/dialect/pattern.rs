@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use go_template::go::pattern::translate;
+use go_template::go::pattern::{translate, wide_folds};
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind};
 use regex_syntax::utf8::{Utf8Range, Utf8Sequences};
 
@@ -31,7 +31,7 @@ pub(super) fn check(pattern: &str) -> Result<(), Refused> {
         let is_taken_elsewhere = regex_syntax::parse(pattern).is_ok();
         Refused::Syntax { reason, is_taken_elsewhere }
     };
-    if pattern.len() > MAX_PATTERN || folds_much(pattern) {
+    if pattern.len() > MAX_PATTERN || wide_folds(pattern) > 0 {
         return Err(Refused::TooLarge);
     }
     escapes_and_groups(pattern).map_err(|what| syntax(format!("RE2 has no {what}")))?;
@@ -41,17 +41,6 @@ pub(super) fn check(pattern: &str) -> Result<(), Refused> {
     let translated = translate(pattern).map_err(syntax)?;
     let tree = regex_syntax::parse(&translated).map_err(|error| syntax(reason(&error)))?;
     if FRAME.saturating_add(size(&tree)) > MAX_INSTRUCTIONS { Err(Refused::TooLarge) } else { Ok(()) }
-}
-
-/// Whether a pattern ignores case, and has characters that may be of a wide range: each character of it would be looked
-/// at before the size is known.
-fn folds_much(pattern: &str) -> bool {
-    let flags = |at: &str| at.split([':', ')']).next().is_some_and(|flags| flags.contains('i'));
-    let ignores_case = pattern.match_indices("(?").any(|(at, _)| flags(&pattern[at + 2..]));
-    let is_wide = |part: &&str| pattern.contains(*part);
-    ignores_case
-        && (!pattern.is_ascii()
-            || ["\\x", "\\u", "\\U", "\\W", "\\D", "\\S", "\\p", "\\P"].iter().any(is_wide))
 }
 
 fn reason(error: &regex_syntax::Error) -> String {

@@ -17,6 +17,7 @@ use super::*;
 #[case("request.time.getHours('Europe/Berlin') < 8 || request.time - timestamp(0) > duration('1h')")]
 #[case("metadata.filter_metadata['envoy.filters.http.ext_authz']['tier'] == 'gold'")]
 #[case("xds.route_name == 'a' && !connection.mtls")]
+#[case("has(request.methd) || has(source.nothing) || has(request.headers.none)")]
 #[case("size(request.headers) > 10 || request.query.size() == 0")]
 #[case("request['method'] == 'GET' && .request.host == 'a'")]
 #[case("type(request.host) == string && dyn(1) == 1u")]
@@ -62,6 +63,10 @@ fn what_the_proxy_can_evaluate(#[case] expression: &str) {
     "google.protobuf.Duration{seconds: 1} == duration('1s')",
     "the message google.protobuf.Duration"
 )]
+#[case::type_of_time(
+    "type(request.time) == google.protobuf.Timestamp",
+    "the type google.protobuf.Timestamp; compare with timestamp()"
+)]
 #[case::long_pattern("request.path.matches('^/[a-z]{98}$')", "a pattern that large")]
 #[case::other_engine("request.path.matches('(?x) a')", "its pattern: RE2 has no (?x")]
 #[case::unicode_class("request.path.matches('\\\\pL')", "a pattern that large")]
@@ -83,7 +88,10 @@ fn what_kuadrant_alone_can_evaluate(#[case] expression: &str, #[case] text: &str
     "neither Envoy nor Kuadrant has request.methd; did you mean request.method?"
 )]
 #[case::by_index("request['methd'] == 'GET'", "has request.methd; did you mean request.method?")]
-#[case::asked("has(request.methd)", "has request.methd; did you mean")]
+#[case::asked_of_no_root(
+    "has(reqest.method)",
+    "neither Envoy nor Kuadrant has reqest; did you mean request?"
+)]
 #[case::no_root("method == 'GET'", "neither Envoy nor Kuadrant has method; did you mean request.method")]
 #[case::nothing_like_it("zzz", "has zzz; see the table of attributes")]
 #[case::in_a_loop("['a'].exists(x, x == reqest.host)", "has reqest;")]

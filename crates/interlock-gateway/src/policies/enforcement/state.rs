@@ -133,7 +133,7 @@ impl Enforcement {
                 let seen = self.patches.remove(name);
                 seen.map_or(Concern::Graph, |seen| Concern::GatewayAndPolicies(seen.gateway))
             }
-            names::LIMITS_CONFIG_MAP => {
+            "ConfigMap" => {
                 self.stores.remove(&LimitStore::ConfigMap(name.clone()));
                 Concern::Gateways
             }

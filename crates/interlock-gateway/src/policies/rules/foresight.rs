@@ -7,7 +7,7 @@ use interlock_core::kinds::NAMESPACE;
 use interlock_core::kinds::inventory::ReadKinds;
 use serde_json::Value;
 
-use super::whole::replaced_whole;
+use super::whole::{opened, replaced_whole};
 use super::write::Write;
 use crate::policies::attachments::{AttachmentGraph, LinkedObjects};
 use crate::policies::generic::Precedence;
@@ -32,10 +32,12 @@ pub(super) fn foresee(graph: &AttachmentGraph, read: &dyn ReadKinds, write: &Wri
             }
             _ => Vec::new(),
         };
-        let findings = match linked.index.difference(event) {
-            Ok(difference) => difference.findings(),
+        let difference = match linked.index.difference(event) {
+            Ok(difference) => difference,
             Err(over) => return Foreseen { warnings: vec![over.to_string()], uncovered: None },
         };
+        let mut findings = difference.findings();
+        findings.extend(opened(linked, &difference));
         let overridden: BTreeSet<PolicyId> = findings
             .iter()
             .filter_map(|finding| match finding {
@@ -95,13 +97,15 @@ fn is_sure(linked: &LinkedObjects, read: &dyn ReadKinds, finding: &Finding) -> b
         Finding::Detached { policy, target } => {
             !linked.is_selecting(policy) && is_kind_read(read, target.kind, &target.namespace)
         }
-        Finding::Conflicted { policy, .. } => linked.kinds.precedence(&policy.kind) != Some(Precedence::All),
+        Finding::Conflicted { policy, .. } | Finding::OverLimit { policy, .. } => {
+            linked.kinds.precedence(&policy.kind) != Some(Precedence::All)
+        }
         Finding::Opened { kind, example, .. } => are_policies_read(linked, read, kind, example),
         Finding::Uncovered { .. } => false,
         Finding::NotAdmitted { route, refused } => {
             refused.iter().all(|refusal| is_read(read, route, refusal))
         }
-        Finding::OverLimit { .. } | Finding::Overridden { .. } | Finding::Replaced { .. } => true,
+        Finding::Overridden { .. } | Finding::Replaced { .. } => true,
     }
 }
 

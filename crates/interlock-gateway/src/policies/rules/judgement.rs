@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_policies::{SEVERAL_BLOCKS, Violation, read_policy};
+use gateway_policies::{NO_RULE, SEVERAL_BLOCKS, Violation, read_policy};
 use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
 use interlock_core::admission::violations::Violations;
 use interlock_core::api::resource::Resource;
@@ -82,6 +82,7 @@ fn judged(object: &Value, by_envoy: bool) -> Option<(Vec<NeverActs>, Vec<Violati
                 _ if refused.iter().any(|own: &NeverActs| own.field == field) => {}
                 Verdict::Refused(text) => refused.push(NeverActs {
                     rule: POLICY_EXPRESSION,
+                    limit: String::new(),
                     sentence: "an expression can never be evaluated".to_owned(),
                     field,
                     value: text,
@@ -99,17 +100,18 @@ fn judged(object: &Value, by_envoy: bool) -> Option<(Vec<NeverActs>, Vec<Violati
 }
 
 fn rule_of(violation: &Violation) -> Option<Rule> {
-    match violation.field.as_str() {
-        "spec" if violation.message == SEVERAL_BLOCKS => Some(POLICY_BLOCKS),
-        field if field.starts_with("spec.targetRef") => Some(POLICY_TARGET),
-        _ => None,
+    match violation.message.as_str() {
+        SEVERAL_BLOCKS | NO_RULE => Some(POLICY_BLOCKS),
+        _ => violation.field.starts_with("spec.targetRef").then_some(POLICY_TARGET),
     }
 }
 
 fn never_acts(object: &Value, violation: Violation) -> Option<NeverActs> {
     let rule = rule_of(&violation)?;
     let spec = &object["spec"];
-    let (value, remedy) = if rule == POLICY_BLOCKS {
+    let (value, remedy) = if violation.message == NO_RULE {
+        ("no rule".to_owned(), "write a rule, such as a limit")
+    } else if rule == POLICY_BLOCKS {
         let of_bare = |field: &&String| !["targetRef", "targetRefs", "when"].contains(&field.as_str());
         let blocks = spec.as_object().into_iter().flatten().map(|(field, _)| field).filter(of_bare);
         let blocks: Vec<&str> = blocks.map(String::as_str).collect();
@@ -124,6 +126,7 @@ fn never_acts(object: &Value, violation: Violation) -> Option<NeverActs> {
     };
     Some(NeverActs {
         rule,
+        limit: String::new(),
         sentence: violation.message,
         field: violation.field,
         value,

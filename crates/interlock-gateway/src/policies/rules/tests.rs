@@ -135,6 +135,8 @@ fn one_limit(limit: Value) -> Value {
 #[case::domain(one_limit(json!({"counters": [{"expression": "ratelimit.domain"}]})), "policy-counter", "ratelimit.domain")]
 #[case::two_blocks(json!({"limits": limits(&["a"])["limits"], "overrides": limits(&["b"])}), "policy-blocks",
     "spec: limits, overrides")]
+#[case::no_limit(json!({"limits": {}}), "policy-blocks", "spec: no rule")]
+#[case::no_limit_in_a_block(json!({"overrides": {"strategy": "merge"}}), "policy-blocks", "spec.overrides: no rule")]
 #[case::expression(one_limit(json!({"when": [{"predicate": "request.methd == 'GET'"}], "rates": [{"limit": 1, "window": "1s"}]})),
     "policy-expression", "spec.limits.a.when[0].predicate: ")]
 #[case::counter(one_limit(json!({"counters": [{"expression": "request.hoost"}]})), "policy-expression",
@@ -259,7 +261,9 @@ fn assert_said(said: &Said, expected: &[&str]) {
 #[case::a_policy(on_gateway("defaults", &["a"]), vec![
     format!("no rule of any RateLimitPolicy acts on 2 paths any more, as on {PATH}#read"),
 ])]
-#[case::a_policy_of_an_unread_kind(security_policy("s", "Gateway", "gw"), vec![])]
+#[case::a_policy_that_acts_whole(security_policy("s", "Gateway", "gw"), vec![
+    format!("no rule of any SecurityPolicy acts on 2 paths any more, as on {PATH}#read"),
+])]
 #[case::the_target(route("api", &["read", ""]), vec![
     "RateLimitPolicy/shop/lower: target HTTPRoute/shop/api was not found".to_owned(),
 ])]
@@ -273,6 +277,24 @@ fn a_deletion_is_foreseen(#[case] gone: Value, #[case] expected: Vec<String>) {
     }
     let said = say(&lister(&objects), &Value::Null, &gone);
     assert_said(&said, &expected.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// A policy of Envoy Gateway that goes, or moves to another target.
+#[rstest]
+#[case::gone(vec![], Value::Null, 2)]
+#[case::another_stays(vec![security_policy("other", "HTTPRoute", "api")], Value::Null, 0)]
+#[case::a_younger_one_stays(vec![security_policy("z", "Gateway", "gw")], Value::Null, 0)]
+#[case::moved_to_a_rule(vec![], security_policy("s", "HTTPRoute", "api#read"), 1)]
+#[case::moved_to_a_section(vec![], security_policy("s", "Gateway", "gw#http"), 0)]
+fn a_policy_that_acts_whole_opens(#[case] others: Vec<Value>, #[case] new: Value, #[case] paths: usize) {
+    let old = security_policy("s", "Gateway", "gw");
+    let objects = [topology(), vec![old.clone()], others].concat();
+    let said = say(&lister(&objects), &new, &old);
+    said.assert_allowed();
+    let text = "no rule of any SecurityPolicy acts on ";
+    let found: Vec<&str> = said.warnings().iter().filter_map(|own| own.strip_prefix(text)).collect();
+    assert_eq!(found.len(), usize::from(paths > 0), "{:?}", said.warnings());
+    assert!(found.iter().all(|own| own.starts_with(&format!("{paths} path"))), "{found:?}");
 }
 
 /// A selector links what has its labels, whichever comes first; what it does not select any more is not missed.

@@ -1,8 +1,12 @@
-//! Policies of which the most specific acts whole (Envoy Gateway): whom a new one replaces, and who stays in its place.
+//! Policies of which the most specific acts whole (Envoy Gateway): whom a new one replaces, who stays in its place, and
+//! where none is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use gateway_policies::{Level, NodeKey, Policy, PolicyId, limits};
+use gateway_policies::{
+    Difference, EffectivePolicy, Finding, Level, NodeKey, OutputKey, Path, Policy, PolicyId, Scope, limits,
+};
 
 use crate::policies::attachments::LinkedObjects;
 use crate::policies::generic::Precedence;
@@ -39,4 +43,31 @@ pub(super) fn replaced_whole(linked: &LinkedObjects, policy: &Policy, merges: bo
     };
     let replaced = replaced.into_iter().map(|(other, paths)| whole(&policy.id, other, paths));
     replaced.chain(replacing.into_iter().map(|(other, paths)| whole(other, &policy.id, paths))).collect()
+}
+
+/// The paths that stay and lose their last policy of a kind.
+pub(super) fn opened(linked: &LinkedObjects, difference: &Difference) -> Vec<Finding> {
+    let index = &linked.index;
+    let acts = |own: Option<&EffectivePolicy>| own.is_some_and(|own| !own.rules.is_empty());
+    let mut opened: BTreeMap<&Arc<str>, BTreeSet<&Arc<Path>>> = BTreeMap::new();
+    for (OutputKey { kind, scope }, output) in &difference.outputs {
+        let Scope::Target(target) = scope else { continue };
+        let is_lost = acts(output.before.as_deref()) && !acts(output.after.as_deref());
+        if !is_lost || linked.kinds.precedence(kind) != Some(Precedence::MostSpecific) {
+            continue;
+        }
+        let acts_after = |node: &NodeKey| {
+            let key = OutputKey { kind: kind.clone(), scope: Scope::Target(node.clone()) };
+            let changed = difference.outputs.get(&key);
+            acts(changed.map_or_else(|| index.direct(kind, node), |own| own.after.as_deref()))
+        };
+        let stays = |path: &&Arc<Path>| !difference.routes.contains_key(&path.route);
+        let bare = index.paths_through(target).filter(stays).filter(|path| !path.nodes().any(acts_after));
+        opened.entry(kind).or_default().extend(bare);
+    }
+    let finding = |(kind, paths): (&Arc<str>, BTreeSet<&Arc<Path>>)| {
+        let example = Arc::clone(paths.first()?);
+        Some(Finding::Opened { kind: kind.clone(), paths: paths.len(), example })
+    };
+    opened.into_iter().filter_map(finding).collect()
 }

@@ -9,10 +9,11 @@ mod words;
 use gateway_policies::{NodeKey, ObjectKind, PolicyId};
 use interlock_core::api::object::{Gvk, meta_str};
 use interlock_core::kinds::story::Told;
+use interlock_gateway::names::ENVOY_GATEWAY;
 use interlock_gateway::policies::PolicyKinds;
 use serde_json::Value;
 
-use super::source::Source;
+use super::source::{Source, foreign_classes};
 
 pub(in crate::cli) use self::find::{find, find_policy, is_any_policy};
 
@@ -35,11 +36,17 @@ pub(in crate::cli) fn is_about(object: &Value) -> bool {
 /// The story of an object; none of an object of another kind.
 pub(in crate::cli) fn told(source: &Source, object: &Value) -> Option<Told> {
     let survey = source.linked();
-    let mut told = match subject(survey.kinds(), object)? {
-        Subject::Policy(id) => policy::told(&survey, &id),
-        Subject::Route(route) => route::told(&survey, &route),
-        Subject::Gateway(gateway) => gateway::told(&survey, &gateway, object),
+    let (mut told, nodes) = match subject(survey.kinds(), object)? {
+        Subject::Policy(id) => {
+            let is_envoys = Gvk::of(object).is_some_and(|gvk| gvk.group == ENVOY_GATEWAY);
+            let policy = survey.index().policy(&id).filter(|_| is_envoys);
+            (policy::told(&survey, &id), policy.map(|own| own.targets.clone()).unwrap_or_default())
+        }
+        Subject::Route(route) => (route::told(&survey, &route), vec![route]),
+        Subject::Gateway(gateway) => (gateway::told(&survey, &gateway, object), vec![gateway]),
     };
+    let paths = nodes.iter().flat_map(|node| survey.index().paths_through(node));
+    told.unknown.extend(foreign_classes(&survey, paths));
     told.unknown.extend(source.gaps.lines());
     Some(told)
 }

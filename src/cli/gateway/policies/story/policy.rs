@@ -18,6 +18,8 @@ struct Reach<'a> {
     acting: Vec<&'a Arc<Path>>,
     /// How many paths it is on.
     paths: usize,
+    /// Whether a rule of it is in force somewhere and can never act.
+    has_inert: bool,
     /// By the winner: the rules, and on how many paths.
     replaced: BTreeMap<PolicyId, Replacement>,
 }
@@ -37,7 +39,14 @@ impl<'a> Reach<'a> {
                 continue;
             }
             reach.paths += 1;
-            if effective.rules.values().any(|rule| rule.source == *id) {
+            let own = effective
+                .rules
+                .iter()
+                .filter(|(_, rule)| rule.source == *id || rule.with.as_ref() == Some(id));
+            let (inert, acting): (Vec<_>, Vec<_>) =
+                own.partition(|(key, _)| survey.inert(id, key).is_some_and(|own| own.is_whole));
+            reach.has_inert |= !inert.is_empty();
+            if !acting.is_empty() {
                 reach.acting.push(path);
             }
             let mut winners = BTreeSet::new();
@@ -79,10 +88,14 @@ fn lines(row: &PolicyRow, reach: &Reach<'_>, reported: Vec<String>) -> Vec<Strin
     }
     lines.extend(row.warnings.iter().cloned());
     lines.push(match (reach.acting.len(), reach.paths) {
+        (0, _) if accepted.status == "False" => "acts nowhere, as it is not accepted".to_owned(),
         (0, 0) => "acts nowhere: no path leads through a target that it has".to_owned(),
+        (0, paths) if reach.has_inert => {
+            format!("acts nowhere: what is not replaced on its {} can never act", count(paths, "path"))
+        }
         (0, paths) => format!("acts nowhere: all its rules are replaced on its {}", count(paths, "path")),
-        (acting, paths) if acting == paths => format!("acts on {}", count(paths, "path")),
-        (acting, paths) => format!("acts on {acting} of its {}", count(paths, "path")),
+        (acting, paths) if acting == paths => format!("acts on {}, by route:", count(paths, "path")),
+        (acting, paths) => format!("acts on {acting} of its {}, by route:", count(paths, "path")),
     });
     lines.extend(first_lines(places(&reach.acting)));
     let replaced = reach.replaced.iter().map(|(winner, own)| {

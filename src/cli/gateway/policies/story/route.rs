@@ -82,26 +82,29 @@ fn group(policies: &PoliciesOnPath, paths: &[&Path]) -> Vec<String> {
         lines.push("  no policies".to_owned());
     }
     for (kind, own) in policies {
-        match own {
-            KindOnPath::Known(effective) => lines.extend(of_kind(kind, effective)),
-            KindOnPath::Unknown(seen) => {
-                lines.push(format!("  {kind}: unknown, as not all of its policies can be listed"));
-                lines.extend(seen.iter().flat_map(|own| of_kind(kind, own)));
-            }
+        lines.extend(own.unknown.map(|why| format!("  {kind}: unknown, as {why}")));
+        if own.effective != EffectivePolicy::default() {
+            lines.extend(of_kind(kind, own));
         }
     }
     lines
 }
 
-fn of_kind(kind: &str, effective: &EffectivePolicy) -> Vec<String> {
+fn of_kind(kind: &str, own: &KindOnPath) -> Vec<String> {
+    let effective = &own.effective;
     let names = |ids: &[PolicyId]| first(ids.iter().map(PolicyId::qualified_name));
     let mut lines = vec![format!("  {kind}: {}", names(&effective.policies))];
     let more = effective.rules.len().saturating_sub(RULES);
     for (key, rule) in effective.rules.iter().take(RULES) {
         let losers = effective.replaced.iter().filter(|own| own.rule == *key);
         let losers: Vec<String> = losers.map(|own| own.policy.qualified_name()).collect();
-        let over = if losers.is_empty() { String::new() } else { format!(", over {}", first(losers)) };
+        let over = if losers.is_empty() {
+            String::new()
+        } else {
+            format!(", in place of that of {}", first(losers))
+        };
         lines.push(format!("    {}{over}", paths::rule_text(key, rule, 0)));
+        lines.extend(own.inert_text(key).map(|why| format!("      {why}")));
     }
     if more > 0 {
         lines.push(format!("    and {more} more"));
