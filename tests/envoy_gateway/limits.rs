@@ -63,8 +63,8 @@ impl Ground {
 }
 
 fn condition(policy: &Value, kind: &str) -> Value {
-    let conditions = policy["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.filter(|own| own["type"] == kind).next_back().cloned().unwrap_or_default()
+    let mut conditions = policy["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.find(|own| own["type"] == kind).cloned().unwrap_or_default()
 }
 
 /// Keeps the file of a Limitador as the ConfigMap is, as the kubelet would.

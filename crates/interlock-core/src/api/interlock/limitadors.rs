@@ -110,6 +110,11 @@ impl Limitadors {
         (Self(read), problems)
     }
 
+    /// Whether one takes its limits from there.
+    pub fn has(&self, store: &LimitStore) -> bool {
+        self.0.iter().any(|own| own.store == *store)
+    }
+
     /// The Limitador of a Gateway; none where the settings have none for it.
     pub fn of(&self, gateway: &NamespacedName) -> Option<&Limitador> {
         let named = self.0.iter().find(|own| own.gateways.contains(gateway));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gateway_policies::{EffectivePolicy, PolicyId};
+use gateway_policies::{EffectivePolicy, Index, PolicyId};
 use serde_json::Value;
 
 use super::names::digest;
@@ -28,6 +28,10 @@ pub(super) struct RequestLimit {
     pub(super) predicates: Vec<String>,
     /// It counts separately by each of these.
     pub(super) counters: Vec<String>,
+    /// Its policy.
+    pub(super) policy: PolicyId,
+    /// Whether the policy is one of a route.
+    pub(super) is_of_route: bool,
 }
 
 /// A rule of a policy that cannot be carried out.
@@ -51,13 +55,14 @@ pub(super) struct RuleLimits {
 }
 
 /// Reads the rules of an effective RateLimitPolicy.
-pub(super) fn limits_of(effective: &EffectivePolicy) -> RuleLimits {
+pub(super) fn limits_of(index: &Index, effective: &EffectivePolicy) -> RuleLimits {
     let mut found = RuleLimits::default();
     let mut bytes = 0;
     // From the root to the leaf: a route's own limits never push out those of its Gateway.
     for policy in &effective.policies {
+        let is_of_route = is_of_route(index, policy);
         for (name, rule) in effective.rules.iter().filter(|(_, rule)| rule.source == *policy) {
-            let why = match read(policy, name, &rule.value) {
+            let why = match read(policy, is_of_route, name, &rule.value) {
                 Ok(None) => continue,
                 Ok(Some(limit)) => {
                     bytes += limit.size();
@@ -79,8 +84,18 @@ pub(super) fn limits_of(effective: &EffectivePolicy) -> RuleLimits {
     found
 }
 
+/// Whether a policy targets a route, or a rule of one.
+pub(super) fn is_of_route(index: &Index, policy: &PolicyId) -> bool {
+    index.policy(policy).is_some_and(|own| own.targets.iter().any(|target| target.kind.is_route()))
+}
+
 /// A limit; none where it has no rate, which limits nothing.
-fn read(policy: &PolicyId, name: &Arc<str>, rule: &Value) -> Result<Option<RequestLimit>, String> {
+fn read(
+    policy: &PolicyId,
+    is_of_route: bool,
+    name: &Arc<str>,
+    rule: &Value,
+) -> Result<Option<RequestLimit>, String> {
     let mut rates: BTreeMap<u64, u64> = BTreeMap::new();
     for rate in rule["rates"].as_array().into_iter().flatten() {
         let window = rate["window"].as_str().unwrap_or_default();
@@ -97,7 +112,8 @@ fn read(policy: &PolicyId, name: &Arc<str>, rule: &Value) -> Result<Option<Reque
     }
     let predicates = expressions(rule, "when", "predicate", Use::Predicate)?;
     let counters = expressions(rule, "counters", "expression", Use::Counter)?;
-    Ok(Some(RequestLimit { id: identifier(policy, name), name: name.clone(), rates, predicates, counters }))
+    let (id, name, policy) = (identifier(policy, name), name.clone(), policy.clone());
+    Ok(Some(RequestLimit { id, name, rates, predicates, counters, policy, is_of_route }))
 }
 
 fn expressions(rule: &Value, list: &str, member: &str, of: Use) -> Result<Vec<String>, String> {
@@ -128,7 +144,7 @@ impl RequestLimit {
     }
 
     /// Bytes that it has in a filter and in the limits, about.
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         /// Of a descriptor without its expression.
         const DESCRIPTOR: usize = 240;
         let texts = self.predicates.iter().chain(&self.counters).map(|text| text.len() + 8);

@@ -11,6 +11,7 @@
 //! - [`patches`]: its EnvoyPatchPolicies.
 //! - [`limitador`]: the limits as Limitador reads them.
 
+mod budget;
 mod envoy;
 mod gateway;
 mod limitador;

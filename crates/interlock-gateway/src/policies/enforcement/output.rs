@@ -6,7 +6,8 @@ use std::sync::Arc;
 use gateway_policies::{EffectivePolicy, Index, NodeKey, Path};
 use serde_json::{Map, Value};
 
-use super::limits::{LeftOut, RuleLimits, limits_of};
+use super::budget::{self, Sizes};
+use super::limits::{LeftOut, RequestLimit, RuleLimits, limits_of};
 use super::{envoy, limitador, xds};
 
 /// The kind that is carried out.
@@ -17,8 +18,8 @@ pub(in crate::policies) const KIND: &str = "RateLimitPolicy";
 pub(super) struct ReadLimits(BTreeMap<usize, (Arc<EffectivePolicy>, Arc<RuleLimits>)>);
 
 impl ReadLimits {
-    fn of(&mut self, effective: &Arc<EffectivePolicy>) -> Arc<RuleLimits> {
-        let read = || (effective.clone(), Arc::new(limits_of(effective)));
+    fn of(&mut self, index: &Index, effective: &Arc<EffectivePolicy>) -> Arc<RuleLimits> {
+        let read = || (effective.clone(), Arc::new(limits_of(index, effective)));
         self.0.entry(Arc::as_ptr(effective).addr()).or_insert_with(read).1.clone()
     }
 
@@ -35,10 +36,18 @@ pub(super) struct GatewayOutput {
     pub(super) listeners: Vec<String>,
     /// By route configuration and beginning of the routes' names: what is done for these routes.
     pub(super) routes: BTreeMap<String, Map<String, Value>>,
-    /// The entries for Limitador.
-    pub(super) limits: Vec<Value>,
+    /// The limits that Limitador counts.
+    pub(super) limits: Vec<CountedLimit>,
     /// What is not carried out.
     pub(super) left_out: BTreeSet<LeftOut>,
+}
+
+/// The entries of a limit for Limitador.
+#[derive(Debug, PartialEq)]
+pub(super) struct CountedLimit {
+    /// The namespace of the route whose own policy it is of.
+    pub(super) namespace: Option<Arc<str>>,
+    pub(super) entries: Vec<Value>,
 }
 
 /// The limits of a rule on each listener that carries it, and the hosts there.
@@ -62,50 +71,72 @@ pub(super) fn output_of(
     let mut rules: BTreeMap<(&String, &NodeKey, usize), RuleOnListeners<'_>> = BTreeMap::new();
     for path in index.paths_through(gateway) {
         let Some(configuration) = configuration_of.get(&path.listener) else { continue };
-        let limits = index.effective(KIND, path).map(|effective| read.of(effective)).unwrap_or_default();
+        let limits =
+            index.effective(KIND, path).map(|effective| read.of(index, effective)).unwrap_or_default();
         rules
             .entry((configuration, &path.route, path.rule_index))
             .or_default()
             .push((limits, hostnames(index, path)));
     }
     let mut output = GatewayOutput { listeners: names.listeners, ..GatewayOutput::default() };
-    let mut counted: BTreeMap<(String, &str), (Arc<RuleLimits>, usize)> = BTreeMap::new();
-    let mut own: Vec<(String, Arc<RuleLimits>)> = Vec::new();
+    let beyond = sizes(&rules).beyond(budget::OF_GATEWAY);
+    let mut counted: BTreeMap<(String, &str), (&NodeKey, &RequestLimit)> = BTreeMap::new();
     for ((configuration, route, rule), on_listeners) in &rules {
         let domain = limitador::domain(gateway, route);
+        let is_beyond = beyond.contains(&route.namespace);
         for (limits, _) in on_listeners {
             output.left_out.extend(limits.left_out.iter().cloned());
-            own.push((domain.clone(), limits.clone()));
+            let (own, lost): (Vec<_>, Vec<_>) =
+                limits.limits.iter().partition(|limit| !(is_beyond && limit.is_of_route));
+            output.left_out.extend(lost.into_iter().map(|limit| LeftOut {
+                policy: limit.policy.clone(),
+                limit: limit.name.clone(),
+                why: format!(
+                    "the limits of all routes are too many for the proxies of {gateway}, and those of this namespace \
+                     are the most; write fewer limits"
+                ),
+            }));
+            counted
+                .extend(own.into_iter().map(|limit| ((domain.clone(), limit.id.as_str()), (*route, limit))));
         }
-        if let Some(action) = action(&domain, cluster, on_listeners) {
+        if let Some(action) = action(&domain, cluster, on_listeners, is_beyond) {
             let of_configuration = output.routes.entry((*configuration).clone()).or_default();
             of_configuration.insert(xds::route_prefix(route, *rule), action);
         }
     }
-    for (domain, limits) in &own {
-        for (index, limit) in limits.limits.iter().enumerate() {
-            counted.entry((domain.clone(), &limit.id)).or_insert_with(|| (limits.clone(), index));
+    output.limits.extend(counted.into_iter().map(|((domain, _), (route, limit))| CountedLimit {
+        namespace: limit.is_of_route.then(|| route.namespace.clone()),
+        entries: limitador::entries(&domain, limit).collect(),
+    }));
+    output
+}
+
+/// The bytes of the limits of all rules.
+fn sizes(rules: &BTreeMap<(&String, &NodeKey, usize), RuleOnListeners<'_>>) -> Sizes {
+    let mut sizes = Sizes::default();
+    for ((_, route, _), on_listeners) in rules {
+        for limit in on_listeners.iter().flat_map(|(limits, _)| &limits.limits) {
+            sizes.add(limit.is_of_route.then_some(&route.namespace), limit.size());
         }
     }
-    for ((domain, _), (limits, index)) in &counted {
-        output.limits.extend(limitador::entries(domain, &limits.limits[*index]));
-    }
-    output
+    sizes
 }
 
 /// What is done for the routes of a rule; none where nothing is. Where it differs between listeners that share a route
 /// configuration, the host decides, with which the names end.
-fn action(domain: &str, cluster: &str, on_listeners: &RuleOnListeners<'_>) -> Option<Value> {
-    let ask = |limits: &RuleLimits| envoy::ask(domain, cluster, limits.limits.iter());
+fn action(domain: &str, cluster: &str, on_listeners: &RuleOnListeners<'_>, is_beyond: bool) -> Option<Value> {
+    let is_own = |limit: &&RequestLimit| !(is_beyond && limit.is_of_route);
+    let own = |limits: &RuleLimits| limits.limits.iter().filter(is_own).count();
+    let ask = |limits: &RuleLimits| envoy::ask(domain, cluster, limits.limits.iter().filter(is_own));
     let (first, _) = on_listeners.first()?;
     if on_listeners.iter().all(|(limits, _)| limits.limits == first.limits) {
-        return (!first.limits.is_empty()).then(|| ask(first));
+        return (own(first) > 0).then(|| ask(first));
     }
-    let limited = on_listeners.iter().filter(|(limits, _)| !limits.limits.is_empty());
+    let limited = on_listeners.iter().filter(|(limits, _)| own(limits) > 0);
     let by_host: BTreeMap<String, Value> = limited
         .flat_map(|(limits, hosts)| hosts.iter().map(|host| (xds::host_suffix(host), ask(limits))))
         .collect();
-    Some(envoy::go_on(envoy::by_suffix(by_host)))
+    (!by_host.is_empty()).then(|| envoy::go_on(envoy::by_suffix(by_host)))
 }
 
 fn hostnames<'a>(index: &'a Index, path: &Path) -> &'a [String] {

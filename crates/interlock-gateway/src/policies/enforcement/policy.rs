@@ -11,7 +11,6 @@ use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::limits::LeftOut;
 use super::output::KIND;
 use crate::policies::attachments::{AttachmentGraph, LinkedObjects};
 
@@ -93,14 +92,11 @@ fn standing(linked: &mut LinkedObjects, id: &PolicyId) -> Option<Standing> {
         found.map_or(Delivery::Delivered, |(_, delivery)| delivery.clone())
     };
     let mut found = conditions(state, &of);
-    let gateways = deliveries.iter().map(|(gateway, _)| gateway);
-    let left_out: Vec<LeftOut> = gateways.flat_map(|gateway| enforcement.left_out(gateway, id)).collect();
-    if let (Some(first), Some(enforced)) =
-        (left_out.first(), found.iter_mut().find(|own| own.kind == ENFORCED))
-    {
+    let left_out = deliveries.iter().find_map(|(gateway, _)| enforcement.left_out(index, gateway, id));
+    if let (Some(why), Some(enforced)) = (left_out, found.iter_mut().find(|own| own.kind == ENFORCED)) {
         enforced.is_true = false;
         enforced.reason = "Unsupported";
-        enforced.message = format!("limit {} is not carried out: {}", first.limit, first.why);
+        enforced.message = why;
     }
     debug_assert!(found.iter().all(|own| [ACCEPTED, ENFORCED].contains(&own.kind)), "{found:?}");
     let is_awaited = deliveries.iter().any(|(_, own)| matches!(own, Delivery::Pending(_)));

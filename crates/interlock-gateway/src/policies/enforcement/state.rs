@@ -8,8 +8,9 @@ use interlock_core::api::interlock::{LimitStore, Limitador, Limitadors, limitado
 use interlock_core::api::object::{NamespacedName, annotation, meta_str};
 use serde_json::Value;
 
+use super::budget::{self, Sizes};
 use super::envoy;
-use super::limits::LeftOut;
+use super::limits::is_of_route;
 use super::names::{self, GATEWAY_UID, RENDERED};
 use super::output::{GatewayOutput, ReadLimits, output_of};
 use super::patches::{TooLarge, operations};
@@ -43,6 +44,8 @@ pub(super) struct Rendered {
 pub(super) struct StoredLimits {
     pub(super) entries: Vec<Value>,
     pub(super) hash: String,
+    /// Namespaces whose routes lose their own limits, as all are too many.
+    beyond: BTreeSet<Arc<str>>,
 }
 
 /// Why nothing is carried out for a Gateway.
@@ -155,8 +158,10 @@ impl Enforcement {
     }
 
     fn store(&mut self, store: LimitStore, object: &Value) -> Concern {
+        // Anybody may give a ConfigMap the label.
+        let concern = if self.limitadors.has(&store) { Concern::Gateways } else { Concern::Nothing };
         self.stores.insert(store, annotation(object, RENDERED).map(str::to_owned));
-        Concern::Gateways
+        concern
     }
 
     fn configure(&mut self, limitadors: Limitadors) -> Concern {
@@ -178,10 +183,21 @@ impl Enforcement {
         !self.is_idle() && self.limitadors != Limitadors::default()
     }
 
-    /// The limits of a policy that are not carried out on a Gateway.
-    pub(super) fn left_out(&self, gateway: &NodeKey, policy: &PolicyId) -> Vec<LeftOut> {
-        let left_out = self.rendered.get(gateway).into_iter().flat_map(|own| &own.output.left_out);
-        left_out.filter(|own| own.policy == *policy).cloned().collect()
+    /// Why limits of a policy are not carried out on a Gateway.
+    pub(super) fn left_out(&mut self, index: &Index, gateway: &NodeKey, policy: &PolicyId) -> Option<String> {
+        let (limitador, address) = self.limitador(index, gateway).ok()?;
+        let rendered = self.rendered(index, gateway, &address);
+        if let Some(own) = rendered.output.left_out.iter().find(|own| own.policy == *policy) {
+            return Some(format!("limit {} is not carried out: {}", own.limit, own.why));
+        }
+        let is_beyond = self.stored(index, &limitador).beyond.contains(&policy.namespace);
+        (is_beyond && is_of_route(index, policy)).then(|| {
+            format!(
+                "the limits of all routes are too many for {}, and those of this namespace are the most; write fewer \
+                 limits, or count them with another Limitador",
+                names::store(&limitador.store)
+            )
+        })
     }
 
     /// Forgets what was rendered for a Gateway.
@@ -240,7 +256,7 @@ impl Enforcement {
         if let Some(stored) = self.stored.get(&limitador.store) {
             return stored.clone();
         }
-        let mut entries = Vec::new();
+        let mut all = Vec::new();
         for object in index.objects() {
             let ObjectKey::Node(gateway) = object else { continue };
             if gateway.kind != ObjectKind::Gateway {
@@ -248,11 +264,21 @@ impl Enforcement {
             }
             let Ok((own, address)) = self.limitador(index, gateway) else { continue };
             if own.store == limitador.store {
-                entries.extend(self.rendered(index, gateway, &address).output.limits.iter().cloned());
+                all.push(self.rendered(index, gateway, &address));
             }
         }
+        let mut sizes = Sizes::default();
+        for limit in all.iter().flat_map(|rendered| &rendered.output.limits) {
+            let bytes = limit.entries.iter().map(|entry| entry.to_string().len() + 2).sum();
+            sizes.add(limit.namespace.as_ref(), bytes);
+        }
+        let beyond = sizes.beyond(budget::OF_LIMITADOR);
+        let is_in = |namespace: &Option<Arc<str>>| namespace.as_ref().is_none_or(|own| !beyond.contains(own));
+        let limits = all.iter().flat_map(|rendered| &rendered.output.limits);
+        let entries = limits.filter(|limit| is_in(&limit.namespace)).flat_map(|limit| limit.entries.clone());
+        let entries: Vec<Value> = entries.collect();
         let hash = names::hash(&Value::from(entries.clone()));
-        let stored = Arc::new(StoredLimits { entries, hash });
+        let stored = Arc::new(StoredLimits { entries, hash, beyond });
         self.stored.insert(limitador.store.clone(), stored.clone());
         stored
     }
