@@ -50,7 +50,7 @@ pub(super) async fn run(target: &TargetFlags, flags: &ListFlags) -> anyhow::Resu
         .collect();
     for row in &rows {
         let is_acting = acting.contains(&(&*row.id.kind, row.id.qualified_name().as_str()));
-        if row.accepted.status == "True" && !is_acting {
+        if row.accepted.status == "True" && !is_acting && source.gaps.is_none() {
             let how = if row.by.is_empty() {
                 "no path leads through its targets"
             } else {
