@@ -40,10 +40,13 @@ impl Limitador {
         self.kill();
         let mut command = process::tethered(&testbed::BIN.join("testbed"), &peers::limitador());
         command.arg(format!("{}:{PORT}", self.address)).arg(&self.file);
-        self.process = Some(Running::start(command, self.log.clone()));
+        let mut process = Running::start(command, self.log.clone());
         wait_for("Limitador listens", Duration::from_secs(60), || {
+            // It says where what it listens on is another's.
+            assert!(!process.has_ended(), "{}", process.said());
             std::net::TcpStream::connect((self.address.as_str(), PORT)).is_ok()
         });
+        self.process = Some(process);
     }
 
     /// Its file of limits, as the ConfigMap has it; the next question is answered by them.
