@@ -319,15 +319,15 @@ fn what_is_too_large_for_a_limitador_leaves_the_limits_of_the_gateway() {
     let mut cluster = example();
     let overrides = json!({"overrides": {"strategy": "merge", "limits": limits(&["all"])["limits"]}});
     cluster.put(policy("rlp-1", "Gateway/gw-1", overrides));
-    let names: Vec<String> = (0..150).map(|n| format!("a-{n}")).collect();
+    let names: Vec<String> = (0..80).map(|n| format!("a-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    for n in 0..50 {
+    for n in 0..90 {
         cluster.put(route(&format!("more-{n}"), &["gw-1"]));
         cluster.put(policy(&format!("more-{n}"), &format!("HTTPRoute/more-{n}"), limits(&names)));
     }
     cluster.settle();
     let counted = cluster.counted(LIMITS);
-    assert_eq!(counted.iter().filter(|own| own.contains("/more-") && own.ends_with(" all 5/60")).count(), 50);
+    assert_eq!(counted.iter().filter(|own| own.contains("/more-") && own.ends_with(" all 5/60")).count(), 90);
     assert!(!counted.iter().any(|own| own.contains(" a-1 ")), "{}", counted.len());
     let condition = cluster.condition("more-1", "Enforced");
     assert!(condition.contains("are too many for ConfigMap system/limits"), "{condition}");
