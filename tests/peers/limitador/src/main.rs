@@ -101,7 +101,8 @@ impl Server {
     ) -> Result<Response<impl Body<Data = Bytes, Error = Infallible>>, hyper::Error> {
         let body = request.into_body().collect().await?.to_bytes();
         // A message of gRPC: whether it is compressed, its length, and itself.
-        let decided = body.get(5..).context("no message").and_then(|message| self.decide(&Question::decode(message)?));
+        let decided =
+            body.get(5..).context("no message").and_then(|message| self.decide(&Question::decode(message)?));
         let mut trailers = HeaderMap::new();
         let mut frame = BytesMut::new();
         match decided {
