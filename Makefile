@@ -42,7 +42,8 @@ run: tools
 	@hack/demo
 
 # Cases on a control plane wait more than they compute, so twice as many run at a time as there are cores, and of those
-# with pods and a network half as many more. The other suites measure time, and run as many as there are cores.
+# with pods and a network half as many more, beside one thread of decisions. The other suites measure time, and run as
+# many as there are cores.
 DECISIONS := -p crd-schema -p gateway-policies -p go-template -p interlock-core -p interlock-gateway -p interlock-kong -p interlock-kudo
 FEATURES := interlock/pod-proxy,interlock-kong/exploration
 PACKAGES := $(DECISIONS) -p add-a-kind -p interlock --features $(FEATURES)
@@ -57,19 +58,20 @@ test: peers
 	@rm -rf target/test-logs && mkdir -p target/test-logs
 	@began=$$(date +%s) && cargo test --locked $(PACKAGES) --no-run && echo "build $$(($$(date +%s) - began))" > target/test-logs/parts
 	@echo "== tests"
-	@set -o pipefail; failed=0; \
+	@set -o pipefail; \
 	run() { \
 		log=target/test-logs/$$1; shift; began=$$(date +%s); \
-		cargo test --locked $(PACKAGES) --no-fail-fast "$$@" 2>&1 | tee $$log || failed=1; \
+		cargo test --locked $(PACKAGES) --no-fail-fast "$$@" 2>&1 | tee $$log || touch target/test-logs/.failed; \
 		echo "$${log##*/} $$(($$(date +%s) - began))" >> target/test-logs/parts; \
 	}; \
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} run e2e --test e2e $(TIMED); \
+	(RUST_TEST_THREADS=1 run unit --lib --bins $(TIMED)) & \
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 3 / 2))} run service_path --test service_path $(TIMED); \
-	run suites --lib --bins $(addprefix --test ,$(SUITES)) --test commands --test conformance --test envoy --test properties --test scale $(TIMED); \
+	wait; \
+	run suites $(addprefix --test ,$(SUITES)) --test commands --test conformance --test envoy --test properties --test scale $(TIMED); \
 	run doc --doc; \
 	hack/times target/test-logs; \
-	[ $$failed = 0 ] || hack/failures target/test-logs/*; \
-	exit $$failed
+	[ ! -e target/test-logs/.failed ] || { hack/failures target/test-logs/*; exit 1; }
 
 # What an edit of a decision needs: seconds for one crate once built, about a minute and a half with everything.
 .PHONY: check

@@ -19,6 +19,7 @@ use interlock::runtime::controller::{Action, Controller as _};
 use interlock::runtime::executor::{Executor, OfProcess, Written};
 use interlock::runtime::index::{Observer, Store};
 use interlock::runtime::reconciler::DescribedKind;
+use interlock_core::admission::lister::KindListers;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::api::resource::Resource;
 use interlock_core::effect::{ApiFailure, Effect, Propagation};
@@ -291,6 +292,7 @@ fn controller(children: &Children<'_>, reconciler: &'static Reconciler) -> Descr
         observer: Observer::new(store.clone(), Arc::default(), None, Arc::default()),
         store,
         leadership: leadership.1,
+        listers: KindListers::default(),
         metrics: Arc::default(),
         refused: Arc::default(),
         reports: FailureReports::new(EventPublisher::new(children.ns.admin().kube())),
