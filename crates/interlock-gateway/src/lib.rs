@@ -11,7 +11,7 @@ pub mod service;
 use interlock_core::api::resource::Resource;
 use interlock_core::kinds::Kinds;
 use interlock_core::kinds::capabilities::{ATTACHMENTS, ROUTES};
-use interlock_core::kinds::descriptor::{Kept, Kind, Watch};
+use interlock_core::kinds::descriptor::{Kept, Kind, Right, Role, Watch};
 use interlock_core::topology::schema::DeclaredKind;
 
 use self::names::{EXPERIMENTS, GATEWAY_API};
@@ -55,6 +55,7 @@ pub static GATEWAY: Kind = Kind {
     inventory: Some(Attachments::OF_DOMAIN),
     rules: policies::rules::ids::RULES,
     watch: Some(Watch::optional(&ROUTES).also(&[&ATTACHMENTS]).kept(&Kept::WHOLE)),
+    rights: &[Right::new(Role::Policies, GATEWAY_API, "gateways/status", &["patch"])],
     reconciler: Some(&policies::enforcement::GATEWAYS),
     ..guarded!(of_both(GATEWAYS, &gateway::GATEWAY), GATEWAYS, "gateways")
 };

@@ -481,6 +481,12 @@
   - list
   - watch
 - apiGroups:
+  - gateway.networking.k8s.io
+  resources:
+  - gateways/status
+  verbs:
+  - patch
+- apiGroups:
   - kuadrant.io
   resources:
   - ratelimitpolicies/status

@@ -1,19 +1,22 @@
 //! A Gateway is reconciled: its EnvoyPatchPolicies, and the limits of its Limitador.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_policies::{Index, NodeKey, ObjectKind};
+use gateway_policies::{Index, NodeKey, ObjectKind, PolicyId};
+use interlock_core::api::condition::{self, Condition, ConditionChange, ConditionStatus, Time};
 use interlock_core::api::interlock::{LimitStore, Limitador};
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use interlock_core::effect::Effect;
 use interlock_core::kinds::capabilities::POLICIES;
 use interlock_core::kinds::inventory::ReadKinds;
 use interlock_core::reconcile::{Needs, ObjectList, ReconcileStep, Reconciler, View};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::names::{self, GATEWAY_UID, LIMITS, LIMITS_FILE, RENDERED};
+use super::output::KIND;
 use super::state::{Enforcement, Idle, Rendered, StoredLimits};
 use crate::names as groups;
 use crate::policies::attachments::AttachmentGraph;
@@ -31,6 +34,11 @@ const ENVOY_GATEWAY_VERSION: &str = "gateway.envoyproxy.io/v1alpha1";
 const LIMITADOR_VERSION: &str = "limitador.kuadrant.io/v1alpha1";
 /// The label of objects that Interlock makes.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "interlock");
+
+/// The condition of a Gateway with limits (Kuadrant, GEP-713).
+const AFFECTED: &str = "kuadrant.io/RateLimitPolicyAffected";
+/// Policies that its message names.
+const NAMED: usize = 8;
 
 /// What one Gateway wants written.
 struct Wanted {
@@ -70,6 +78,9 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
         effects.extend(limits(view, wanted)?);
     }
     effects.extend(changes(&patches, present));
+    let affecting = graph.decide(|linked| linked.index.affecting(&gateway, None).remove(KIND));
+    let affecting = affecting.filter(|_| wanted.is_ok()).unwrap_or_default();
+    effects.extend(affected(view, &affecting));
     Ok(if effects.is_empty() { ReconcileStep::Await(None) } else { ReconcileStep::Write(effects) })
 }
 
@@ -152,6 +163,30 @@ fn changes(wanted: &[Value], present: &[Arc<Value>]) -> Vec<Effect> {
     let surplus = present.iter().filter(|own| !wanted.iter().any(|object| key(object) == key(own)));
     effects.extend(surplus.filter_map(|own| Some(Effect::delete_of(key(own)?, own))));
     effects
+}
+
+/// The condition of the Gateway that names the policies with a rule that acts on a path through it, as Kuadrant has it.
+/// On listeners and routes, Envoy Gateway would overwrite it.
+fn affected(view: &View<'_>, policies: &BTreeSet<PolicyId>) -> Option<Effect> {
+    let object = view.object();
+    let present: Vec<Condition> = Vec::deserialize(&object["status"]["conditions"]).unwrap_or_default();
+    let mut names: Vec<String> = policies.iter().take(NAMED).map(PolicyId::qualified_name).collect();
+    names.extend(
+        policies.len().checked_sub(NAMED).filter(|more| *more > 0).map(|more| format!("and {more} more")),
+    );
+    let change = match names.is_empty() {
+        true => ConditionChange::Remove(AFFECTED),
+        false => {
+            let message = format!("Object affected by {KIND} [{}]", names.join(" "));
+            ConditionChange::set(AFFECTED, ConditionStatus::True, "Accepted", message)
+        }
+    };
+    let mut wanted = present.clone();
+    let generation = object["metadata"]["generation"].as_i64();
+    condition::apply(&mut wanted, vec![change], generation, &Time(view.now()));
+    let resource_version = meta_str(object, "resourceVersion")?.to_owned();
+    let status = json!({"conditions": wanted});
+    (wanted != present).then_some(Effect::Status { key: ObjectKey::of(object)?, resource_version, status })
 }
 
 /// The limits of a Limitador, where they differ from those that it has.

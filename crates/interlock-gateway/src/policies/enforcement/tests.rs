@@ -37,6 +37,11 @@ fn status(name: &str) -> String {
 #[test]
 fn each_route_has_the_limits_of_its_policies() {
     let cluster = example();
+    assert_eq!(
+        cluster.affected("gw-1"),
+        "Object affected by RateLimitPolicy [shop/rlp-1 shop/rlp-2 shop/rlp-3]"
+    );
+    assert_eq!(cluster.affected("gw-2"), "Object affected by RateLimitPolicy [shop/rlp-3 shop/rlp-4]");
     let routes = |patch: &str| cluster.limited(patch);
     assert_eq!(
         routes(PATCH_1),
@@ -86,11 +91,11 @@ fn each_route_has_the_limits_of_its_policies() {
 )]
 #[case::a_policy_is_deleted(
     |c: &mut Cluster| c.delete("RateLimitPolicy rlp-4"),
-    &[LIMITS, PATCH_2],
+    &[LIMITS, PATCH_2, "Gateway gw-2"],
 )]
 #[case::the_policy_of_a_gateway_is_deleted(
     |c: &mut Cluster| c.delete("RateLimitPolicy rlp-1"),
-    &[LIMITS, PATCH_1],
+    &[LIMITS, PATCH_1, "Gateway gw-1"],
 )]
 #[case::a_policy_without_a_target(
     |c: &mut Cluster| c.put(policy("rlp-9", "HTTPRoute/none", limits(&["own"]))),
@@ -106,11 +111,11 @@ fn each_route_has_the_limits_of_its_policies() {
 )]
 #[case::a_route_moves(
     |c: &mut Cluster| c.put(route("route-4", &["gw-1"])),
-    &[LIMITS, PATCH_1, PATCH_2],
+    &[LIMITS, PATCH_1, PATCH_2, "Gateway gw-1", "Gateway gw-2"],
 )]
 #[case::a_route_is_deleted(
     |c: &mut Cluster| c.delete("HTTPRoute route-1"),
-    &[LIMITS, PATCH_1, "RateLimitPolicy rlp-1"],
+    &[LIMITS, PATCH_1, "Gateway gw-1", "RateLimitPolicy rlp-1"],
 )]
 #[case::a_patch_is_edited(
     |c: &mut Cluster| c.edit(PATCH_1, |object| object["spec"]["jsonPatches"] = json!([])),

@@ -282,6 +282,12 @@ impl Cluster {
         entries.iter().map(text).collect()
     }
 
+    /// The message of the condition of a Gateway.
+    pub fn affected(&self, gateway: &str) -> String {
+        let object = &self.objects[&format!("Gateway {gateway}")];
+        object["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// `STATUS REASON MESSAGE` of a condition.
     pub fn condition(&self, policy: &str, kind: &str) -> String {
         let object = &self.objects[&format!("RateLimitPolicy {policy}")];
