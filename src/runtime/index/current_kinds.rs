@@ -36,6 +36,10 @@ impl ReadKinds for CurrentKinds {
         watches.any(|own| own.name == name && own.watch_state == WatchState::Synced)
     }
 
+    fn is_of_all_namespaces(&self) -> bool {
+        self.namespaces.is_empty()
+    }
+
     fn is_absent(&self, group: &str, kind: &str) -> bool {
         let known = self.kinds.iter().find(|known| {
             known.schema.is_some_and(|schema| (schema.name.group, schema.name.kind) == (group, kind))

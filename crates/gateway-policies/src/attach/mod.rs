@@ -117,8 +117,10 @@ pub(crate) fn links(store: &Store, controllers: Option<&BTreeSet<String>>, route
 
 /// The listeners of a Gateway, then those of the ListenerSets that name it, each with why it carries no route at all.
 pub(crate) fn listeners_of<'a>(store: &'a Store, gateway: &NodeKey) -> Vec<ListenerOf<'a>> {
-    let sets =
-        store.sets_of(gateway).map(|set| (&set.key, &set.spec.listeners, gateway_of(store, set).err()));
+    let mut sets: Vec<&ListenerSet> = store.sets_of(gateway).collect();
+    // The older one first, as in conflicts (GEP-1713).
+    sets.sort_by_key(|set| (set.created.is_none(), set.created, set.key.clone()));
+    let sets = sets.into_iter().map(|set| (&set.key, &set.spec.listeners, gateway_of(store, set).err()));
     let own = store.gateway(gateway).map(|own| (&own.key, &own.spec.listeners, None));
     let listeners = own.into_iter().chain(sets).flat_map(|(object, declared, refusal)| {
         unique(declared).map(move |listener| {

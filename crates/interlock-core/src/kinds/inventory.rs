@@ -38,6 +38,11 @@ pub trait ReadKinds: Send + Sync {
     /// others is unknown, not absent.
     fn is_read(&self, group: &str, kind: &str, namespace: &str) -> bool;
 
+    /// Whether no namespace is left out.
+    fn is_of_all_namespaces(&self) -> bool {
+        true
+    }
+
     /// Whether no definition serves a kind, so that it has no objects.
     fn is_absent(&self, _group: &str, _kind: &str) -> bool {
         false

@@ -430,6 +430,8 @@ impl LinkedObjects {
     }
 
     fn forget(&mut self, kind: &str) {
+        let concern = self.enforcement.forget(kind);
+        self.wake(&concern);
         let policies = self.index.policies().map(|policy| Subject::Policy(policy.id.clone()));
         let objects = self.index.objects().cloned().map(Subject::Object);
         let is_policy =

@@ -1,6 +1,6 @@
-//! What fits of the limits of many namespaces: who has the most loses first.
+//! What fits of the limits of many namespaces: each has its share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bytes of the limits of one Gateway, below what its EnvoyPatchPolicies hold.
@@ -24,17 +24,43 @@ impl Sizes {
         }
     }
 
-    /// The namespaces whose routes lose their own limits, so that the others fit.
-    pub(super) fn beyond(&self, most: usize) -> BTreeSet<Arc<str>> {
-        let mut total = self.others + self.of_routes.values().sum::<usize>();
-        let mut largest: Vec<_> = self.of_routes.iter().collect();
-        largest.sort_by_key(|(_, bytes)| **bytes);
-        let mut beyond = BTreeSet::new();
-        while let Some((namespace, bytes)) = largest.pop().filter(|_| total > most) {
-            total -= bytes;
-            beyond.insert(namespace.clone());
+    /// The bytes that each namespace may have, so that all fit: who has less than its share leaves the rest to the others.
+    /// Where the limits of Gateways alone are too many, nothing is gained by taking from routes.
+    pub(super) fn share(&self, most: usize) -> usize {
+        let Some(mut left) = most.checked_sub(self.others) else { return usize::MAX };
+        let mut sizes: Vec<usize> = self.of_routes.values().copied().collect();
+        sizes.sort_unstable();
+        for (index, size) in sizes.iter().enumerate() {
+            let share = left / (sizes.len() - index);
+            if *size > share {
+                return share;
+            }
+            left -= size;
         }
-        beyond
+        usize::MAX
+    }
+}
+
+/// What namespaces have used of their share.
+#[derive(Debug)]
+pub(super) struct Shares {
+    share: usize,
+    used: BTreeMap<Arc<str>, usize>,
+}
+
+impl Shares {
+    /// Nothing is used.
+    pub(super) fn of(share: usize) -> Self {
+        Self { share, used: BTreeMap::new() }
+    }
+
+    /// Whether a limit fits; one that is not of a route's own policy always does.
+    pub(super) fn admits(&mut self, namespace: Option<&Arc<str>>, bytes: usize) -> bool {
+        let Some(namespace) = namespace else { return true };
+        let used = self.used.entry(namespace.clone()).or_default();
+        let is_admitted = used.saturating_add(bytes) <= self.share;
+        *used += if is_admitted { bytes } else { 0 };
+        is_admitted
     }
 }
 
@@ -43,16 +69,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_the_most_loses_first() {
+    fn each_namespace_has_its_share() {
         let mut sizes = Sizes::default();
         let [small, large, larger] = ["small", "large", "larger"].map(Arc::<str>::from);
         sizes.add(None, 50);
         sizes.add(Some(&small), 5);
         sizes.add(Some(&large), 20);
         [15, 15].iter().for_each(|bytes| sizes.add(Some(&larger), *bytes));
-        assert_eq!(sizes.beyond(105), BTreeSet::new());
-        assert_eq!(sizes.beyond(104), BTreeSet::from([larger.clone()]));
-        assert_eq!(sizes.beyond(74), BTreeSet::from([larger.clone(), large.clone()]));
-        assert_eq!(sizes.beyond(10), BTreeSet::from([larger, large, small]));
+        for (most, share) in [(105, usize::MAX), (104, 29), (85, 15), (59, 3), (50, 0), (49, usize::MAX)] {
+            assert_eq!(sizes.share(most), share, "{most}");
+        }
+        let mut shares = Shares::of(29);
+        let admitted = [(&larger, 15), (&larger, 15), (&larger, 14), (&large, 20)];
+        let admitted = admitted.map(|(namespace, bytes)| shares.admits(Some(namespace), bytes));
+        assert_eq!(admitted, [true, false, true, true]);
+        assert!(shares.admits(None, 1000));
     }
 }

@@ -63,11 +63,17 @@ pub(super) fn by_prefix(entries: Map<String, Value>) -> Value {
     json!({"matcher_tree": {"input": route_name(), "prefix_match_map": {"map": entries}}})
 }
 
-/// Looks a route up by the end of its name.
-pub(super) fn by_suffix(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
-    let matchers = entries.into_iter().map(|(suffix, on_match)| {
-        let predicate = json!({"input": route_name(), "value_match": {"suffix": suffix}});
-        json!({"predicate": {"single_predicate": predicate}, "on_match": on_match})
+/// Looks a route up by the end of its name, one of several.
+pub(super) fn by_suffix(entries: impl IntoIterator<Item = (Vec<String>, Value)>) -> Value {
+    let matchers = entries.into_iter().map(|(suffixes, on_match)| {
+        let single = |suffix: &String| {
+            json!({"single_predicate": {"input": route_name(), "value_match": {"suffix": suffix}}})
+        };
+        let predicate = match suffixes.as_slice() {
+            [suffix] => single(suffix),
+            suffixes => json!({"or_matcher": {"predicate": suffixes.iter().map(single).collect::<Vec<_>>()}}),
+        };
+        json!({"predicate": predicate, "on_match": on_match})
     });
     json!({"matcher_list": {"matchers": matchers.collect::<Vec<_>>()}})
 }

@@ -55,7 +55,7 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
         return Ok(ReconcileStep::Await(None));
     };
     // Of what is not read, nothing is known: what is written stays.
-    if !is_read(view) {
+    if unread(view).is_some() {
         return Ok(ReconcileStep::Await(Some(AGAIN)));
     }
     let namespace = meta_str(object, "namespace").unwrap_or_default();
@@ -91,9 +91,9 @@ fn wanted(enforcement: &mut Enforcement, index: &Index, gateway: &NodeKey) -> Re
     Ok(Wanted { rendered, limitador, stored })
 }
 
-/// Whether everything is read that decides about limits.
-fn is_read(view: &View<'_>) -> bool {
-    const KINDS: [(&str, &str); 9] = [
+/// What decides about limits and is not read, if anything.
+pub(super) fn unread(view: &View<'_>) -> Option<String> {
+    const KINDS: [(&str, &str); 10] = [
         (groups::GATEWAY_API, "GatewayClass"),
         (groups::GATEWAY_API, "Gateway"),
         (groups::GATEWAY_API, "ListenerSet"),
@@ -101,12 +101,18 @@ fn is_read(view: &View<'_>) -> bool {
         (groups::GATEWAY_API, "HTTPRoute"),
         (groups::GATEWAY_API, "GRPCRoute"),
         (groups::KUADRANT, "RateLimitPolicy"),
+        (groups::KUADRANT, "Kuadrant"),
         (groups::ENVOY_GATEWAY, "ClientTrafficPolicy"),
         ("", "Namespace"),
     ];
-    view.lister::<dyn ReadKinds>().is_some_and(|read| {
-        KINDS.iter().all(|(group, kind)| read.is_read(group, kind, "") || read.is_absent(group, kind))
-    })
+    let read = view.lister::<dyn ReadKinds>()?;
+    if !read.is_of_all_namespaces() {
+        return Some("all namespaces, of which some are not watched".to_owned());
+    }
+    let is_known =
+        |(group, kind): &&(&str, &str)| read.is_read(group, kind, "") || read.is_absent(group, kind);
+    let unread = KINDS.iter().find(|kind| !is_known(kind));
+    unread.map(|(_, kind)| format!("objects of the kind {kind}, which cannot be read"))
 }
 
 /// The EnvoyPatchPolicies of the Gateway of that uid.
@@ -169,7 +175,10 @@ fn changes(wanted: &[Value], present: &[Arc<Value>]) -> Vec<Effect> {
 /// On listeners and routes, Envoy Gateway would overwrite it.
 fn affected(view: &View<'_>, policies: &BTreeSet<PolicyId>) -> Option<Effect> {
     let object = view.object();
-    let present: Vec<Condition> = Vec::deserialize(&object["status"]["conditions"]).unwrap_or_default();
+    let present = &object["status"]["conditions"];
+    // Those of others are written with it.
+    let present: Vec<Condition> =
+        if present.is_null() { Vec::new() } else { Vec::deserialize(present).ok()? };
     let mut names: Vec<String> = policies.iter().take(NAMED).map(PolicyId::qualified_name).collect();
     names.extend(
         policies.len().checked_sub(NAMED).filter(|more| *more > 0).map(|more| format!("and {more} more")),

@@ -12,6 +12,10 @@ use crate::policies::dialect::{Use, Verdict, check};
 
 /// Bytes of the limits of one rule of a route. Beyond it, those of the policies nearest to the route are left out.
 pub(super) const BYTES_OF_RULE: usize = 64 << 10;
+/// Rates of one limit.
+const RATES: usize = 16;
+/// Characters of an expression in a message.
+const SHOWN: usize = 100;
 /// Characters of a user's name in an identifier.
 const NAME: usize = 40;
 
@@ -20,7 +24,7 @@ const NAME: usize = 40;
 pub(super) struct RequestLimit {
     /// The key of its descriptor, which no user chooses.
     pub(super) id: String,
-    /// Its name in the policy.
+    /// Its name in the policy, as a word.
     pub(super) name: Arc<str>,
     /// Requests by the seconds that they are counted for.
     pub(super) rates: BTreeMap<u64, u64>,
@@ -77,7 +81,8 @@ pub(super) fn limits_of(index: &Index, effective: &EffectivePolicy) -> RuleLimit
                 }
                 Err(why) => why,
             };
-            found.left_out.push(LeftOut { policy: policy.clone(), limit: name.clone(), why });
+            let limit = word(name).into();
+            found.left_out.push(LeftOut { policy: policy.clone(), limit, why });
         }
     }
     found.limits.sort_by(|one, other| one.id.cmp(&other.id));
@@ -110,9 +115,12 @@ fn read(
     if rates.is_empty() {
         return Ok(None);
     }
+    if rates.len() > RATES {
+        return Err(format!("it has more than {RATES} rates; write fewer"));
+    }
     let predicates = expressions(rule, "when", "predicate", Use::Predicate)?;
     let counters = expressions(rule, "counters", "expression", Use::Counter)?;
-    let (id, name, policy) = (identifier(policy, name), name.clone(), policy.clone());
+    let (id, name, policy) = (identifier(policy, name), word(name).into(), policy.clone());
     Ok(Some(RequestLimit { id, name, rates, predicates, counters, policy, is_of_route }))
 }
 
@@ -122,19 +130,24 @@ fn expressions(rule: &Value, list: &str, member: &str, of: Use) -> Result<Vec<St
         match check(text, of) {
             Verdict::Right => Ok(text.to_owned()),
             Verdict::Unsupported(why) | Verdict::Refused(why) => {
-                Err(format!("{list}[{index}].{member} {text:?} {why}"))
+                let shown: String = text.chars().take(SHOWN).collect();
+                Err(format!("{list}[{index}].{member} {shown:?} {why}"))
             }
         }
     });
     each.collect()
 }
 
+/// A user's name as a word: Limitador's parser of files refuses some characters, and with them all limits.
+fn word(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+    name.chars().take(NAME).map(plain).collect()
+}
+
 /// `limit.NAME__HASH`, as Kuadrant names them, with more of the hash: with 32 bits, the author of a route's policy can
 /// find a name that has the identifier of a Gateway's limit, and switch that off.
 fn identifier(policy: &PolicyId, name: &str) -> String {
-    let word = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
-    let own: String = name.chars().take(NAME).map(word).collect();
-    format!("limit.{own}__{}", digest(&format!("{}/{}/{name}", policy.namespace, policy.name), 8))
+    format!("limit.{}__{}", word(name), digest(&format!("{}/{}/{name}", policy.namespace, policy.name), 8))
 }
 
 impl RequestLimit {
@@ -147,7 +160,8 @@ impl RequestLimit {
     pub(super) fn size(&self) -> usize {
         /// Of a descriptor without its expression.
         const DESCRIPTOR: usize = 240;
-        let texts = self.predicates.iter().chain(&self.counters).map(|text| text.len() + 8);
+        let escaped = |text: &String| Value::from(text.as_str()).to_string().len() + 8;
+        let texts = self.predicates.iter().chain(&self.counters).map(escaped);
         (DESCRIPTOR + self.id.len()) * (1 + self.counters.len())
             + texts.sum::<usize>()
             + 200 * self.rates.len()

@@ -10,6 +10,8 @@ use sha2::{Digest as _, Sha256};
 
 /// The label with the uid of the Gateway that an EnvoyPatchPolicy is of.
 pub(super) const GATEWAY_UID: &str = "interlock.dev/gateway-uid";
+/// How the names of EnvoyPatchPolicies begin.
+pub(super) const PATCH: &str = "interlock-limits-";
 /// The label of ConfigMaps that Interlock writes limits into.
 pub(crate) const LIMITS: &str = "interlock.dev/limits";
 /// The annotation with the hash of what was written.
@@ -29,7 +31,7 @@ pub(super) fn patch(gateway: &NodeKey, position: usize) -> NamespacedName {
         Some(shortened) if name.len() > NAME => format!("{shortened}-{}", digest(name, 4)),
         _ => name.to_owned(),
     };
-    NamespacedName::new(&*gateway.namespace, format!("interlock-limits-{own}-{position}"))
+    NamespacedName::new(&*gateway.namespace, format!("{PATCH}{own}-{position}"))
 }
 
 /// The name of the cluster of a Limitador.

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use gateway_policies::{EffectivePolicy, Index, NodeKey, Path};
 use serde_json::{Map, Value};
 
-use super::budget::{self, Sizes};
+use super::budget::{self, Shares, Sizes};
 use super::limits::{LeftOut, RequestLimit, RuleLimits, limits_of};
 use super::{envoy, limitador, xds};
 
 /// The kind that is carried out.
 pub(in crate::policies) const KIND: &str = "RateLimitPolicy";
+
+/// Bytes of what is done for the routes of one rule.
+const ENTRY: usize = 256 << 10;
 
 /// The limits of effective policies, read once each: many paths share one.
 #[derive(Clone, Default)]
@@ -61,7 +64,7 @@ pub(super) fn output_of(
     cluster: &str,
 ) -> GatewayOutput {
     let listeners = index.listeners(gateway);
-    let has_http3 = |listener: &NodeKey| has_http3(index, listener);
+    let has_http3 = |listener: &NodeKey| has_http3(index, gateway, listener);
     let names = xds::names(gateway, &listeners, has_http3);
     let configuration_of: BTreeMap<&NodeKey, &String> = names
         .route_configurations
@@ -79,27 +82,41 @@ pub(super) fn output_of(
             .push((limits, hostnames(index, path)));
     }
     let mut output = GatewayOutput { listeners: names.listeners, ..GatewayOutput::default() };
-    let beyond = sizes(&rules).beyond(budget::OF_GATEWAY);
+    let mut shares = Shares::of(sizes(&rules).share(budget::OF_GATEWAY));
     let mut counted: BTreeMap<(String, &str), (&NodeKey, &RequestLimit)> = BTreeMap::new();
     for ((configuration, route, rule), on_listeners) in &rules {
         let domain = limitador::domain(gateway, route);
-        let is_beyond = beyond.contains(&route.namespace);
+        let mut lost: BTreeSet<&str> = BTreeSet::new();
+        for limit in on_listeners.iter().flat_map(|(limits, _)| &limits.limits) {
+            let namespace = limit.is_of_route.then_some(&route.namespace);
+            if !shares.admits(namespace, limit.size()) {
+                lost.insert(&limit.id);
+            }
+        }
+        let mut action = action(&domain, cluster, on_listeners, |limit| lost.contains(limit.id.as_str()));
+        // A share of an object that etcd takes, whatever the listeners differ in.
+        if action.as_ref().is_some_and(|action| action.to_string().len() > ENTRY) {
+            action = self::action(&domain, cluster, on_listeners, |limit| limit.is_of_route);
+            let all = on_listeners.iter().flat_map(|(limits, _)| &limits.limits);
+            lost.extend(all.filter(|limit| limit.is_of_route).map(|limit| limit.id.as_str()));
+        }
         for (limits, _) in on_listeners {
             output.left_out.extend(limits.left_out.iter().cloned());
-            let (own, lost): (Vec<_>, Vec<_>) =
-                limits.limits.iter().partition(|limit| !(is_beyond && limit.is_of_route));
-            output.left_out.extend(lost.into_iter().map(|limit| LeftOut {
-                policy: limit.policy.clone(),
-                limit: limit.name.clone(),
-                why: format!(
-                    "the limits of all routes are too many for the proxies of {gateway}, and those of this namespace \
-                     are the most; write fewer limits"
-                ),
-            }));
-            counted
-                .extend(own.into_iter().map(|limit| ((domain.clone(), limit.id.as_str()), (*route, limit))));
+            for limit in &limits.limits {
+                if lost.contains(limit.id.as_str()) {
+                    output.left_out.insert(LeftOut {
+                        policy: limit.policy.clone(),
+                        limit: limit.name.clone(),
+                        why: format!(
+                            "this namespace has more limits than its share of the proxies of {gateway}; write fewer"
+                        ),
+                    });
+                } else {
+                    counted.insert((domain.clone(), limit.id.as_str()), (*route, limit));
+                }
+            }
         }
-        if let Some(action) = action(&domain, cluster, on_listeners, is_beyond) {
+        if let Some(action) = action {
             let of_configuration = output.routes.entry((*configuration).clone()).or_default();
             of_configuration.insert(xds::route_prefix(route, *rule), action);
         }
@@ -124,18 +141,23 @@ fn sizes(rules: &BTreeMap<(&String, &NodeKey, usize), RuleOnListeners<'_>>) -> S
 
 /// What is done for the routes of a rule; none where nothing is. Where it differs between listeners that share a route
 /// configuration, the host decides, with which the names end.
-fn action(domain: &str, cluster: &str, on_listeners: &RuleOnListeners<'_>, is_beyond: bool) -> Option<Value> {
-    let is_own = |limit: &&RequestLimit| !(is_beyond && limit.is_of_route);
+fn action(
+    domain: &str,
+    cluster: &str,
+    on_listeners: &RuleOnListeners<'_>,
+    is_lost: impl Fn(&RequestLimit) -> bool,
+) -> Option<Value> {
+    let is_own = |limit: &&RequestLimit| !is_lost(limit);
     let own = |limits: &RuleLimits| limits.limits.iter().filter(is_own).count();
     let ask = |limits: &RuleLimits| envoy::ask(domain, cluster, limits.limits.iter().filter(is_own));
     let (first, _) = on_listeners.first()?;
     if on_listeners.iter().all(|(limits, _)| limits.limits == first.limits) {
         return (own(first) > 0).then(|| ask(first));
     }
-    let limited = on_listeners.iter().filter(|(limits, _)| own(limits) > 0);
-    let by_host: BTreeMap<String, Value> = limited
-        .flat_map(|(limits, hosts)| hosts.iter().map(|host| (xds::host_suffix(host), ask(limits))))
-        .collect();
+    let limited = on_listeners.iter().filter(|(limits, hosts)| own(limits) > 0 && !hosts.is_empty());
+    let suffixes = |hosts: &[String]| hosts.iter().map(|host| xds::host_suffix(host)).collect::<Vec<_>>();
+    let by_host: Vec<(Vec<String>, Value)> =
+        limited.map(|(limits, hosts)| (suffixes(hosts), ask(limits))).collect();
     (!by_host.is_empty()).then(|| envoy::go_on(envoy::by_suffix(by_host)))
 }
 
@@ -149,8 +171,8 @@ fn hostnames<'a>(index: &'a Index, path: &Path) -> &'a [String] {
 }
 
 /// Whether a ClientTrafficPolicy gives a listener HTTP/3, which is a listener of its own in the proxy.
-fn has_http3(index: &Index, listener: &NodeKey) -> bool {
+fn has_http3(index: &Index, gateway: &NodeKey, listener: &NodeKey) -> bool {
     let of = |target: &NodeKey| index.direct("ClientTrafficPolicy", target);
-    let acting = of(listener).or_else(|| of(&listener.object()));
+    let acting = of(listener).or_else(|| of(&listener.object())).or_else(|| of(gateway));
     acting.is_some_and(|effective| effective.rules.contains_key("http3"))
 }

@@ -11,6 +11,7 @@ use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::gateway::unread;
 use super::output::KIND;
 use crate::policies::attachments::{AttachmentGraph, LinkedObjects};
 
@@ -31,7 +32,8 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     };
     let namespace = meta_str(object, "namespace").unwrap_or_default();
     let id = PolicyId { kind: KIND.into(), namespace: namespace.into(), name: key.name.as_str().into() };
-    let Some(standing) = graph.decide(|linked| standing(linked, &id)) else {
+    let unread = unread(view);
+    let Some(standing) = graph.decide(|linked| standing(linked, &id, unread.as_deref())) else {
         return Ok(ReconcileStep::Await(Some(AGAIN)));
     };
     let generation = object["metadata"]["generation"].as_i64();
@@ -48,7 +50,9 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     let mut wanted = present.clone();
     let is_in_force = |own: &Condition| own.status == "True" && own.observed_generation == generation;
     // What is in force stays so while its next form is on its way.
-    let keeps_enforced = standing.is_awaited && condition::find(&present, ENFORCED).is_some_and(is_in_force);
+    let keeps_enforced = standing.is_awaited
+        && standing.is_patched
+        && condition::find(&present, ENFORCED).is_some_and(is_in_force);
     if !standing.found.iter().any(|own| own.kind == ENFORCED) {
         wanted.retain(|own| own.type_ != ENFORCED);
     }
@@ -76,17 +80,24 @@ struct Standing {
     found: Vec<Found>,
     /// Whether something is on its way.
     is_awaited: bool,
+    /// Whether what was there before it still is.
+    is_patched: bool,
 }
 
-fn standing(linked: &mut LinkedObjects, id: &PolicyId) -> Option<Standing> {
+fn standing(linked: &mut LinkedObjects, id: &PolicyId, unread: Option<&str>) -> Option<Standing> {
     let LinkedObjects { index, enforcement, .. } = linked;
     if enforcement.is_idle() {
-        return Some(Standing { found: Vec::new(), is_awaited: false });
+        return Some(Standing { found: Vec::new(), is_awaited: false, is_patched: false });
     }
     let state = index.state(id)?;
     let live = state.ancestors.iter().filter(|(_, own)| own.is_live).map(|(gateway, _)| gateway);
-    let deliveries: Vec<_> =
+    let mut deliveries: Vec<_> =
         live.map(|gateway| (gateway.clone(), enforcement.delivery(index, gateway))).collect();
+    if let Some(unread) = unread {
+        let unread = |delivery: &mut Delivery| *delivery = Delivery::Pending(unread.to_owned());
+        deliveries.iter_mut().for_each(|(_, delivery)| unread(delivery));
+    }
+    let is_patched = deliveries.iter().all(|(gateway, _)| enforcement.is_patched(gateway));
     let of = |gateway: &_| {
         let found = deliveries.iter().find(|(own, _)| own == gateway);
         found.map_or(Delivery::Delivered, |(_, delivery)| delivery.clone())
@@ -100,5 +111,5 @@ fn standing(linked: &mut LinkedObjects, id: &PolicyId) -> Option<Standing> {
     }
     debug_assert!(found.iter().all(|own| [ACCEPTED, ENFORCED].contains(&own.kind)), "{found:?}");
     let is_awaited = deliveries.iter().any(|(_, own)| matches!(own, Delivery::Pending(_)));
-    Some(Standing { found, is_awaited })
+    Some(Standing { found, is_awaited, is_patched })
 }

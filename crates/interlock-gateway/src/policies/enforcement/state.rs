@@ -8,7 +8,7 @@ use interlock_core::api::interlock::{LimitStore, Limitador, Limitadors, limitado
 use interlock_core::api::object::{NamespacedName, annotation, meta_str};
 use serde_json::Value;
 
-use super::budget::{self, Sizes};
+use super::budget::{self, Shares, Sizes};
 use super::envoy;
 use super::limits::is_of_route;
 use super::names::{self, GATEWAY_UID, RENDERED};
@@ -17,6 +17,9 @@ use super::patches::{TooLarge, operations};
 
 /// The controller of Envoy Gateway's GatewayClasses.
 pub(super) const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io/gatewayclass-controller";
+
+/// Characters of what Envoy Gateway says: it may quote whole listeners.
+const MESSAGE: usize = 200;
 
 /// Where proxies reach a Limitador.
 type Address = (String, u16);
@@ -44,7 +47,7 @@ pub(super) struct Rendered {
 pub(super) struct StoredLimits {
     pub(super) entries: Vec<Value>,
     pub(super) hash: String,
-    /// Namespaces whose routes lose their own limits, as all are too many.
+    /// Namespaces that have more limits than their share.
     beyond: BTreeSet<Arc<str>>,
 }
 
@@ -63,6 +66,8 @@ pub(super) enum Idle {
 #[derive(Clone, Default)]
 pub(in crate::policies) struct Enforcement {
     limitadors: Limitadors,
+    /// Whether the settings are there, and all their Limitadors can be honoured.
+    are_settings_valid: bool,
     read: ReadLimits,
     rendered: BTreeMap<NodeKey, Arc<Rendered>>,
     stored: BTreeMap<LimitStore, Arc<StoredLimits>>,
@@ -99,12 +104,12 @@ impl Enforcement {
         let Some(name) = meta_str(object, "name") else { return Concern::Graph };
         let name = NamespacedName::new(meta_str(object, "namespace").unwrap_or_default(), name);
         match kind {
-            "EnvoyPatchPolicy" if !object["metadata"]["labels"][GATEWAY_UID].is_null() => {
+            "EnvoyPatchPolicy" if is_ours(object, &name) => {
                 let seen = SeenPatch::of(object, &name);
                 let gateway = seen.gateway.clone();
                 match self.patches.insert(name, seen.clone()) {
                     Some(was) if was == seen => Concern::Gateway(gateway),
-                    Some(was) if was.gateway != gateway => Concern::All,
+                    Some(was) if was.gateway != gateway => Concern::GatewayAndPolicies(was.gateway),
                     _ => Concern::GatewayAndPolicies(gateway),
                 }
             }
@@ -122,7 +127,8 @@ impl Enforcement {
             }
             "Interlock" if name.name == interlock_core::api::interlock::DEFAULT => {
                 let setting = limitadors::PoliciesSetting::of(&object["spec"]["policies"]);
-                self.configure(Limitadors::read(&setting.limitadors).0)
+                let (limitadors, problems) = Limitadors::read(&setting.limitadors);
+                self.configure(limitadors, problems.is_empty())
             }
             "Interlock" => Concern::Nothing,
             _ => Concern::Graph,
@@ -150,11 +156,33 @@ impl Enforcement {
                 Concern::All
             }
             "Interlock" if name.name == interlock_core::api::interlock::DEFAULT => {
-                self.configure(Limitadors::default())
+                // The leader makes it anew.
+                self.configure(Limitadors::default(), false)
             }
             "Interlock" => Concern::Nothing,
             _ => Concern::Graph,
         }
+    }
+
+    /// Forgets the objects of a kind, which may exist.
+    pub(in crate::policies) fn forget(&mut self, kind: &str) -> Concern {
+        match kind {
+            "EnvoyPatchPolicy" => self.patches.clear(),
+            "Kuadrant" => self.kuadrants.clear(),
+            "ConfigMap" => self.stores.retain(|store, _| !matches!(store, LimitStore::ConfigMap(_))),
+            "Limitador" => {
+                self.addresses.clear();
+                self.stores.retain(|store, _| !matches!(store, LimitStore::Limitador(_)));
+            }
+            _ => return Concern::Graph,
+        }
+        Concern::All
+    }
+
+    /// Whether an EnvoyPatchPolicy of a Gateway is there, and Envoy Gateway has not refused it.
+    pub(super) fn is_patched(&self, gateway: &NodeKey) -> bool {
+        let seen = self.patches.get(&names::patch(gateway, 0));
+        seen.is_some_and(|seen| !matches!(seen.programmed, Some(Err(_))))
     }
 
     fn store(&mut self, store: LimitStore, object: &Value) -> Concern {
@@ -164,11 +192,12 @@ impl Enforcement {
         concern
     }
 
-    fn configure(&mut self, limitadors: Limitadors) -> Concern {
-        if self.limitadors == limitadors {
+    fn configure(&mut self, limitadors: Limitadors, are_valid: bool) -> Concern {
+        if self.limitadors == limitadors && self.are_settings_valid == are_valid {
             return Concern::Nothing;
         }
         self.limitadors = limitadors;
+        self.are_settings_valid = are_valid;
         self.stored.clear();
         Concern::All
     }
@@ -193,8 +222,7 @@ impl Enforcement {
         let is_beyond = self.stored(index, &limitador).beyond.contains(&policy.namespace);
         (is_beyond && is_of_route(index, policy)).then(|| {
             format!(
-                "the limits of all routes are too many for {}, and those of this namespace are the most; write fewer \
-                 limits, or count them with another Limitador",
+                "this namespace has more limits than its share of {}; write fewer, or count them with another Limitador",
                 names::store(&limitador.store)
             )
         })
@@ -217,6 +245,11 @@ impl Enforcement {
             )));
         }
         let Some(limitador) = self.limitadors.of(&name_of(gateway)) else {
+            if !self.are_settings_valid {
+                return Err(Idle::Awaits(
+                    "spec.policies.limitadors of Interlock default, which is invalid".to_owned(),
+                ));
+            }
             return Err(Idle::Lacks(format!(
                 "no Limitador counts for {gateway}; name one in spec.policies.limitadors of Interlock default"
             )));
@@ -272,11 +305,15 @@ impl Enforcement {
             let bytes = limit.entries.iter().map(|entry| entry.to_string().len() + 2).sum();
             sizes.add(limit.namespace.as_ref(), bytes);
         }
-        let beyond = sizes.beyond(budget::OF_LIMITADOR);
-        let is_in = |namespace: &Option<Arc<str>>| namespace.as_ref().is_none_or(|own| !beyond.contains(own));
-        let limits = all.iter().flat_map(|rendered| &rendered.output.limits);
-        let entries = limits.filter(|limit| is_in(&limit.namespace)).flat_map(|limit| limit.entries.clone());
-        let entries: Vec<Value> = entries.collect();
+        let mut shares = Shares::of(sizes.share(budget::OF_LIMITADOR));
+        let (mut entries, mut beyond) = (Vec::new(), BTreeSet::new());
+        for limit in all.iter().flat_map(|rendered| &rendered.output.limits) {
+            let bytes = limit.entries.iter().map(|entry| entry.to_string().len() + 2).sum();
+            match shares.admits(limit.namespace.as_ref(), bytes) {
+                true => entries.extend(limit.entries.iter().cloned()),
+                false => beyond.extend(limit.namespace.clone()),
+            }
+        }
         let hash = names::hash(&Value::from(entries.clone()));
         let stored = Arc::new(StoredLimits { entries, hash, beyond });
         self.stored.insert(limitador.store.clone(), stored.clone());
@@ -332,12 +369,18 @@ impl SeenPatch {
         let programmed = match refused {
             Some(own) => {
                 let text = |field: &str| own[field].as_str().unwrap_or_default();
-                Some(Err(format!("{}: {}", text("reason"), text("message"))))
+                let message: String = text("message").chars().take(MESSAGE).collect();
+                Some(Err(format!("{}: {message}", text("reason"))))
             }
             None => is("Programmed", "True").map(|_| Ok(())),
         };
         Self { gateway, rendered: annotation(object, RENDERED).map(str::to_owned), programmed }
     }
+}
+
+/// Whether an EnvoyPatchPolicy has a name and the label of those that Interlock makes.
+fn is_ours(object: &Value, name: &NamespacedName) -> bool {
+    name.name.starts_with(names::PATCH) && !object["metadata"]["labels"][GATEWAY_UID].is_null()
 }
 
 fn address_of(object: &Value) -> Option<Address> {

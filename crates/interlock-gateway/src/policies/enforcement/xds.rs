@@ -4,7 +4,7 @@
 //! port and its plain route configuration have the name of the first Gateway listener there, a listener with TLS has
 //! a route configuration of its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gateway_policies::{ListenerOf, NodeKey};
 
@@ -24,7 +24,7 @@ pub(super) fn names(
     has_http3: impl Fn(&NodeKey) -> bool,
 ) -> XdsNames {
     let mut names = XdsNames::default();
-    let mut ports: BTreeSet<u16> = BTreeSet::new();
+    let mut ports: BTreeMap<u16, (String, bool)> = BTreeMap::new();
     let mut plain: BTreeMap<u16, String> = BTreeMap::new();
     for own in listeners.iter().filter(|own| own.refusal.is_none()) {
         let has_tls = match own.listener.protocol.as_str() {
@@ -33,18 +33,24 @@ pub(super) fn names(
             _ => continue,
         };
         let name = listener_name(gateway, &own.key);
-        let port = own.listener.port;
-        if ports.insert(port) {
-            names.listeners.push(name.clone());
-            if has_tls && has_http3(&own.key) {
-                names.listeners.push(format!("{name}-quic"));
-            }
-        }
+        let port = container_port(own.listener.port);
+        // One listener with HTTP/3 opens the port for all of them.
+        let (_, has_quic) = ports.entry(port).or_insert_with(|| (name.clone(), false));
+        *has_quic |= has_tls && has_http3(&own.key);
         let configuration =
             if has_tls { name } else { plain.entry(port).or_insert_with(|| name.clone()).clone() };
         names.route_configurations.entry(configuration).or_default().push(own.key.clone());
     }
+    for (name, has_quic) in ports.into_values() {
+        names.listeners.extend(has_quic.then(|| format!("{name}-quic")));
+        names.listeners.push(name);
+    }
     names
+}
+
+/// The port that the proxy listens on: Envoy Gateway adds 10,000 to privileged ones, so that two ports can be one.
+fn container_port(port: u16) -> u16 {
+    if port < 1024 { port + 10_000 } else { port }
 }
 
 /// `NAMESPACE/GATEWAY/LISTENER`, and of a ListenerSet `NAMESPACE/GATEWAY/NAMESPACE/SET/LISTENER`.

@@ -129,6 +129,11 @@ impl Cluster {
         self.objects.insert(name.to_owned(), object);
     }
 
+    /// A kind is not read any more.
+    pub fn forget_kind(&mut self, kind: &str) {
+        self.attachments.forget(kind);
+    }
+
     /// Reconciles until nothing is woken.
     pub fn settle(&mut self) {
         for _ in 0..STEPS {
