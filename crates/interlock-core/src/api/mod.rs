@@ -14,6 +14,7 @@ pub mod docs;
 pub mod interlock;
 pub mod inventory;
 pub mod json;
+pub mod listers;
 pub mod map;
 pub mod meta;
 pub mod object;

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::needs::{Needs, ObjectList, PodRequest};
-use crate::admission::lister::KindListers;
 use crate::api::inventory::ObjectInventory;
+use crate::api::listers::KindListers;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::certificate::CertificateAnswer;
 use crate::config_digest::ConfigDigest;
