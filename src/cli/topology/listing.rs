@@ -7,7 +7,7 @@ use interlock_core::api::meta;
 use interlock_core::api::watched::Labelled;
 use interlock_core::kinds;
 use interlock_core::kinds::Kinds;
-use interlock_core::kinds::capabilities::ATTACHMENTS;
+use interlock_core::kinds::capabilities::{ATTACHMENTS, POLICIES};
 use interlock_core::kinds::descriptor::Outline;
 use interlock_core::topology::KindName;
 use interlock_core::topology::snapshot::GraphSnapshot;
@@ -178,7 +178,7 @@ fn is_only_attached(kinds: Kinds, name: &KindName) -> bool {
     let mut own =
         kinds.iter().filter(|kind| (kind.resource.group, kind.resource.kind) == (name.group, name.kind));
     let watch = own.find_map(|kind| kind.watch);
-    watch.is_some_and(|watch| watch.capability.name == ATTACHMENTS.name)
+    watch.is_some_and(|watch| [ATTACHMENTS.name, POLICIES.name].contains(&watch.capability.name))
 }
 
 /// Leaves out what is a node twice: a labelled object under the name of its watch, and under that of its kind, as of
