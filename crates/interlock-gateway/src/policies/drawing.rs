@@ -12,8 +12,9 @@ use interlock_core::kinds::page::{
     Draw, Drawing, DrawnLine, DrawnNode, MESSAGE_LIMIT, NAME_LIMIT, NODES, View,
 };
 
-use super::attachments::{Attachments, LinkedObjects};
+use super::attachments::Attachments;
 use super::generic::Precedence;
+use super::linked::LinkedObjects;
 
 /// Most policies that are written into one box.
 const LINES: usize = 6;

@@ -17,6 +17,7 @@ mod inert;
 mod kinds;
 mod known;
 mod labels;
+mod linked;
 pub(crate) mod listed;
 mod merge;
 mod outline;

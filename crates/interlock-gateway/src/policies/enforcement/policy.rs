@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::gateway::unread;
 use super::output::KIND;
-use crate::policies::attachments::{AttachmentGraph, LinkedObjects};
+use crate::policies::attachments::AttachmentGraph;
+use crate::policies::linked::LinkedObjects;
 
 /// Reconciles RateLimitPolicies.
 pub(crate) static RECONCILER: Reconciler =

@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use super::whole::{opened, replaced_whole};
 use super::write::Write;
-use crate::policies::attachments::{AttachmentGraph, LinkedObjects};
+use crate::policies::attachments::AttachmentGraph;
 use crate::policies::generic::Precedence;
+use crate::policies::linked::LinkedObjects;
 
 /// The sentences about a write.
 #[derive(Default)]

@@ -8,8 +8,8 @@ use gateway_policies::{
     Difference, EffectivePolicy, Finding, Level, NodeKey, OutputKey, Path, Policy, PolicyId, Scope, limits,
 };
 
-use crate::policies::attachments::LinkedObjects;
 use crate::policies::generic::Precedence;
+use crate::policies::linked::LinkedObjects;
 
 /// The sentences about the targets that a policy did not have before. One that `merges` replaces nothing from a route.
 pub(super) fn replaced_whole(linked: &LinkedObjects, policy: &Policy, merges: bool) -> Vec<String> {
