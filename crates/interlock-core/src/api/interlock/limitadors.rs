@@ -41,7 +41,7 @@ pub struct LimitadorSetting {
     pub host: Option<String>,
     /// The port of its gRPC service; 8081 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 65535))]
+    #[schemars(extend("minimum" = 1, "maximum" = 65535))]
     pub port: Option<u16>,
     /// The Gateways whose requests it counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
