@@ -41,8 +41,7 @@ pub struct LimitadorSetting {
     pub host: Option<String>,
     /// The port of its gRPC service; 8081 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("minimum" = 1, "maximum" = 65535))]
-    pub port: Option<u16>,
+    pub port: Option<i64>,
     /// The Gateways whose requests it counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
@@ -123,9 +122,9 @@ impl Limitadors {
 }
 
 impl PoliciesSetting {
-    /// Reads `spec.policies`; what is not as its schema says is absent.
-    pub fn of(policies: &Value) -> Self {
-        Self::deserialize(policies).unwrap_or_default()
+    /// Reads `spec.policies`; none where it is not as its schema says.
+    pub fn of(policies: &Value) -> Option<Self> {
+        if policies.is_null() { Some(Self::default()) } else { Self::deserialize(policies).ok() }
     }
 }
 
@@ -135,7 +134,9 @@ impl LimitadorSetting {
         let (store, address) = match (&self.limitador, &self.config_map, &self.host) {
             (Some(name), None, None) => (LimitStore::Limitador(of_namespace(name)), None),
             (None, Some(name), Some(host)) => {
-                let address = (host.clone(), self.port.unwrap_or(GRPC_PORT));
+                let port = self.port.map_or(Ok(GRPC_PORT), u16::try_from).ok().filter(|port| *port > 0);
+                let Some(port) = port else { return Err("has a port that is none; write 1 to 65535") };
+                let address = (host.clone(), port);
                 (LimitStore::ConfigMap(of_namespace(name)), Some(address))
             }
             _ => return Err("has to name either limitador, or configMap and host"),
@@ -166,12 +167,13 @@ mod tests {
             {"namespace": "l", "configMap": "none"},
             {"namespace": "l", "limitador": "default-too"},
             {"namespace": "l", "limitador": "b", "gateways": [{"namespace": "a", "name": "gw"}]},
+            {"namespace": "l", "configMap": "p", "host": "p.example", "port": 70000, "gateways": [{"namespace": "a", "name": "p"}]},
         ]))
         .unwrap();
         let (limitadors, problems) = Limitadors::read(&settings);
         let fields: Vec<&str> = problems.iter().map(|own| own.field.as_str()).collect();
         let field = |n: usize| format!("spec.policies.limitadors[{n}]");
-        assert_eq!(fields, [field(2), field(3), field(4)]);
+        assert_eq!(fields, [field(2), field(3), field(4), field(5)]);
         let of = |name: &str| limitadors.of(&NamespacedName::new("a", name)).unwrap();
         assert_eq!(of("gw").address, Some(("l.example".to_owned(), 8081)));
         assert_eq!(of("other").store, LimitStore::Limitador(NamespacedName::new("l", "all")));

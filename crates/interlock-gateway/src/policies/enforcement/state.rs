@@ -127,6 +127,7 @@ impl Enforcement {
             }
             "Interlock" if name.name == interlock_core::api::interlock::DEFAULT => {
                 let setting = limitadors::PoliciesSetting::of(&object["spec"]["policies"]);
+                let Some(setting) = setting else { return self.configure(Limitadors::default(), false) };
                 let (limitadors, problems) = Limitadors::read(&setting.limitadors);
                 self.configure(limitadors, problems.is_empty())
             }
