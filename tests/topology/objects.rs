@@ -14,7 +14,7 @@ use super::reference::Key;
 
 /// `apiVersion`, kind, and whether it lives in namespaces: every declared kind, and two that are
 /// declared by nobody.
-pub const KINDS: [(&str, &str, bool); 41] = [
+pub const KINDS: [(&str, &str, bool); 44] = [
     ("kudo.dev/v1beta1", "Instance", true),
     ("kudo.dev/v1beta1", "OperatorVersion", true),
     ("kudo.dev/v1beta1", "Operator", true),
@@ -43,6 +43,9 @@ pub const KINDS: [(&str, &str, bool); 41] = [
     ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy", true),
     ("gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy", true),
     ("gateway.envoyproxy.io/v1alpha1", "EnvoyPatchPolicy", true),
+    ("v1", "LimitsConfigMap", true),
+    ("limitador.kuadrant.io/v1alpha1", "Limitador", true),
+    ("kuadrant.io/v1beta1", "Kuadrant", true),
     (kong::API_VERSION, "DataPlane", true),
     (kong::API_VERSION, "ControlPlane", true),
     ("apps/v1", GUARDED_DEPLOYMENTS.name, true),
