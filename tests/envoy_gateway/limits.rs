@@ -208,8 +208,8 @@ fn limits_count_and_refuse_requests_of_a_real_envoy() {
     });
 }
 
-/// Limits change under load: no request fails, and none of a limited route is let through. What people do to the
-/// outputs is put right. A Limitador that is gone stops nobody.
+/// Limits change under load: no request of another rule fails. What people do to the outputs is put right. Without its
+/// Limitador, a limit refuses no request.
 #[test]
 fn changes_and_faults_disturb_no_other_request() {
     if !service_path::inside() {
