@@ -174,6 +174,32 @@ fn a_late_answer_does_not_bring_an_object_back() {
     assert_eq!(world.apply(instance("a", json!({}))), AffectedNodes::default());
 }
 
+/// What is remembered of a uid is the latest: an object that a watch by labels loses and sees again, and that another
+/// replaces, or that takes its name back, is gone in the end.
+#[rstest]
+#[case::it_was_replaced(&["first", "second"])]
+#[case::it_was_there_again(&["first", "second", "first"])]
+fn a_late_answer_of_what_was_seen_again_brings_nothing_back(#[case] then: &[&str]) {
+    let of = |uid: &str, version: u64| {
+        let version = version.to_string();
+        instance("a", json!({"metadata": {"uid": uid, "resourceVersion": version}}))
+    };
+    let mut world = World::new();
+    let kind = world.kind_of(&of("first", 0));
+    let mut take = |change: GraphChange<'_>| world.graph.apply(kind, EPOCH, change).news;
+    assert!(take(GraphChange::Applied(&of("first", 1))));
+    assert!(take(GraphChange::Deleted(&of("first", 2))));
+    for (version, uid) in (3..).zip(then) {
+        assert!(take(GraphChange::Applied(&of(uid, version))), "{uid} of {version}");
+    }
+    let last = then.last().unwrap();
+    assert!(take(GraphChange::Deleted(&of(last, 9))));
+    for (version, uid) in (3..).zip(then) {
+        assert!(!take(GraphChange::Applied(&of(uid, version))), "late: {uid} of {version}");
+    }
+    assert!(!take(GraphChange::Applied(&of("first", 1))), "late: the first of all");
+}
+
 #[test]
 fn an_echo_tells_nothing() {
     let mut world = World::with(&[instance("a", json!({}))]);

@@ -107,7 +107,7 @@ impl Graph {
     pub fn gone(&mut self, kind: KindId) -> AffectedNodes {
         self.schema.get_mut(kind).watch = WatchProgress::default();
         let all = self.objects(kind).collect();
-        self.end_of(kind, all)
+        self.end_of(kind, all, u64::MAX)
     }
 
     /// Forgets the objects of a kind without treating them as deleted: the kind is unavailable and they
@@ -179,6 +179,8 @@ impl Graph {
         match known {
             Some(ix) if self.arena.node(ix).uid == uid => self.update(ix, &reading, &mut affected),
             Some(ix) => {
+                // It was gone before another got its name.
+                self.remember_gone(self.arena.node(ix).uid, version);
                 self.concerns(ix, self.schema.get(kind).declared.events.delete, &mut affected);
                 self.take_in(ix, uid, &reading);
                 self.concerns(ix, self.schema.get(kind).declared.events.create, &mut affected);
@@ -307,7 +309,8 @@ impl Graph {
         let uid = meta_str(object, "uid").map(Uid::of);
         // Where a read did not find it, its version is not known.
         let version = Some(version_of(object)).filter(|version| *version != 0);
-        self.remember_gone(uid, version.unwrap_or(u64::MAX));
+        let gone_at = version.unwrap_or(u64::MAX);
+        self.remember_gone(uid, gone_at);
         let Some((namespace, name)) = names_of(object) else { return AffectedNodes::default() };
         let found = self.arena.find(kind, namespace, name, "").filter(|ix| self.arena.is_present(*ix));
         // A late event must not delete an object that was recreated since.
@@ -318,7 +321,7 @@ impl Graph {
         let late = |ix: &NodeIndex| version.is_some_and(|version| version < self.arena.node(*ix).version);
         let found = found.filter(same).filter(|ix| !late(ix));
         let Some(ix) = found else { return AffectedNodes::default() };
-        self.end_of(kind, vec![ix])
+        self.end_of(kind, vec![ix], gone_at)
     }
 
     /// Removes the objects that a list does not contain.
@@ -334,16 +337,16 @@ impl Graph {
             listed && node.seen < round
         };
         let unseen = self.objects(kind).filter(unseen).collect();
-        self.end_of(kind, unseen)
+        self.end_of(kind, unseen, u64::MAX)
     }
 
-    /// Removes objects of a kind that are gone.
-    fn end_of(&mut self, kind: KindId, gone: Vec<NodeIndex>) -> AffectedNodes {
+    /// Removes objects of a kind that are gone since a version.
+    fn end_of(&mut self, kind: KindId, gone: Vec<NodeIndex>, version: u64) -> AffectedNodes {
         let mut affected = AffectedNodes { news: true, ..AffectedNodes::default() };
         let declared = self.schema.get(kind).declared;
         gone.iter().for_each(|ix| self.concerns(*ix, declared.events.delete, &mut affected));
         for ix in gone {
-            self.remember_gone(self.arena.node(ix).uid, u64::MAX);
+            self.remember_gone(self.arena.node(ix).uid, version);
             affected.gone.push(self.id(ix));
             self.remove(ix);
         }
@@ -355,7 +358,8 @@ impl Graph {
             self.gone.clear();
         }
         if let Some(uid) = uid {
-            self.gone.entry(uid).or_insert(version);
+            let gone_at = self.gone.entry(uid).or_insert(version);
+            *gone_at = version.max(*gone_at);
         }
     }
 
