@@ -12,6 +12,7 @@ use interlock_core::effect::Effect;
 use interlock_core::kinds::capabilities::POLICIES;
 use interlock_core::kinds::inventory::ReadKinds;
 use interlock_core::reconcile::{Needs, ObjectList, ReconcileStep, Reconciler, View};
+use interlock_core::rejection::Rejection;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -78,6 +79,8 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
         effects.extend(limits(view, wanted)?);
     }
     effects.extend(changes(&patches, present));
+    let refused = refused(view, &effects);
+    graph.decide(|linked| linked.enforcement.refuse(&gateway, refused));
     let affecting = graph.decide(|linked| linked.index.affecting(&gateway, None).remove(KIND));
     let affecting = affecting.filter(|_| wanted.is_ok()).unwrap_or_default();
     effects.extend(affected(view, &affecting));
@@ -154,6 +157,14 @@ fn patch(
             "jsonPatches": operations,
         },
     })
+}
+
+/// The first of these writes that the API server refuses, and why.
+fn refused(view: &View<'_>, effects: &[Effect]) -> Option<String> {
+    let (key, refused) = effects.iter().find_map(|effect| view.refused_write(effect))?;
+    let name = NamespacedName::new(key.namespace.as_deref().unwrap_or_default(), &key.name);
+    let rejection = Rejection::of(&refused.failure);
+    Some(format!("{} {name}, which cannot be written ({})", key.gvk.kind, rejection.message))
 }
 
 /// What makes the present objects those that are wanted.

@@ -77,6 +77,8 @@ pub(in crate::policies) struct Enforcement {
     /// Addresses of objects of the kind Limitador.
     addresses: BTreeMap<NamespacedName, Address>,
     kuadrants: BTreeSet<NamespacedName>,
+    /// The write for each Gateway that the API server refuses, and why.
+    refused: BTreeMap<NodeKey, String>,
 }
 
 /// What a report concerns.
@@ -180,10 +182,20 @@ impl Enforcement {
         Concern::All
     }
 
-    /// Whether an EnvoyPatchPolicy of a Gateway is there, and Envoy Gateway has not refused it.
+    /// Whether an EnvoyPatchPolicy of a Gateway is there, Envoy Gateway has not refused it, and the API server refuses no
+    /// change of it.
     pub(super) fn is_patched(&self, gateway: &NodeKey) -> bool {
         let seen = self.patches.get(&names::patch(gateway, 0));
-        seen.is_some_and(|seen| !matches!(seen.programmed, Some(Err(_))))
+        !self.refused.contains_key(gateway)
+            && seen.is_some_and(|seen| !matches!(seen.programmed, Some(Err(_))))
+    }
+
+    /// Takes in which write for a Gateway the API server refuses, and why; none where it refuses none.
+    pub(super) fn refuse(&mut self, gateway: &NodeKey, refused: Option<String>) {
+        match refused {
+            Some(why) => self.refused.insert(gateway.clone(), why),
+            None => self.refused.remove(gateway),
+        };
     }
 
     fn store(&mut self, store: LimitStore, object: &Value) -> Concern {
@@ -331,6 +343,10 @@ impl Enforcement {
             Err(Idle::Lacks(what)) => return Delivery::Failed(what),
             Err(Idle::Awaits(what)) => return Delivery::Pending(what),
         };
+        // It is tried again, so it is looked at again.
+        if let Some(why) = self.refused.get(gateway) {
+            return Delivery::Pending(why.clone());
+        }
         let rendered = self.rendered(index, gateway, &address);
         let patches = match &rendered.patches {
             Ok(patches) => patches,

@@ -245,6 +245,31 @@ fn what_keeps_a_policy_from_being_carried_out_is_in_its_conditions(
 }
 
 /// An object of the kind Limitador says where it is reached, and gets the limits.
+/// What the API server refuses is said by the policies, also of a route that came while all was in force.
+#[rstest]
+#[case::patches("EnvoyPatchPolicy", "EnvoyPatchPolicy shop/interlock-limits-gw-1-0")]
+#[case::limits("ConfigMap", "ConfigMap system/limits")]
+fn what_is_refused_is_in_the_conditions(#[case] kind: &'static str, #[case] named: &str) {
+    let mut cluster = example();
+    cluster.settle();
+    assert!(cluster.condition("rlp-2", "Enforced").starts_with("True"));
+    cluster.denied = Some(kind);
+    cluster.put(policy("rlp-5", "HTTPRoute/route-1", limits(&["other"])));
+    cluster.settle();
+    for name in ["rlp-2", "rlp-5"] {
+        cluster.wake("RateLimitPolicy", name);
+        let said = cluster.condition(name, "Enforced");
+        assert!(said.starts_with("False Unknown") && said.contains(named), "{said}");
+        assert!(said.contains("cannot be written (exceeded quota: none)"), "{said}");
+    }
+    cluster.denied = None;
+    cluster.wake("Gateway", "gw-1");
+    for name in ["rlp-2", "rlp-5"] {
+        cluster.wake("RateLimitPolicy", name);
+        assert!(cluster.condition(name, "Enforced").starts_with("True"), "{name}");
+    }
+}
+
 #[test]
 fn a_limitador_gets_its_limits() {
     let mut cluster = example();

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use interlock_core::admission::lister::KindListers;
 use interlock_core::api::object::{NamespacedName, ObjectKey};
-use interlock_core::effect::Effect;
+use interlock_core::effect::{ApiFailure, Effect};
 use interlock_core::kinds::inventory::{Inventory as _, ReadKinds};
-use interlock_core::reconcile::{Facts, Lookup, Needs, ReconcileStep, Reconciler, View};
+use interlock_core::reconcile::{Facts, Lookup, Needs, ReconcileStep, Reconciler, RefusedWrite, View};
 use interlock_core::topology::KindName;
 use serde_json::{Value, json};
 
@@ -32,6 +32,9 @@ pub struct Cluster {
     pub unread: Option<&'static str>,
     /// Whether Envoy Gateway refuses EnvoyPatchPolicies.
     pub refuses: bool,
+    /// A kind of which the API server refuses writes.
+    pub denied: Option<&'static str>,
+    refused: BTreeMap<ObjectKey, RefusedWrite>,
 }
 
 /// The kinds that are read.
@@ -65,6 +68,8 @@ impl Cluster {
             written: BTreeSet::new(),
             unread: None,
             refuses: false,
+            denied: None,
+            refused: BTreeMap::new(),
         };
         cluster.put(class("gateway.envoyproxy.io/gatewayclass-controller"));
         cluster
@@ -134,6 +139,12 @@ impl Cluster {
         self.attachments.forget(kind);
     }
 
+    /// Reconciles an object, as is done after a while.
+    pub fn wake(&mut self, kind: &'static str, name: &str) {
+        self.woken.lock().unwrap().insert((kind, NamespacedName::new("shop", name)));
+        self.settle();
+    }
+
     /// Reconciles until nothing is woken.
     pub fn settle(&mut self) {
         for _ in 0..STEPS {
@@ -145,8 +156,13 @@ impl Cluster {
                 if kind == "Gateway" { &of_gateways::RECONCILER } else { &of_policies::RECONCILER };
             match self.step(reconciler, &object) {
                 ReconcileStep::Write(effects) | ReconcileStep::InOrder(effects) => {
-                    effects.into_iter().for_each(|effect| self.carry_out(effect));
-                    self.woken.lock().unwrap().insert((kind, key));
+                    let mut is_done = true;
+                    for effect in effects {
+                        is_done &= self.try_out(effect);
+                    }
+                    if is_done {
+                        self.woken.lock().unwrap().insert((kind, key));
+                    }
                 }
                 ReconcileStep::Await(_) => {}
             }
@@ -157,7 +173,7 @@ impl Cluster {
     fn step(&self, reconciler: &Reconciler, object: &Value) -> ReconcileStep {
         let listers = KindListers::default().with::<dyn ReadKinds>(Arc::new(Read(self.unread)));
         let listers = self.attachments.listers(listers);
-        let mut facts = Facts { listers, ..Facts::default() };
+        let mut facts = Facts { listers, refused: self.refused.clone(), ..Facts::default() };
         loop {
             let now = "2026-01-02T00:00:00Z".parse().unwrap();
             match (reconciler.reconcile)(&View::new(object, &facts, now)) {
@@ -187,6 +203,26 @@ impl Cluster {
             let found = found.collect();
             facts.lists.insert(list, found);
         }
+    }
+
+    /// Whether there is something to do after it: what was refused is decided about once more, and then waits.
+    fn try_out(&mut self, effect: Effect) -> bool {
+        let key = match &effect {
+            Effect::Apply { object, .. } => ObjectKey::of(object).unwrap(),
+            _ => {
+                self.carry_out(effect);
+                return true;
+            }
+        };
+        if self.denied != Some(key.gvk.kind.as_str()) {
+            self.refused.remove(&key);
+            self.carry_out(effect);
+            return true;
+        }
+        let message = "exceeded quota: none".to_owned();
+        let failure = ApiFailure { code: 403, message, ..ApiFailure::default() };
+        let (since, retry) = Default::default();
+        self.refused.insert(key, RefusedWrite { effect, failure, since, retry }).is_none()
     }
 
     fn carry_out(&mut self, effect: Effect) {
