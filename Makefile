@@ -41,8 +41,8 @@ tools:
 run: tools
 	@hack/demo
 
-# Cases on a control plane wait more than they compute, so twice as many run at a time as there are cores, and of those
-# with pods and a network half as many more, beside one thread of decisions. The other suites measure time, and run as
+# Cases on a control plane wait more than they compute, so five run at a time on two cores, and of those with pods and a
+# network three, beside one thread of decisions. The other suites measure time, and run as
 # many as there are cores.
 DECISIONS := -p crd-schema -p gateway-policies -p go-template -p interlock-core -p interlock-gateway -p interlock-kong -p interlock-kudo
 FEATURES := interlock/pod-proxy,interlock-kong/exploration
@@ -64,7 +64,7 @@ test: peers
 		cargo test --locked $(PACKAGES) --no-fail-fast "$$@" 2>&1 | tee $$log || touch target/test-logs/.failed; \
 		echo "$${log##*/} $$(($$(date +%s) - began))" >> target/test-logs/parts; \
 	}; \
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} run e2e --test e2e $(TIMED); \
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 5 / 2))} run e2e --test e2e $(TIMED); \
 	(RUST_TEST_THREADS=1 run unit --lib --bins $(TIMED)) & \
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 3 / 2))} run service_path --test service_path $(TIMED); \
 	wait; \

@@ -109,6 +109,8 @@ impl Client {
         command
             .env("KUBECONFIG", &self.kubeconfig)
             .env("HOME", &home)
+            // It ends before collecting its garbage pays.
+            .env("GOGC", "off")
             .env("PATH", std::env::join_paths(folders).expect("a PATH"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -16,6 +16,8 @@ import (
 
 const usage = `usage:
   testbed up [flags]          start a control plane and stay; one JSON line on stdout says how to reach it
+  testbed seed DIR            write what etcd holds once kube-apiserver has made its own objects; "up" begins with
+                              the folder "seed" beside the components, where there is one
   testbed tether CMD [ARG]... become CMD, killed by the kernel when the thread that started it ends
 
 commands on the input of "up", one a line, each answered by one JSON line:
@@ -34,6 +36,8 @@ func Main(args []string) int {
 	switch args[0] {
 	case "up":
 		return mainUp(args[1:])
+	case "seed":
+		return mainSeed(args[1:])
 	case "tether":
 		if err := tether(args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, "testbed:", err)

@@ -17,6 +17,8 @@ type plane struct {
 	ca        *authority
 	api       *client
 	workloads bool
+	// seeding: it only makes the seed, of what kube-apiserver creates by itself.
+	seeding bool
 
 	mu         sync.Mutex
 	components map[string]*component
@@ -100,6 +102,9 @@ func (p *plane) startOnce(ctx context.Context) error {
 	}
 	p.api = newClient(p.server(), p.ca.pool(), token("admin"))
 
+	if err := p.sow(); err != nil {
+		return err
+	}
 	p.say("etcd and kube-apiserver start (%s)", p.server())
 	if err := p.launch("etcd"); err != nil {
 		return err
@@ -109,6 +114,9 @@ func (p *plane) startOnce(ctx context.Context) error {
 	}
 	if err := p.await(ctx, "kube-apiserver is ready", p.api.readyz); err != nil {
 		return err
+	}
+	if p.seeding {
+		return nil
 	}
 	if err := p.applyObjects(ctx); err != nil {
 		return err

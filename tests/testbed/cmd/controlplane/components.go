@@ -5,8 +5,6 @@ import (
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
-	kubectl "k8s.io/kubectl/pkg/cmd"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	sched "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -18,12 +16,4 @@ var components = map[string]func() int{
 	"kube-controller-manager": func() int { return cli.Run(kcm.NewControllerManagerCommand()) },
 	"kube-scheduler":          func() int { return cli.Run(sched.NewSchedulerCommand()) },
 	"etcd":                    func() int { etcdmain.Main(os.Args); return 0 },
-	"kubectl":                 runKubectl,
-}
-
-func runKubectl() int {
-	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-		kubectlutil.CheckErr(err) // prints as kubectl does, and exits
-	}
-	return 0
 }

@@ -1,5 +1,4 @@
-// The supervisor alone, for a control plane whose binaries are there already
-// (KUBEBUILDER_ASSETS): standard library only, so it builds in a second.
+// The supervisor: standard library only, so it builds in a second and starts at once.
 package main
 
 import (
