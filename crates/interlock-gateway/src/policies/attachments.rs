@@ -217,8 +217,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kinds whose status says how far policies are carried out.
-const OF_ENFORCEMENT: [&str; 2] = ["EnvoyPatchPolicy", "Limitador"];
+/// Kinds whose status says how far policies are carried out, and which listeners there are.
+const OF_ENFORCEMENT: [&str; 5] = ["EnvoyPatchPolicy", "Limitador", "Gateway", "ListenerSet", "XListenerSet"];
 
 #[cfg(test)]
 mod tests {

@@ -71,6 +71,7 @@ impl LinkedObjects {
             concern => return self.wake(&concern),
         }
         if !self.is_policy(object) {
+            let moved = self.enforcement.take_listeners(object);
             // What does not decode is listed as a fault, and its last version stays.
             let changes = self.index.observe(object).ok();
             // A status alone links no route anew.
@@ -80,6 +81,9 @@ impl LinkedObjects {
                 (Some(kind), node) if is_new => self.listeners_changed(kind, node),
                 (Some("Gateway"), Some(gateway)) => self.wake(&Concern::Gateway(gateway)),
                 _ => {}
+            }
+            if let Some(gateway) = moved {
+                self.wake(&Concern::GatewayAndPolicies(gateway));
             }
             if let Some(node) = node_of(object) {
                 self.label(node, Some(labels_of(object)));

@@ -16,6 +16,7 @@ mod envoy;
 mod gateway;
 mod limitador;
 mod limits;
+mod listeners;
 mod names;
 mod output;
 mod patches;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::budget::{self, Shares, Sizes};
 use super::limits::{LeftOut, RequestLimit, RuleLimits, limits_of};
+use super::listeners::UnreadyListeners;
 use super::{envoy, limitador, xds};
 
 /// The kind that is carried out.
@@ -60,10 +61,12 @@ type RuleOnListeners<'a> = Vec<(Arc<RuleLimits>, &'a [String])>;
 pub(super) fn output_of(
     index: &Index,
     read: &mut ReadLimits,
+    unready: &UnreadyListeners,
     gateway: &NodeKey,
     cluster: &str,
 ) -> GatewayOutput {
-    let listeners = index.listeners(gateway);
+    let mut listeners = index.listeners(gateway);
+    listeners.retain(|own| !unready.has(&own.key));
     let has_http3 = |listener: &NodeKey| has_http3(index, gateway, listener);
     let names = xds::names(gateway, &listeners, has_http3);
     let configuration_of: BTreeMap<&NodeKey, &String> = names

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::budget::{self, Shares, Sizes};
 use super::envoy;
 use super::limits::is_of_route;
+use super::listeners::UnreadyListeners;
 use super::names::{self, GATEWAY_UID, RENDERED};
 use super::output::{GatewayOutput, ReadLimits, output_of};
 use super::patches::{TooLarge, operations};
@@ -79,6 +80,7 @@ pub(in crate::policies) struct Enforcement {
     kuadrants: BTreeSet<NamespacedName>,
     /// The write for each Gateway that the API server refuses, and why.
     refused: BTreeMap<NodeKey, String>,
+    unready: UnreadyListeners,
 }
 
 /// What a report concerns.
@@ -158,6 +160,10 @@ impl Enforcement {
                 self.kuadrants.remove(name);
                 Concern::All
             }
+            "Gateway" | "ListenerSet" | "XListenerSet" => {
+                self.unready.drop(kind, name);
+                Concern::Graph
+            }
             "Interlock" if name.name == interlock_core::api::interlock::DEFAULT => {
                 // The leader makes it anew.
                 self.configure(Limitadors::default(), false)
@@ -177,7 +183,10 @@ impl Enforcement {
                 self.addresses.clear();
                 self.stores.retain(|store, _| !matches!(store, LimitStore::Limitador(_)));
             }
-            _ => return Concern::Graph,
+            _ => {
+                self.unready.forget(kind);
+                return Concern::Graph;
+            }
         }
         Concern::All
     }
@@ -188,6 +197,13 @@ impl Enforcement {
         let seen = self.patches.get(&names::patch(gateway, 0));
         !self.refused.contains_key(gateway)
             && seen.is_some_and(|seen| !matches!(seen.programmed, Some(Err(_))))
+    }
+
+    /// Takes in the status of a Gateway or ListenerSet; the Gateway of which another listener is the first of a port by it.
+    pub(in crate::policies) fn take_listeners(&mut self, object: &Value) -> Option<NodeKey> {
+        let gateway = self.unready.take(object)?;
+        self.outdate(&gateway);
+        Some(gateway)
     }
 
     /// Takes in which write for a Gateway the API server refuses, and why; none where it refuses none.
@@ -284,7 +300,7 @@ impl Enforcement {
         }
         let (host, port) = address;
         let cluster = names::cluster(address);
-        let output = output_of(index, &mut self.read, gateway, &cluster);
+        let output = output_of(index, &mut self.read, &self.unready, gateway, &cluster);
         let patches = operations(&output, (&cluster, envoy::cluster(&cluster, host, *port)));
         let hashed = |operations: Vec<Value>| {
             let hash = names::hash(&Value::from(operations.clone()));

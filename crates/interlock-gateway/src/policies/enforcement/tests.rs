@@ -2,6 +2,8 @@
 
 mod cluster;
 
+use std::collections::BTreeSet;
+
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -245,6 +247,38 @@ fn what_keeps_a_policy_from_being_carried_out_is_in_its_conditions(
 }
 
 /// An object of the kind Limitador says where it is reached, and gets the limits.
+/// Envoy Gateway leaves out a listener that is not programmed, and names the port after the next one.
+#[test]
+fn a_listener_that_is_not_programmed_names_no_port() {
+    let mut cluster = example();
+    cluster.edit("Gateway gw-1", |object| {
+        let https = |name: &str| json!({"name": name, "port": 443, "protocol": "HTTPS", "hostname": format!("{name}.test")});
+        object["spec"]["listeners"] = json!([https("one"), https("two")]);
+    });
+    cluster.settle();
+    let listeners = |cluster: &Cluster| {
+        let operations = cluster.outputs()[PATCH_1]["spec"]["jsonPatches"].clone();
+        let of_listener = |own: &&Value| own["type"].as_str().unwrap().ends_with("Listener");
+        let all = operations.as_array().unwrap();
+        all.iter().filter(of_listener).map(|own| own["name"].to_string()).collect::<BTreeSet<_>>()
+    };
+    let only = |name: &str| BTreeSet::from([format!("\"shop/gw-1/{name}\"")]);
+    assert_eq!(listeners(&cluster), only("one"));
+    let say = |status: &'static str| {
+        move |object: &mut Value| {
+            let condition = json!({"type": "Programmed", "status": status});
+            object["status"]["listeners"] = json!([{"name": "one", "conditions": [condition]}]);
+        }
+    };
+    cluster.edit("Gateway gw-1", say("False"));
+    cluster.settle();
+    assert_eq!(listeners(&cluster), only("two"));
+    assert!(cluster.limited(PATCH_1).iter().all(|own| own.starts_with("shop/gw-1/two ")));
+    cluster.edit("Gateway gw-1", say("True"));
+    cluster.settle();
+    assert_eq!(listeners(&cluster), only("one"));
+}
+
 /// What the API server refuses is said by the policies, also of a route that came while all was in force.
 #[rstest]
 #[case::patches("EnvoyPatchPolicy", "EnvoyPatchPolicy shop/interlock-limits-gw-1-0")]

@@ -252,7 +252,10 @@ impl Cluster {
                 let name = format!("{} {}", key.gvk.kind, key.name);
                 self.written.insert(name.clone());
                 let mut object = self.objects[&name].clone();
-                object["status"] = status;
+                // A merge patch leaves the fields of others.
+                for (field, value) in status.as_object().unwrap() {
+                    object["status"][field] = value.clone();
+                }
                 self.store(name, object);
             }
             effect => panic!("{effect:?}"),
