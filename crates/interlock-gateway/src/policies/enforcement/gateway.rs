@@ -7,7 +7,7 @@ use std::time::Duration;
 use gateway_policies::{Index, NodeKey, ObjectKind, PolicyId};
 use interlock_core::api::condition::{self, Condition, ConditionChange, ConditionStatus, Time};
 use interlock_core::api::interlock::{LimitStore, Limitador};
-use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, annotation, meta_str};
 use interlock_core::effect::Effect;
 use interlock_core::kinds::capabilities::POLICIES;
 use interlock_core::kinds::inventory::ReadKinds;
@@ -211,42 +211,34 @@ fn affected(view: &View<'_>, policies: &BTreeSet<PolicyId>) -> Option<Effect> {
 
 /// The limits of a Limitador, where they differ from those that it has.
 fn limits(view: &View<'_>, Wanted { limitador, stored, .. }: &Wanted) -> Result<Option<Effect>, Needs> {
-    let object = match &limitador.store {
-        LimitStore::ConfigMap(NamespacedName { namespace, name }) => json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
-                "name": name, "namespace": namespace,
-                "labels": {LIMITS: "true"}, "annotations": {RENDERED: stored.hash},
-            },
-            "data": {LIMITS_FILE: file(&stored.entries)},
-        }),
-        LimitStore::Limitador(NamespacedName { namespace, name }) => json!({
-            "apiVersion": LIMITADOR_VERSION,
-            "kind": "Limitador",
-            "metadata": {"name": name, "namespace": namespace, "annotations": {RENDERED: stored.hash}},
-            "spec": {"limits": stored.entries},
-        }),
+    let (gvk, field, name) = match &limitador.store {
+        LimitStore::ConfigMap(name) => (Gvk::new("v1", "ConfigMap"), ["data", LIMITS_FILE], name),
+        LimitStore::Limitador(name) => (Gvk::new(LIMITADOR_VERSION, "Limitador"), ["spec", "limits"], name),
     };
-    let Some(key) = ObjectKey::of(&object) else { return Ok(None) };
+    let NamespacedName { namespace, name } = name.clone();
+    let key = ObjectKey { gvk, namespace: Some(namespace), name };
     let present = view.get(&key)?.map(AsRef::as_ref);
-    Ok(match present {
-        Some(own) if has(own, &object) => None,
+    let is_labelled = matches!(limitador.store, LimitStore::ConfigMap(_));
+    let is_written = |own: &Value| {
+        annotation(own, RENDERED) == Some(&stored.hash)
+            && has(&own[field[0]][field[1]], &stored.content)
+            && (!is_labelled || own["metadata"]["labels"][LIMITS] == "true")
+    };
+    match present {
+        Some(own) if is_written(own) => return Ok(None),
         // Without limits, nothing is made.
-        None if stored.entries.is_empty() || matches!(limitador.store, LimitStore::Limitador(_)) => None,
-        own => Some(apply(object, own)),
-    })
-}
-
-/// Limits as a file, an entry a line. Limitador reads YAML, of which JSON is a part.
-fn file(entries: &[Value]) -> String {
-    let mut file = String::from("[");
-    for (position, entry) in entries.iter().enumerate() {
-        file.push_str(if position == 0 { "\n" } else { ",\n" });
-        file.push_str(&entry.to_string());
+        None if stored.is_empty || !is_labelled => return Ok(None),
+        _ => {}
     }
-    file.push_str("\n]\n");
-    file
+    let mut object = json!({
+        "apiVersion": key.gvk.api_version(), "kind": key.gvk.kind,
+        "metadata": {"name": key.name, "namespace": key.namespace, "annotations": {RENDERED: stored.hash}},
+        field[0]: {field[1]: stored.content},
+    });
+    if is_labelled {
+        object["metadata"]["labels"] = json!({LIMITS: "true"});
+    }
+    Ok(Some(apply(object, present)))
 }
 
 fn apply(mut object: Value, present: Option<&Value>) -> Effect {

@@ -25,3 +25,14 @@ pub(super) fn entries(domain: &str, limit: &RequestLimit) -> impl Iterator<Item 
         })
     })
 }
+
+/// Limits as a file, an entry a line. Limitador reads YAML, of which JSON is a part.
+pub(super) fn file(entries: &[Value]) -> String {
+    let mut file = String::from("[");
+    for (position, entry) in entries.iter().enumerate() {
+        file.push_str(if position == 0 { "\n" } else { ",\n" });
+        file.push_str(&entry.to_string());
+    }
+    file.push_str("\n]\n");
+    file
+}

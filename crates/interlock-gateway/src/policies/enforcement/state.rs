@@ -9,12 +9,12 @@ use interlock_core::api::object::{NamespacedName, annotation, meta_str};
 use serde_json::Value;
 
 use super::budget::{self, Shares, Sizes};
-use super::envoy;
 use super::limits::is_of_route;
 use super::listeners::UnreadyListeners;
 use super::names::{self, GATEWAY_UID, RENDERED};
 use super::output::{GatewayOutput, ReadLimits, output_of};
 use super::patches::{TooLarge, operations};
+use super::{envoy, limitador};
 
 /// The controller of Envoy Gateway's GatewayClasses.
 pub(super) const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io/gatewayclass-controller";
@@ -46,7 +46,9 @@ pub(super) struct Rendered {
 /// The limits of all Gateways of one Limitador.
 #[derive(Debug)]
 pub(super) struct StoredLimits {
-    pub(super) entries: Vec<Value>,
+    /// As it is written: the text of a file, or a list. Made once for all Gateways.
+    pub(super) content: Value,
+    pub(super) is_empty: bool,
     pub(super) hash: String,
     /// Namespaces that have more limits than their share.
     beyond: BTreeSet<Arc<str>>,
@@ -343,8 +345,13 @@ impl Enforcement {
                 false => beyond.extend(limit.namespace.clone()),
             }
         }
-        let hash = names::hash(&Value::from(entries.clone()));
-        let stored = Arc::new(StoredLimits { entries, hash, beyond });
+        let is_empty = entries.is_empty();
+        let content = match limitador.store {
+            LimitStore::ConfigMap(_) => limitador::file(&entries).into(),
+            LimitStore::Limitador(_) => Value::from(entries),
+        };
+        let hash = names::hash(&content);
+        let stored = Arc::new(StoredLimits { content, is_empty, hash, beyond });
         self.stored.insert(limitador.store.clone(), stored.clone());
         stored
     }
