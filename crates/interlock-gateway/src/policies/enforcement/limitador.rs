@@ -5,9 +5,17 @@ use serde_json::{Value, json};
 
 use super::limits::RequestLimit;
 
+/// Routes of one namespace on a Gateway that are counted apart. The entries of a Gateway's limits are as many, and what
+/// the namespace is allowed by them.
+pub(super) const ROUTES: usize = 256;
+
 /// What counts together: `NAMESPACE/GATEWAY/KIND/NAMESPACE/ROUTE`. A route of two Gateways is counted for each, and
-/// an HTTPRoute and a GRPCRoute of one name apart.
-pub(super) fn domain(gateway: &NodeKey, route: &NodeKey) -> String {
+/// an HTTPRoute and a GRPCRoute of one name apart. Where a namespace has too many routes on the Gateway, all of them
+/// count together, as `NAMESPACE/GATEWAY/NAMESPACE`.
+pub(super) fn domain(gateway: &NodeKey, route: &NodeKey, is_apart: bool) -> String {
+    if !is_apart {
+        return format!("{}/{}/{}", gateway.namespace, gateway.name, route.namespace);
+    }
     let kind = route.kind.name().to_ascii_lowercase();
     format!("{}/{}/{kind}/{}/{}", gateway.namespace, gateway.name, route.namespace, route.name)
 }

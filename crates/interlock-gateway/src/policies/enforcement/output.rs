@@ -84,11 +84,16 @@ pub(super) fn output_of(
             .or_default()
             .push((limits, hostnames(index, path)));
     }
+    let mut routes_of: BTreeMap<&Arc<str>, BTreeSet<&NodeKey>> = BTreeMap::new();
+    for (_, route, _) in rules.keys() {
+        routes_of.entry(&route.namespace).or_default().insert(route);
+    }
     let mut output = GatewayOutput { listeners: names.listeners, ..GatewayOutput::default() };
     let mut shares = Shares::of(sizes(&rules).share(budget::OF_GATEWAY));
     let mut counted: BTreeMap<(String, &str), (&NodeKey, &RequestLimit)> = BTreeMap::new();
     for ((configuration, route, rule), on_listeners) in &rules {
-        let domain = limitador::domain(gateway, route);
+        let is_apart = routes_of[&route.namespace].len() <= limitador::ROUTES;
+        let domain = limitador::domain(gateway, route, is_apart);
         let mut lost: BTreeSet<&str> = BTreeSet::new();
         for limit in on_listeners.iter().flat_map(|(limits, _)| &limits.limits) {
             let namespace = limit.is_of_route.then_some(&route.namespace);

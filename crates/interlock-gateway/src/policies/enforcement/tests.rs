@@ -8,6 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use self::cluster::{Cluster, gateway, limits, policy, route, settings};
+use super::limitador;
 
 /// The Gateways, routes and policies of the example that the graph was made for.
 fn example() -> Cluster {
@@ -490,6 +491,26 @@ fn what_is_too_large_for_a_limitador_leaves_the_limits_of_the_gateway() {
         "{}",
         cluster.condition("rlp-1", "Enforced")
     );
+}
+
+/// Routes of one namespace multiply neither the entries of a Gateway's limits nor what the namespace is allowed by them.
+#[test]
+fn many_routes_of_a_namespace_count_together() {
+    let mut cluster = example();
+    let add = |cluster: &mut Cluster, count: usize| {
+        for n in 0..count {
+            cluster.put(route(&format!("more-{n}"), &["gw-1"]));
+        }
+        cluster.settle();
+        cluster.counted(LIMITS).into_iter().filter(|own| own.starts_with("shop/gw-1/")).collect::<Vec<_>>()
+    };
+    let most = limitador::ROUTES;
+    // Three are of the example.
+    let apart = add(&mut cluster, most - 3);
+    assert_eq!(apart.iter().filter(|own| own.ends_with(" all 5/60")).count(), most - 2, "two have their own");
+    let together = add(&mut cluster, most - 2);
+    let own = ["shop/gw-1/shop all 5/60", "shop/gw-1/shop own 5/60", "shop/gw-1/shop own 5/60"];
+    assert_eq!(together, own);
 }
 
 /// A map that is too large for one object goes on in the next one.
