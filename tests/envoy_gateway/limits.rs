@@ -281,6 +281,72 @@ fn changes_and_faults_disturb_no_other_request() {
     envoy.await_status(PORT, HOST, "/limited", 429);
 }
 
+/// What the API server refuses is said where the author of the policy looks. A listener that Envoy Gateway leaves out takes
+/// nothing from the others of its port, though the port had its name.
+#[test]
+fn what_is_in_the_way_is_said_and_takes_nothing_from_others() {
+    if !service_path::inside() {
+        return;
+    }
+    let cluster = service_path::cluster();
+    let gateway = EnvoyGateway::start(&cluster);
+    let Some(ground) = Ground::new(&cluster) else { return };
+    site::create(&cluster.admin());
+    let envoy = gateway.proxy("app", "gw");
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
+        "spec": {"hard": {"count/envoypatchpolicies.gateway.envoyproxy.io": "0"}},
+    });
+    ground.put(&quota);
+    wait_until("the quota counts", CAP, || {
+        let found = ground.admin.get("resourcequota", "none").ok_or("no quota")?;
+        if found["status"]["hard"].is_null() { Err(format!("{found:#}")) } else { Ok(()) }
+    });
+    ground.put(&policy("closed", "HTTPRoute/api#rule-1", json!({"limits": {"none": limit(0, &[], &[])}})));
+    wait_until("the policy says what is refused", CAP, || {
+        let policy = ground.admin.get("ratelimitpolicy", "closed").ok_or("there is none")?;
+        let enforced = condition(&policy, "Enforced");
+        let message = enforced["message"].as_str().unwrap_or_default();
+        if message.contains("exceeded quota: none") { Ok(()) } else { Err(format!("{enforced:#}")) }
+    });
+    assert_eq!(envoy.get(PORT, HOST, "/limited", ""), Some(200));
+    ground.admin.kubectl(&["delete", "resourcequota", "none"]).ok();
+    ground.await_enforced("closed");
+    envoy.await_status(PORT, HOST, "/limited", 429);
+
+    let listeners = json!({"spec": {"listeners": [
+        {"name": "broken", "port": PORT, "protocol": "HTTP", "hostname": "broken.example.org",
+         "allowedRoutes": {"kinds": [{"kind": "TCPRoute"}]}},
+        {"name": "http", "port": PORT, "protocol": "HTTP"},
+    ]}});
+    ground.admin.kubectl(&["patch", "gateway", "gw", "--type=merge", "-p", &listeners.to_string()]).ok();
+    wait_until("Envoy Gateway leaves the first listener out", CAP, || {
+        let own = ground.admin.get("gateway", "gw").ok_or("no Gateway")?;
+        let mut listeners = own["status"]["listeners"].as_array().into_iter().flatten();
+        let mut broken = listeners
+            .find(|listener| listener["name"] == "broken")
+            .into_iter()
+            .flat_map(|listener| listener["conditions"].as_array().into_iter().flatten());
+        let is_out = broken.any(|own| own["type"] == "Programmed" && own["status"] == "False");
+        if is_out { Ok(()) } else { Err(format!("{:#}", own["status"])) }
+    });
+    wait_until("the patches are of the listener that is there, and programmed", CAP, || {
+        let patch = ground.admin.get("envoypatchpolicy", PATCH).ok_or("no patch")?;
+        let all = patch["spec"]["jsonPatches"].as_array().into_iter().flatten();
+        let names: Vec<&str> = all.filter_map(|own| own["name"].as_str()).collect();
+        let mut said = patch["status"]["ancestors"][0]["conditions"].as_array().into_iter().flatten();
+        let is_programmed = said.any(|own| {
+            own["type"] == "Programmed"
+                && own["status"] == "True"
+                && own["observedGeneration"] == patch["metadata"]["generation"]
+        });
+        let is_moved = names.contains(&"app/gw/http") && !names.contains(&"app/gw/broken");
+        if is_moved && is_programmed { Ok(()) } else { Err(format!("{names:?} {:#}", patch["status"])) }
+    });
+    ground.await_enforced("closed");
+    envoy.await_status(PORT, HOST, "/limited", 429);
+}
+
 /// Requests one after the other, until it is stopped.
 struct Load {
     stop: Arc<std::sync::atomic::AtomicBool>,
