@@ -164,6 +164,9 @@ impl Enforcement {
             }
             "Gateway" | "ListenerSet" | "XListenerSet" => {
                 self.unready.drop(kind, name);
+                if kind == "Gateway" {
+                    self.refused.remove(&NodeKey::new(ObjectKind::Gateway, &name.namespace, &name.name));
+                }
                 Concern::Graph
             }
             "Interlock" if name.name == interlock_core::api::interlock::DEFAULT => {
@@ -366,15 +369,15 @@ impl Enforcement {
             Err(Idle::Lacks(what)) => return Delivery::Failed(what),
             Err(Idle::Awaits(what)) => return Delivery::Pending(what),
         };
-        // It is tried again, so it is looked at again.
-        if let Some(why) = self.refused.get(gateway) {
-            return Delivery::Pending(why.clone());
-        }
         let rendered = self.rendered(index, gateway, &address);
         let patches = match &rendered.patches {
             Ok(patches) => patches,
             Err(TooLarge) => return Delivery::Failed(TooLarge::message()),
         };
+        // It is tried again, so it is looked at again.
+        if let Some(why) = self.refused.get(gateway) {
+            return Delivery::Pending(why.clone());
+        }
         for (position, (_, hash)) in patches.iter().enumerate() {
             let name = names::patch(gateway, position);
             let awaited = || Delivery::Pending(format!("EnvoyPatchPolicy {name}"));
@@ -436,4 +439,20 @@ pub(super) fn name_of(node: &NodeKey) -> NamespacedName {
 
 fn is_of_envoy_gateway(index: &Index, gateway: &NodeKey) -> bool {
     index.controller_of(gateway) == Some(ENVOY_GATEWAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_that_goes_takes_along_what_was_refused() {
+        let mut enforcement = Enforcement::default();
+        let gateway = NodeKey::new(ObjectKind::Gateway, "shop", "gw");
+        enforcement.refuse(&gateway, Some("a quota".to_owned()));
+        enforcement.drop("ListenerSet", &NamespacedName::new("shop", "gw"));
+        assert_eq!(enforcement.refused.len(), 1);
+        enforcement.drop("Gateway", &NamespacedName::new("shop", "gw"));
+        assert!(enforcement.refused.is_empty());
+    }
 }
