@@ -2,28 +2,63 @@
 
 use serde_json::Value;
 
-/// What tests read by the names that `kubectl get` takes: group and version, plural, whether it is namespaced.
-const RESOURCES: [(&str, &str, &str, bool); 13] = [
-    ("configmap", "v1", "configmaps", true),
-    ("dataplane", "gateway-operator.konghq.com/v1beta1", "dataplanes", true),
-    ("deployment", "apps/v1", "deployments", true),
-    ("envoyfilters.networking.istio.io", "networking.istio.io/v1alpha3", "envoyfilters", true),
-    ("instances.kudo.dev", "kudo.dev/v1beta1", "instances", true),
-    ("job", "batch/v1", "jobs", true),
-    ("namespace", "v1", "namespaces", false),
-    ("persistentvolumeclaim", "v1", "persistentvolumeclaims", true),
-    ("pod", "v1", "pods", true),
-    ("resourcequota", "v1", "resourcequotas", true),
-    ("secret", "v1", "secrets", true),
-    ("service", "v1", "services", true),
-    ("statefulset", "apps/v1", "statefulsets", true),
+/// Kinds that tests apply and read: group and version, kind, whether objects have a namespace.
+const KINDS: [(&str, &str, bool); 30] = [
+    ("apps/v1", "Deployment", true),
+    ("apps/v1", "StatefulSet", true),
+    ("batch/v1", "Job", true),
+    ("gateway-operator.konghq.com/v1beta1", "DataPlane", true),
+    ("gateway.envoyproxy.io/v1alpha1", "EnvoyPatchPolicy", true),
+    ("gateway.networking.k8s.io/v1", "Gateway", true),
+    ("gateway.networking.k8s.io/v1", "GatewayClass", false),
+    ("gateway.networking.k8s.io/v1", "HTTPRoute", true),
+    ("interlock.dev/v1alpha1", "Interlock", false),
+    ("kuadrant.io/v1", "RateLimitPolicy", true),
+    ("kudo.dev/v1beta1", "Instance", true),
+    ("kudo.dev/v1beta1", "Operator", true),
+    ("kudo.dev/v1beta1", "OperatorVersion", true),
+    ("networking.istio.io/v1alpha3", "EnvoyFilter", true),
+    ("policy/v1", "PodDisruptionBudget", true),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", false),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", false),
+    ("rbac.authorization.k8s.io/v1", "Role", true),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding", true),
+    ("v1", "ConfigMap", true),
+    ("v1", "LimitRange", true),
+    ("v1", "Namespace", false),
+    ("v1", "PersistentVolumeClaim", true),
+    ("v1", "Pod", true),
+    ("v1", "ResourceQuota", true),
+    ("v1", "Secret", true),
+    ("v1", "Service", true),
+    ("v1", "ServiceAccount", true),
+    ("autoscaling/v2", "HorizontalPodAutoscaler", true),
+    ("networking.k8s.io/v1", "Ingress", true),
 ];
 
-/// Path of an object by a name of its resource that `kubectl get` takes; `None` where that is not in the table.
+/// Path of an object by a name of its resource that `kubectl get` takes, such as `instances.kudo.dev`; `None` where its
+/// kind is not in the table.
 pub fn path(resource: &str, namespace: &str, name: &str) -> Option<String> {
-    let found = RESOURCES.iter().find(|(known, ..)| known.eq_ignore_ascii_case(resource));
-    let (_, api_version, plural, namespaced) = found?;
-    Some(joined(api_version, namespaced.then_some(namespace), plural, name))
+    let resource = resource.to_lowercase();
+    let (resource, group) =
+        resource.split_once('.').map_or((&*resource, None), |(resource, group)| (resource, Some(group)));
+    let is_named = |(api_version, kind, _): &&(&str, &str, bool)| {
+        (plural(kind) == resource || kind.to_lowercase() == resource)
+            && group.is_none_or(|group| api_version.split_once('/').is_some_and(|(own, _)| own == group))
+    };
+    let (api_version, kind, namespaced) = KINDS.iter().find(is_named)?;
+    Some(joined(api_version, namespaced.then_some(namespace), &plural(kind), name))
+}
+
+/// Path of an object that may leave its namespace to kubectl; `None` where its kind is not in the table.
+pub fn path_within(object: &Value, namespace: &str) -> Option<String> {
+    let is_of = |(api_version, kind, _): &&(&str, &str, bool)| {
+        object["apiVersion"] == **api_version && object["kind"] == **kind
+    };
+    let (api_version, kind, namespaced) = KINDS.iter().find(is_of)?;
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or(namespace);
+    let name = object["metadata"]["name"].as_str()?;
+    Some(joined(api_version, namespaced.then_some(namespace), &plural(kind), name))
 }
 
 /// Path of an object, which names its namespace where its kind has one.
