@@ -197,6 +197,11 @@ fn requests_and_rates_are_printed() {
     let out = run("policies effective web -f -", &format!("{SETS}---\n{route}")).stdout;
     let text = "requests: www.example.org; path /a, header x-env=test or path regex /b.*, parameter q=1\n";
     assert!(out.contains(text), "{out}");
+    let mut redirect = route;
+    redirect["spec"]["rules"][0] = json!({"filters": [{"type": "RequestRedirect"}]});
+    let out = run("policies effective web -f -", &format!("{SETS}---\n{redirect}")).stdout;
+    let text = "requests: www.example.org; all (the proxy redirects them, and limits none of them)\n";
+    assert!(out.contains(text), "{out}");
 }
 
 #[rstest]

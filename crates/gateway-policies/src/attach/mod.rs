@@ -48,6 +48,8 @@ pub struct RouteLinks {
     pub rules: Vec<NodeKey>,
     /// The backends, in the order of the rules.
     pub backends: Vec<BackendLink>,
+    /// The positions of the rules whose requests the proxy redirects.
+    pub redirects: BTreeSet<usize>,
 }
 
 /// A listener of a Gateway or of one of its ListenerSets.
@@ -112,7 +114,14 @@ pub(crate) fn links(store: &Store, controllers: Option<&BTreeSet<String>>, route
     }
     let attached: Vec<Attachment> = attached.into_values().take(admitted).collect();
     let refused = refused.into_iter().collect();
-    RouteLinks { attached, refused, backends: backend::backends(store, route, &rules), rules }
+    let redirects = route.spec.rules.iter().enumerate().filter(|(_, rule)| rule.is_redirect());
+    RouteLinks {
+        attached,
+        refused,
+        backends: backend::backends(store, route, &rules),
+        rules,
+        redirects: redirects.map(|(position, _)| position).collect(),
+    }
 }
 
 /// The listeners of a Gateway, then those of the ListenerSets that name it, each with why it carries no route at all.

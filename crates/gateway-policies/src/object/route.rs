@@ -71,6 +71,23 @@ pub struct RouteRule {
     pub name: Option<String>,
     /// The backends.
     pub backend_refs: Vec<BackendRef>,
+    /// What is done with requests before they go to a backend, or in place of it.
+    pub filters: Vec<RouteFilter>,
+}
+
+impl RouteRule {
+    /// Whether the proxy redirects the requests, and so answers them by itself.
+    pub fn is_redirect(&self) -> bool {
+        self.filters.iter().any(|filter| filter.kind.as_deref() == Some("RequestRedirect"))
+    }
+}
+
+/// A filter of a rule.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct RouteFilter {
+    /// `type`.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
 }
 
 /// A reference to a parent.

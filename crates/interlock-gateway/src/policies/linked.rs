@@ -176,6 +176,13 @@ impl LinkedObjects {
         }
     }
 
+    /// Wakes policies whose conditions are to say something else, though their outputs are the same.
+    pub(super) fn wake_restated(&mut self) {
+        let restated = self.enforcement.take_restated();
+        let Some(affected) = &self.affected else { return };
+        restated.for_each(|id| affected(POLICY_NAME, NamespacedName::new(&*id.namespace, &*id.name)));
+    }
+
     /// A change of listeners may change the names in the proxy, and of a class, whose controller carries it out.
     fn listeners_changed(&mut self, kind: &str, node: Option<NodeKey>) {
         let concern = match (kind, node) {

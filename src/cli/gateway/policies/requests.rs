@@ -42,7 +42,12 @@ impl<'a> Requests<'a> {
             (ObjectKind::HttpRoute | ObjectKind::GrpcRoute, None) => "all".to_owned(),
             _ => return None,
         };
-        Some(format!("requests: {}; {matches}", first(attached.hostnames.iter().cloned(), ", ")))
+        let redirected = match links.redirects.contains(&path.rule_index) {
+            true => " (the proxy redirects them, and limits none of them)",
+            false => "",
+        };
+        let hostnames = first(attached.hostnames.iter().cloned(), ", ");
+        Some(format!("requests: {hostnames}; {matches}{redirected}"))
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_policies::{Index, NodeKey, ObjectKind, PolicyId};
+use gateway_policies::{NodeKey, ObjectKind, PolicyId};
 use interlock_core::api::condition::{self, Condition, ConditionChange, ConditionStatus, Time};
-use interlock_core::api::interlock::{LimitStore, Limitador};
+use interlock_core::api::interlock::LimitStore;
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey, annotation, meta_str};
 use interlock_core::effect::Effect;
 use interlock_core::kinds::capabilities::POLICIES;
@@ -16,9 +16,10 @@ use interlock_core::rejection::Rejection;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::counting::Idle;
 use super::names::{self, GATEWAY_UID, LIMITS, LIMITS_FILE, RENDERED};
 use super::output::KIND;
-use super::state::{Enforcement, Idle, Rendered, StoredLimits};
+use super::state::Wanted;
 use crate::names as groups;
 use crate::policies::attachments::AttachmentGraph;
 
@@ -41,13 +42,6 @@ const AFFECTED: &str = "kuadrant.io/RateLimitPolicyAffected";
 /// Policies that its message names.
 const NAMED: usize = 8;
 
-/// What one Gateway wants written.
-struct Wanted {
-    rendered: Arc<Rendered>,
-    limitador: Limitador,
-    stored: Arc<StoredLimits>,
-}
-
 fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     let object = view.object();
     let (Some(graph), Some(uid), Some(name)) =
@@ -61,7 +55,11 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     }
     let namespace = meta_str(object, "namespace").unwrap_or_default();
     let gateway = NodeKey::new(ObjectKind::Gateway, namespace, name);
-    let wanted = graph.decide(|linked| wanted(&mut linked.enforcement, &linked.index, &gateway));
+    let wanted = graph.decide(|linked| {
+        let wanted = linked.enforcement.wanted(&linked.index, &gateway);
+        linked.wake_restated();
+        wanted
+    });
     let present = view.list(&patches_of(namespace, uid))?;
     let patches = match &wanted {
         // The last good ones stay.
@@ -80,18 +78,20 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     }
     effects.extend(changes(&patches, present));
     let refused = refused(view, &effects);
-    graph.decide(|linked| linked.enforcement.refuse(&gateway, refused));
+    graph.decide(|linked| linked.enforcement.written.refuse(&gateway, refused));
     let affecting = graph.decide(|linked| linked.index.affecting(&gateway, None).remove(KIND));
     let affecting = affecting.filter(|_| wanted.is_ok()).unwrap_or_default();
     effects.extend(affected(view, &affecting));
     Ok(if effects.is_empty() { ReconcileStep::Await(None) } else { ReconcileStep::Write(effects) })
 }
 
-fn wanted(enforcement: &mut Enforcement, index: &Index, gateway: &NodeKey) -> Result<Wanted, Idle> {
-    let (limitador, address) = enforcement.limitador(index, gateway)?;
-    let rendered = enforcement.rendered(index, gateway, &address);
-    let stored = enforcement.stored(index, &limitador);
-    Ok(Wanted { rendered, limitador, stored })
+/// The kind of objects that another operator carries policies out for.
+pub(super) const OTHER_OPERATOR: (&str, &str) = (groups::KUADRANT, "Kuadrant");
+
+/// Whether all objects of a kind are known.
+pub(super) fn is_known(view: &View<'_>, (group, kind): (&str, &str)) -> bool {
+    let read = view.lister::<dyn ReadKinds>();
+    read.is_none_or(|read| read.is_read(group, kind, "") || read.is_absent(group, kind))
 }
 
 /// What decides about limits and is not read, if anything.
@@ -104,7 +104,7 @@ pub(super) fn unread(view: &View<'_>) -> Option<String> {
         (groups::GATEWAY_API, "HTTPRoute"),
         (groups::GATEWAY_API, "GRPCRoute"),
         (groups::KUADRANT, "RateLimitPolicy"),
-        (groups::KUADRANT, "Kuadrant"),
+        OTHER_OPERATOR,
         (groups::ENVOY_GATEWAY, "ClientTrafficPolicy"),
         ("", "Namespace"),
     ];
@@ -112,10 +112,10 @@ pub(super) fn unread(view: &View<'_>) -> Option<String> {
     if !read.is_of_all_namespaces() {
         return Some("all namespaces, of which some are not watched".to_owned());
     }
-    let is_known =
-        |(group, kind): &&(&str, &str)| read.is_read(group, kind, "") || read.is_absent(group, kind);
-    let unread = KINDS.iter().find(|kind| !is_known(kind));
-    unread.map(|(_, kind)| format!("objects of the kind {kind}, which cannot be read"))
+    let (_, kind) = KINDS.into_iter().find(|kind| !is_known(view, *kind))?;
+    Some(format!(
+        "objects of the kind {kind}, which cannot be read: the capability attachments does not run, or lacks a right"
+    ))
 }
 
 /// The EnvoyPatchPolicies of the Gateway of that uid.

@@ -10,8 +10,11 @@
 //! - [`output`]: all of one Gateway.
 //! - [`patches`]: its EnvoyPatchPolicies.
 //! - [`limitador`]: the limits as Limitador reads them.
+//! - [`state`]: what is known beside the graph, of [`counting`] (which Limitador counts for a Gateway), [`written`] (what
+//!   is there already) and [`rendering`] (what is to be there).
 
 mod budget;
+mod counting;
 mod envoy;
 mod gateway;
 mod limitador;
@@ -21,7 +24,9 @@ mod names;
 mod output;
 mod patches;
 mod policy;
+mod rendering;
 mod state;
+mod written;
 mod xds;
 
 pub(crate) use self::gateway::RECONCILER as GATEWAYS;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gateway_policies::{EffectivePolicy, Index, NodeKey, Path};
+use gateway_policies::{EffectivePolicy, Index, NodeKey, Path, PolicyId};
 use serde_json::{Map, Value};
 
 use super::budget::{self, Shares, Sizes};
@@ -44,6 +44,17 @@ pub(super) struct GatewayOutput {
     pub(super) limits: Vec<CountedLimit>,
     /// What is not carried out.
     pub(super) left_out: BTreeSet<LeftOut>,
+    /// The policies with limits on requests that the proxy redirects, which it does without asking.
+    pub(super) redirects: BTreeMap<PolicyId, Redirects>,
+}
+
+/// The requests of a policy that the proxy redirects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Redirects {
+    /// The first rule that redirects.
+    pub(super) rule: NodeKey,
+    /// Whether there are no others.
+    pub(super) are_all: bool,
 }
 
 /// The entries of a limit for Limitador.
@@ -91,7 +102,17 @@ pub(super) fn output_of(
     let mut output = GatewayOutput { listeners: names.listeners, ..GatewayOutput::default() };
     let mut shares = Shares::of(sizes(&rules).share(budget::OF_GATEWAY));
     let mut counted: BTreeMap<(String, &str), (&NodeKey, &RequestLimit)> = BTreeMap::new();
+    let mut asked: BTreeSet<&PolicyId> = BTreeSet::new();
     for ((configuration, route, rule), on_listeners) in &rules {
+        let policies = on_listeners.iter().flat_map(|(limits, _)| &limits.limits).map(|own| &own.policy);
+        if let Some(rule) = redirect(index, route, *rule) {
+            let redirects = || Redirects { rule: rule.clone(), are_all: true };
+            policies.for_each(|policy| {
+                output.redirects.entry(policy.clone()).or_insert_with(redirects);
+            });
+            continue;
+        }
+        asked.extend(policies);
         let is_apart = routes_of[&route.namespace].len() <= limitador::ROUTES;
         let domain = limitador::domain(gateway, route, is_apart);
         let mut lost: BTreeSet<&str> = BTreeSet::new();
@@ -129,6 +150,7 @@ pub(super) fn output_of(
             of_configuration.insert(xds::route_prefix(route, *rule), action);
         }
     }
+    output.redirects.iter_mut().for_each(|(policy, own)| own.are_all = !asked.contains(policy));
     output.limits.extend(counted.into_iter().map(|((domain, _), (route, limit))| CountedLimit {
         namespace: limit.is_of_route.then(|| route.namespace.clone()),
         entries: limitador::entries(&domain, limit).collect(),
@@ -167,6 +189,12 @@ fn action(
     let by_host: Vec<(Vec<String>, Value)> =
         limited.map(|(limits, hosts)| (suffixes(hosts), ask(limits))).collect();
     (!by_host.is_empty()).then(|| envoy::go_on(envoy::by_suffix(by_host)))
+}
+
+/// The rule at a position, where it redirects.
+fn redirect<'a>(index: &'a Index, route: &NodeKey, position: usize) -> Option<&'a NodeKey> {
+    let links = index.links(route).filter(|links| links.redirects.contains(&position))?;
+    links.rules.get(position)
 }
 
 fn hostnames<'a>(index: &'a Index, path: &Path) -> &'a [String] {

@@ -11,8 +11,8 @@ use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::gateway::unread;
-use super::output::KIND;
+use super::gateway::{OTHER_OPERATOR, is_known, unread};
+use super::output::{KIND, Redirects};
 use crate::policies::attachments::AttachmentGraph;
 use crate::policies::linked::LinkedObjects;
 
@@ -33,11 +33,16 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     };
     let namespace = meta_str(object, "namespace").unwrap_or_default();
     let id = PolicyId { kind: KIND.into(), namespace: namespace.into(), name: key.name.as_str().into() };
+    let generation = object["metadata"]["generation"].as_i64();
     let unread = unread(view);
-    let Some(standing) = graph.decide(|linked| standing(linked, &id, unread.as_deref())) else {
+    let standing = graph.decide(|linked| match unread {
+        _ if linked.enforcement.is_idle() => Some(Standing::default()),
+        Some(unread) => Some(unknown(unread, generation.unwrap_or_default())),
+        None => standing(linked, &id),
+    });
+    let Some(standing) = standing.filter(|_| is_known(view, OTHER_OPERATOR)) else {
         return Ok(ReconcileStep::Await(Some(AGAIN)));
     };
-    let generation = object["metadata"]["generation"].as_i64();
     // Another operator says what becomes of it.
     if standing.found.is_empty() {
         return Ok(ReconcileStep::Await(None));
@@ -76,7 +81,8 @@ fn present(object: &Value) -> Vec<Condition> {
     Vec::deserialize(&object["status"]["conditions"]).unwrap_or_default()
 }
 
-/// How far a policy is carried out.
+/// How far a policy is carried out; nothing is found where another operator does it.
+#[derive(Default)]
 struct Standing {
     found: Vec<Found>,
     /// Whether something is on its way.
@@ -85,20 +91,20 @@ struct Standing {
     is_patched: bool,
 }
 
-fn standing(linked: &mut LinkedObjects, id: &PolicyId, unread: Option<&str>) -> Option<Standing> {
+/// Of what is not read, nothing is known: what is in force stays.
+fn unknown(unread: String, observed_generation: i64) -> Standing {
+    let message = format!("{KIND} waiting for the following components to sync: [{unread}]");
+    let enforced = Found { kind: ENFORCED, is_true: false, reason: "Unknown", message, observed_generation };
+    Standing { found: vec![enforced], is_awaited: true, is_patched: true }
+}
+
+fn standing(linked: &mut LinkedObjects, id: &PolicyId) -> Option<Standing> {
     let LinkedObjects { index, enforcement, .. } = linked;
-    if enforcement.is_idle() {
-        return Some(Standing { found: Vec::new(), is_awaited: false, is_patched: false });
-    }
     let state = index.state(id)?;
     let live = state.ancestors.iter().filter(|(_, own)| own.is_live).map(|(gateway, _)| gateway);
-    let mut deliveries: Vec<_> =
+    let deliveries: Vec<_> =
         live.map(|gateway| (gateway.clone(), enforcement.delivery(index, gateway))).collect();
-    if let Some(unread) = unread {
-        let unread = |delivery: &mut Delivery| *delivery = Delivery::Pending(unread.to_owned());
-        deliveries.iter_mut().for_each(|(_, delivery)| unread(delivery));
-    }
-    let is_patched = deliveries.iter().all(|(gateway, _)| enforcement.is_patched(gateway));
+    let is_patched = deliveries.iter().all(|(gateway, _)| enforcement.written.is_patched(gateway));
     let of = |gateway: &_| {
         let found = deliveries.iter().find(|(own, _)| own == gateway);
         found.map_or(Delivery::Delivered, |(_, delivery)| delivery.clone())
@@ -110,7 +116,26 @@ fn standing(linked: &mut LinkedObjects, id: &PolicyId, unread: Option<&str>) -> 
         enforced.reason = "Unsupported";
         enforced.message = why;
     }
+    if let Some(enforced) = found.iter_mut().find(|own| own.kind == ENFORCED && own.is_true) {
+        let redirects = deliveries.iter().map(|(gateway, _)| enforcement.redirects(index, gateway, id));
+        say_redirects(enforced, redirects.collect());
+    }
     debug_assert!(found.iter().all(|own| [ACCEPTED, ENFORCED].contains(&own.kind)), "{found:?}");
     let is_awaited = deliveries.iter().any(|(_, own)| matches!(own, Delivery::Pending(_)));
     Some(Standing { found, is_awaited, is_patched })
+}
+
+/// What the proxies of the Gateways of a policy redirect without asking.
+fn say_redirects(enforced: &mut Found, of_gateways: Vec<Option<Redirects>>) {
+    let are_all = of_gateways.iter().all(|own| own.as_ref().is_some_and(|own| own.are_all));
+    let Some(Redirects { rule, .. }) = of_gateways.into_iter().flatten().next() else { return };
+    if are_all {
+        enforced.is_true = false;
+        enforced.reason = "Unsupported";
+        enforced.message = format!(
+            "no request is limited: {rule} redirects, which Envoy does without asking; target rules with backends"
+        );
+    } else {
+        enforced.message += &format!("; requests that {rule} redirects are not limited");
+    }
 }

@@ -174,6 +174,19 @@ fn outputs_of_what_cannot_be_read_stay() {
     }
     cluster.settle();
     assert_eq!(cluster.outputs(), before);
+    // What is in force stays so; a change of it is not.
+    cluster.wake("RateLimitPolicy", "rlp-2");
+    assert!(cluster.condition("rlp-2", "Enforced").starts_with("True"));
+    cluster.put(policy("rlp-2", "HTTPRoute/route-2", limits(&["other"])));
+    cluster.put(policy("rlp-9", "HTTPRoute/route-2", limits(&["other"])));
+    cluster.settle();
+    for name in ["rlp-2", "rlp-9"] {
+        let said = cluster.condition(name, "Enforced");
+        assert!(
+            said.starts_with("False Unknown") && said.contains("objects of the kind HTTPRoute"),
+            "{said}"
+        );
+    }
 }
 
 #[test]
@@ -247,7 +260,6 @@ fn what_keeps_a_policy_from_being_carried_out_is_in_its_conditions(
     assert_eq!(cluster.condition("rlp-1", "Accepted"), "True Accepted RateLimitPolicy has been accepted");
 }
 
-/// An object of the kind Limitador says where it is reached, and gets the limits.
 /// Envoy Gateway leaves out a listener that is not programmed, and names the port after the next one.
 #[test]
 fn a_listener_that_is_not_programmed_names_no_port() {
@@ -305,6 +317,46 @@ fn what_is_refused_is_in_the_conditions(#[case] kind: &'static str, #[case] name
     }
 }
 
+/// Envoy asks for no limits of requests that it redirects: the policies say so, and nothing is written for them.
+#[test]
+fn what_is_redirected_is_said_not_to_be_limited() {
+    let mut cluster = example();
+    let redirect = |name: &str| {
+        let mut object = route(name, &["gw-1"]);
+        object["spec"]["rules"][0]["filters"] =
+            json!([{"type": "RequestRedirect", "requestRedirect": {"scheme": "https"}}]);
+        object
+    };
+    let enforced = |cluster: &Cluster, name: &str| cluster.condition(name, "Enforced");
+    let whole = enforced(&cluster, "rlp-1");
+
+    // All that a policy has.
+    cluster.put(redirect("route-2"));
+    cluster.settle();
+    assert_eq!(
+        enforced(&cluster, "rlp-2"),
+        "False Unsupported no request is limited: HTTPRoute/shop/route-2#rule-1 redirects, which Envoy does without \
+         asking; target rules with backends"
+    );
+    assert!(cluster.limited(PATCH_1).iter().all(|own| !own.contains("/route-2/")));
+    assert!(cluster.counted(LIMITS).iter().all(|own| !own.contains("/route-2 ")));
+    assert_eq!(enforced(&cluster, "rlp-1"), whole);
+
+    // One of several; its output stays as it was.
+    cluster.written.clear();
+    cluster.put(redirect("route-9"));
+    cluster.settle();
+    let said = format!("{whole}; requests that HTTPRoute/shop/route-9#rule-1 redirects are not limited");
+    assert_eq!(enforced(&cluster, "rlp-1"), said);
+    assert_eq!(cluster.written, BTreeSet::from(["RateLimitPolicy rlp-1".to_owned()]));
+    cluster.delete("HTTPRoute route-9");
+    cluster.put(route("route-2", &["gw-1"]));
+    cluster.settle();
+    assert_eq!(enforced(&cluster, "rlp-1"), whole);
+    assert!(enforced(&cluster, "rlp-2").starts_with("True Enforced"));
+}
+
+/// An object of the kind Limitador says where it is reached, and gets the limits.
 #[test]
 fn a_limitador_gets_its_limits() {
     let mut cluster = example();
