@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use interlock_kudo::api::{ExecutionStatus, Instance, PlanStatus};
+use interlock_kudo::instance::change::lock;
 
 use super::instance::{InstanceRef, last, locking_run, queued};
 use crate::cli::common::error::CliError;
@@ -99,7 +100,8 @@ impl Follower {
             self.next = next;
             return (Vec::new(), None);
         };
-        let entry = instance.status.as_ref().and_then(|s| s.plan_status.get(&plan)).filter(|e| e.uid == uid);
+        let entry = instance.status.as_ref().and_then(|status| status.plan_status.get(&plan));
+        let entry = entry.filter(|entry| lock::records(&entry.uid, &uid));
         let Some(entry) = entry else { return (Vec::new(), None) };
         let mut lines = self.changes(&plan, entry);
         let next = next.filter(|_| entry.status == ExecutionStatus::Complete);
@@ -220,6 +222,15 @@ mod tests {
         let run = json!({"planName": "deploy", "uid": "2"});
         let old = json!({"deploy": plan("1", "FATAL_ERROR", "FATAL_ERROR", "no")});
         assert_eq!(follower.observe(&instance(run, old)), (vec![], None));
+    }
+
+    /// A plan that is scheduled without an id locks, whatever an entry without one says.
+    #[test]
+    fn an_end_without_an_id_is_of_no_run() {
+        let mut follower = Follower::default();
+        let scheduled = json!({"planName": "deploy"});
+        let old = json!({"deploy": plan("", "COMPLETE", "COMPLETE", "")});
+        assert_eq!(follower.observe(&instance(scheduled, old)), (vec![], None));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
 use interlock_kudo::api::{HeldObject, PlanStatus};
 use interlock_kudo::instance::change::history;
-use interlock_kudo::instance::change::lock::LockEntry;
+use interlock_kudo::instance::change::lock::{self, LockEntry};
 use interlock_kudo::instance::change::plan_request;
 use interlock_kudo::instance::change::plan_request::{PendingRequest, PlanVerb, RequestResolution, Runs};
 
@@ -86,7 +86,8 @@ pub(super) fn run_of(
 /// The finished execution that `planExecution` names, for the history.
 pub(super) fn finished_run(ctx: &InstanceContext, subject: &InstanceView) -> Option<history::EndedRun> {
     let entries = subject.entries();
-    let entry =
-        entries.get(subject.plan()).filter(|e| e.uid == subject.plan_uid() && e.status.is_terminal())?;
+    let entry = entries
+        .get(subject.plan())
+        .filter(|e| lock::records(&e.uid, subject.plan_uid()) && e.status.is_terminal())?;
     Some(run_of(ctx, subject, subject.plan(), entry))
 }

@@ -27,6 +27,11 @@ pub struct Lock<'a> {
     pub status: Option<&'a ExecutionStatus>,
 }
 
+/// Whether an entry of `planStatus` with the id `entry` records the run `uid`: without an id, none does.
+pub fn records(entry: &str, uid: &str) -> bool {
+    entry == uid && !uid.is_empty()
+}
+
 /// The lock that `planExecution` and `planStatus` imply, if any. `plan_name` and `uid` are those of
 /// `spec.planExecution`, empty when absent.
 pub fn lock<'a>(
@@ -37,7 +42,7 @@ pub fn lock<'a>(
     let mut scheduled = (!plan_name.is_empty()).then_some(Lock { plan: plan_name, uid, status: None });
     let mut running = None;
     for entry in entries {
-        if entry.plan == plan_name && entry.uid == uid && !uid.is_empty() {
+        if entry.plan == plan_name && records(entry.uid, uid) {
             if entry.status.is_terminal() {
                 scheduled = None;
             } else if let Some(lock) = &mut scheduled {

@@ -8,7 +8,7 @@ use interlock_core::api::stamp::{Applied, SpecHash, VersionRef};
 use super::step::{DriftRefusal, SpecSource};
 use crate::api::{ExecutionStatus, PlanStatus, RunRequests};
 use crate::instance::change::baseline::Baseline;
-use crate::instance::change::lock::LockEntry;
+use crate::instance::change::lock::{self, LockEntry};
 use crate::instance::change::plan_request::{PendingRequest, Runs};
 use crate::package::Package;
 
@@ -94,7 +94,7 @@ impl<'a> InstanceFacts<'a> {
 
     /// Whether `planExecution` names the execution of an entry.
     pub(super) fn names(&self, plan: &str, entry: &PlanStatus) -> bool {
-        self.plan == plan && self.uid == entry.uid && !entry.uid.is_empty()
+        self.plan == plan && lock::records(&entry.uid, self.uid)
     }
 
     /// Whether anything ever ran.
