@@ -467,7 +467,7 @@ fn a_plugin_that_changes_children_is_not_fought() {
     let fought =
         list["items"].as_array().into_iter().flatten().filter(|e| e["reason"] == "LiveChildRestored").count();
     assert_eq!(fought, 0);
-    assert!(!ground.interlock.log().contains("wants more than it may"), "{}", ground.interlock.log());
+    assert!(!ground.interlock.log().contains("reconcile exceeded a limit"), "{}", ground.interlock.log());
 }
 
 /// The process dies in the middle of promotions; the traffic always has pods.
