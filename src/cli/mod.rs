@@ -30,7 +30,7 @@ Exit codes:
   0  done; the answer is yes
   1  refused, failed, or different; the answer is no
   2  the arguments are wrong, or an input cannot be read
-  3  the API server, or in time what was waited for, was not reached, or something was not found";
+  3  the API server was not reached, an object was not found, or a wait ran out of time";
 
 /// Keeps changes to Kubernetes custom resources safe while they are being carried out.
 #[derive(Debug, Parser)]
@@ -57,8 +57,8 @@ enum Command {
     Template(Box<kudo::template::TemplateArguments>),
     /// Shows, triggers, aborts and retries the plans of Instances.
     Plan(Box<kudo::plan::PlanCommand>),
-    /// Decides about manifests as the API server and the webhook would, without a cluster: 0 allowed, 1
-    /// refused.
+    /// Says without a cluster what the API server and the webhook would refuse of these manifests: 0 nothing, 1
+    /// something.
     Check(Box<check::CheckArguments>),
     /// Prints the objects that Interlock watches, and the links between them.
     Topology(Box<topology::TopologyArguments>),
@@ -70,7 +70,7 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Plans changes of a gateway's router flavor, and carries them out.
     Flavor(Box<kong::flavor::FlavorArguments>),
-    /// Admits a write that one rule refuses: of one Instance, by one user, for a while.
+    /// Lets one user make a change that one rule refuses, of one Instance, for a while.
     Override(Box<override_object::OverrideCommand>),
     /// Shows, promotes and aborts the staged change of a DataPlane.
     Rollout(Box<kong::rollout::RolloutCommand>),

@@ -36,7 +36,7 @@ pub struct OverrideCommand {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Admits a write that one rule refuses: of one Instance, by one user, for at most four hours.
+    /// Lets one user make a change that one rule refuses, of one Instance, for at most four hours.
     Create(create::CreateFlags),
     /// Lists the Overrides.
     List(output::OutputFlag),

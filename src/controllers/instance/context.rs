@@ -133,7 +133,7 @@ impl InstanceContext {
             Account::Default => Ok(self.objects.account().clone()),
             Account::Named(account) => Ok(account),
             Account::Invalid(why) => Err(format!(
-                "packages do nothing in namespace {namespace}, as the Interlock named default does not say as whom: {why}"
+                "packages do nothing in namespace {namespace}: the Interlock default names no service account that they may use: {why}"
             )),
         }
     }

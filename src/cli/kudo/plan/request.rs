@@ -38,7 +38,7 @@ pub(super) enum RequestVerb {
     Abort(AbortFlags),
     /// Retries a failed plan, from the failed step if nothing else has changed.
     Retry(RequestFlags),
-    /// Retries a plan that objects blocked which no Instance created, and takes these over: they are updated,
+    /// Retries a plan that was blocked by objects that no Instance created, and takes them over: they are updated,
     /// and deleted with the Instance.
     Adopt(RequestFlags),
     /// Ends the scheduled or running plan and starts it again, from its first step.

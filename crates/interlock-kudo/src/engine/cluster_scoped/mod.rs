@@ -75,7 +75,7 @@ pub enum Remainder {
     Unread,
 }
 
-/// Advances the removal of what an inventory lists, as far as its lookups allow: what is of a namespace is none of it.
+/// Advances the removal of what an inventory lists, as far as its lookups allow: objects with a namespace are not removed by it.
 pub fn release<'l>(
     uid: &str,
     listed: impl IntoIterator<Item = &'l ListedObject>,
