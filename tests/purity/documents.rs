@@ -30,12 +30,11 @@ pub fn missing(document: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The files that the tables of `docs/architecture.md` name and that do not exist.
-pub fn missing_of_recipes(document: &Path) -> Vec<String> {
+/// The files that a section of a document names and that do not exist.
+pub fn missing_files(document: &Path, section: &str) -> Vec<String> {
     let text = std::fs::read_to_string(document).unwrap();
-    let section = |title: &str| text.split(title).nth(1).unwrap().split("\n## ").next().unwrap();
-    let tables = [section("\n## Recipes\n"), section("\n## Where is\n")];
-    let code = tables.iter().flat_map(|table| table.split('`').skip(1).step_by(2));
+    let section = text.split(&format!("\n## {section}\n")).nth(1).unwrap().split("\n## ").next().unwrap();
+    let code = section.split('`').skip(1).step_by(2);
     let named = code.filter(|code| code.contains('/'));
     let (mut count, mut missing) = (0, Vec::new());
     for file in named {
@@ -44,7 +43,7 @@ pub fn missing_of_recipes(document: &Path) -> Vec<String> {
             missing.push(format!("{}: `{file}` does not exist", document.display()));
         }
     }
-    assert!(count > 10, "the tables name {count} files");
+    assert!(count > 10, "{} names {count} files", document.display());
     missing
 }
 

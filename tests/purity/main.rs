@@ -255,8 +255,10 @@ fn the_threat_model_names_tests_that_exist() {
 
 #[test]
 fn the_recipes_name_files_that_exist() {
-    let missing = documents::missing_of_recipes(Path::new("docs/architecture.md"));
-    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    for (document, section) in [("CONTRIBUTING.md", "Recipes"), ("docs/architecture.md", "Where is")] {
+        let missing = documents::missing_files(Path::new(document), section);
+        assert!(missing.is_empty(), "{}", missing.join("\n"));
+    }
 }
 
 /// "Under 200 lines, one folder and one line": the tutorial shows the example as it is.
