@@ -274,7 +274,7 @@ fn producers(ns: &Namespace<'_>, user: &Client) {
         plane
     };
     let planes = [named("left", TC), named("right", TC)];
-    planes.iter().for_each(|plane| drop(user.apply(&plane.to_string())));
+    planes.iter().for_each(|plane| user.apply(&plane.to_string()));
     let mut judged = |title: &str, after: &Value, told: String| {
         let (_, check) = says(user, ns.name(), Some(&planes[0]), Some(after), &planes, &told);
         met.push((title.to_owned(), Met { kubectl: told, check }));

@@ -128,7 +128,7 @@ pub(crate) fn data_plane(name: &str, container: &Value, staged: bool) -> Value {
 
 /// Applies what is there before, and tells what the change of it meets.
 fn told(user: &Client, namespace: &str, before: Option<&Value>, after: &Value) -> Met {
-    before.into_iter().for_each(|before| drop(user.apply(&before.to_string())));
+    before.into_iter().for_each(|before| user.apply(&before.to_string()));
     meets(user, namespace, after)
 }
 

@@ -39,7 +39,7 @@ fn what_is_staged_is_nothing_to_go_on_from() {
     ];
     let mut met = Vec::new();
     for (title, before, after) in sequences {
-        before.iter().for_each(|object| drop(user.apply(&object.to_string())));
+        before.iter().for_each(|object| user.apply(&object.to_string()));
         met.push((title.to_owned(), meets(&user, ns.name(), &after)));
     }
     goldens("flavor-staged.txt", ns.name(), &met);

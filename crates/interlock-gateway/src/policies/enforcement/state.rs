@@ -169,7 +169,7 @@ impl Enforcement {
     }
 
     /// Policies whose conditions are to say something else than before, though their outputs are the same.
-    pub(super) fn take_restated(&mut self) -> impl Iterator<Item = PolicyId> + use<> {
+    pub(in crate::policies) fn take_restated(&mut self) -> impl Iterator<Item = PolicyId> + use<> {
         self.rendering.take_restated().into_iter()
     }
 
