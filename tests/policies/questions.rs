@@ -200,7 +200,7 @@ fn requests_and_rates_are_printed() {
     let mut redirect = route;
     redirect["spec"]["rules"][0] = json!({"filters": [{"type": "RequestRedirect"}]});
     let out = run("policies effective web -f -", &format!("{SETS}---\n{redirect}")).stdout;
-    let text = "requests: www.example.org; all (the proxy redirects them, and limits none of them)\n";
+    let text = "requests: www.example.org; all (the proxy redirects them: limits that Interlock carries out do not apply)\n";
     assert!(out.contains(text), "{out}");
 }
 

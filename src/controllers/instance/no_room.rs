@@ -9,7 +9,7 @@ use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
 use interlock_kudo::api::{ExecutionStatus, PlanStatus};
 use interlock_kudo::instance::change::baseline::{Baseline, PendingPlan};
-use interlock_kudo::instance::change::{conditions, lock};
+use interlock_kudo::instance::change::conditions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(super) async fn end(
         let warning = "cleanup was not run: there is no room to record it; what the package made may remain";
         return Some(execute::release(ctx, subject, Some(warning.to_owned())).await);
     }
-    let named = entries.get(subject.plan()).filter(|entry| lock::records(&entry.uid, subject.plan_uid()));
+    let named = entries.get(subject.plan()).filter(|entry| entry.uid == subject.plan_uid());
     if named.is_some_and(|entry| entry.status.is_terminal()) {
         // The history of runs has no room either.
         return Some(unschedule(ctx, subject).await);

@@ -43,7 +43,7 @@ impl<'a> Requests<'a> {
             _ => return None,
         };
         let redirected = match links.redirects.contains(&path.rule_index) {
-            true => " (the proxy redirects them, and limits none of them)",
+            true => " (the proxy redirects them: limits that Interlock carries out do not apply)",
             false => "",
         };
         let hostnames = first(attached.hostnames.iter().cloned(), ", ");

@@ -85,15 +85,6 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     Ok(if effects.is_empty() { ReconcileStep::Await(None) } else { ReconcileStep::Write(effects) })
 }
 
-/// The kind of objects that another operator carries policies out for.
-pub(super) const OTHER_OPERATOR: (&str, &str) = (groups::KUADRANT, "Kuadrant");
-
-/// Whether all objects of a kind are known.
-pub(super) fn is_known(view: &View<'_>, (group, kind): (&str, &str)) -> bool {
-    let read = view.lister::<dyn ReadKinds>();
-    read.is_none_or(|read| read.is_read(group, kind, "") || read.is_absent(group, kind))
-}
-
 /// What decides about limits and is not read, if anything.
 pub(super) fn unread(view: &View<'_>) -> Option<String> {
     const KINDS: [(&str, &str); 10] = [
@@ -104,7 +95,7 @@ pub(super) fn unread(view: &View<'_>) -> Option<String> {
         (groups::GATEWAY_API, "HTTPRoute"),
         (groups::GATEWAY_API, "GRPCRoute"),
         (groups::KUADRANT, "RateLimitPolicy"),
-        OTHER_OPERATOR,
+        (groups::KUADRANT, "Kuadrant"),
         (groups::ENVOY_GATEWAY, "ClientTrafficPolicy"),
         ("", "Namespace"),
     ];
@@ -112,9 +103,12 @@ pub(super) fn unread(view: &View<'_>) -> Option<String> {
     if !read.is_of_all_namespaces() {
         return Some("all namespaces, of which some are not watched".to_owned());
     }
-    let (_, kind) = KINDS.into_iter().find(|kind| !is_known(view, *kind))?;
+    let is_known =
+        |(group, kind): &&(&str, &str)| read.is_read(group, kind, "") || read.is_absent(group, kind);
+    let (_, kind) = KINDS.iter().find(|kind| !is_known(kind))?;
     Some(format!(
-        "objects of the kind {kind}, which cannot be read: the capability attachments does not run, or lacks a right"
+        "objects of the kind {kind}, which are not read yet, or cannot be: as the capability attachments is off, or a right is \
+         missing"
     ))
 }
 

@@ -100,10 +100,13 @@ pub(super) fn output_of(
         routes_of.entry(&route.namespace).or_default().insert(route);
     }
     let mut output = GatewayOutput { listeners: names.listeners, ..GatewayOutput::default() };
-    let mut shares = Shares::of(sizes(&rules).share(budget::OF_GATEWAY));
+    let mut shares = Shares::of(sizes(index, &rules).share(budget::OF_GATEWAY));
     let mut counted: BTreeMap<(String, &str), (&NodeKey, &RequestLimit)> = BTreeMap::new();
     let mut asked: BTreeSet<&PolicyId> = BTreeSet::new();
     for ((configuration, route, rule), on_listeners) in &rules {
+        for (limits, _) in on_listeners {
+            output.left_out.extend(limits.left_out.iter().cloned());
+        }
         let policies = on_listeners.iter().flat_map(|(limits, _)| &limits.limits).map(|own| &own.policy);
         if let Some(rule) = redirect(index, route, *rule) {
             let redirects = || Redirects { rule: rule.clone(), are_all: true };
@@ -130,7 +133,6 @@ pub(super) fn output_of(
             lost.extend(all.filter(|limit| limit.is_of_route).map(|limit| limit.id.as_str()));
         }
         for (limits, _) in on_listeners {
-            output.left_out.extend(limits.left_out.iter().cloned());
             for limit in &limits.limits {
                 if lost.contains(limit.id.as_str()) {
                     output.left_out.insert(LeftOut {
@@ -158,10 +160,11 @@ pub(super) fn output_of(
     output
 }
 
-/// The bytes of the limits of all rules.
-fn sizes(rules: &BTreeMap<(&String, &NodeKey, usize), RuleOnListeners<'_>>) -> Sizes {
+/// The bytes of the limits of all rules that are asked about.
+fn sizes(index: &Index, rules: &BTreeMap<(&String, &NodeKey, usize), RuleOnListeners<'_>>) -> Sizes {
     let mut sizes = Sizes::default();
-    for ((_, route, _), on_listeners) in rules {
+    let asked = rules.iter().filter(|((_, route, rule), _)| redirect(index, route, *rule).is_none());
+    for ((_, route, _), on_listeners) in asked {
         for limit in on_listeners.iter().flat_map(|(limits, _)| &limits.limits) {
             sizes.add(limit.is_of_route.then_some(&route.namespace), limit.size());
         }

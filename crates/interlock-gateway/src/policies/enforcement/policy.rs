@@ -11,7 +11,7 @@ use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::gateway::{OTHER_OPERATOR, is_known, unread};
+use super::gateway::unread;
 use super::output::{KIND, Redirects};
 use crate::policies::attachments::AttachmentGraph;
 use crate::policies::linked::LinkedObjects;
@@ -20,6 +20,8 @@ use crate::policies::linked::LinkedObjects;
 pub(crate) static RECONCILER: Reconciler =
     Reconciler { name: "rate-limit-policy", capability: &POLICIES, reconcile };
 
+/// When it is looked again whether all kinds are read.
+const UNREAD: Duration = Duration::from_secs(5);
 /// When it is looked again how far something on its way has come, if no event comes first.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -35,23 +37,24 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     let id = PolicyId { kind: KIND.into(), namespace: namespace.into(), name: key.name.as_str().into() };
     let generation = object["metadata"]["generation"].as_i64();
     let unread = unread(view);
+    let again = if unread.is_some() { UNREAD } else { AGAIN };
     let standing = graph.decide(|linked| match unread {
         _ if linked.enforcement.is_idle() => Some(Standing::default()),
+        // Of what is not read, nothing is known: what was decided of this version stays.
+        Some(_) if is_decided(object) => None,
         Some(unread) => Some(unknown(unread, generation.unwrap_or_default())),
         None => standing(linked, &id),
     });
-    let Some(standing) = standing.filter(|_| is_known(view, OTHER_OPERATOR)) else {
-        return Ok(ReconcileStep::Await(Some(AGAIN)));
-    };
+    let Some(standing) = standing else { return Ok(ReconcileStep::Await(Some(again))) };
     // Another operator says what becomes of it.
     if standing.found.is_empty() {
         return Ok(ReconcileStep::Await(None));
     }
     // The graph has another version than this one.
     if standing.found.iter().any(|own| Some(own.observed_generation) != generation) {
-        return Ok(ReconcileStep::Await(Some(AGAIN)));
+        return Ok(ReconcileStep::Await(Some(again)));
     }
-    let again = standing.is_awaited.then_some(AGAIN);
+    let again = standing.is_awaited.then_some(again);
     let present = present(object);
     let mut wanted = present.clone();
     let is_in_force = |own: &Condition| own.status == "True" && own.observed_generation == generation;
@@ -91,7 +94,15 @@ struct Standing {
     is_patched: bool,
 }
 
-/// Of what is not read, nothing is known: what is in force stays.
+/// Whether it was decided how far this version of a policy is in force, or that it is not accepted.
+fn is_decided(object: &Value) -> bool {
+    let of_this = |own: &&Condition| own.observed_generation == object["metadata"]["generation"].as_i64();
+    let present = present(object);
+    let own = |kind: &str| condition::find(&present, kind).filter(of_this);
+    own(ENFORCED).is_some() || own(ACCEPTED).is_some_and(|own| own.status == "False")
+}
+
+/// What holds a version up of which nothing is known yet.
 fn unknown(unread: String, observed_generation: i64) -> Standing {
     let message = format!("{KIND} waiting for the following components to sync: [{unread}]");
     let enforced = Found { kind: ENFORCED, is_true: false, reason: "Unknown", message, observed_generation };

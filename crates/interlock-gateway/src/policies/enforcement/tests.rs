@@ -180,6 +180,10 @@ fn outputs_of_what_cannot_be_read_stay() {
     cluster.put(policy("rlp-2", "HTTPRoute/route-2", limits(&["other"])));
     cluster.put(policy("rlp-9", "HTTPRoute/route-2", limits(&["other"])));
     cluster.settle();
+    // What was decided of a version stays decided, in another process too.
+    let before = cluster.condition("rlp-4", "Enforced");
+    cluster.wake("RateLimitPolicy", "rlp-4");
+    assert_eq!(cluster.condition("rlp-4", "Enforced"), before);
     for name in ["rlp-2", "rlp-9"] {
         let said = cluster.condition(name, "Enforced");
         assert!(
@@ -350,10 +354,22 @@ fn what_is_redirected_is_said_not_to_be_limited() {
     assert_eq!(enforced(&cluster, "rlp-1"), said);
     assert_eq!(cluster.written, BTreeSet::from(["RateLimitPolicy rlp-1".to_owned()]));
     cluster.delete("HTTPRoute route-9");
-    cluster.put(route("route-2", &["gw-1"]));
     cluster.settle();
     assert_eq!(enforced(&cluster, "rlp-1"), whole);
+    cluster.put(route("route-2", &["gw-1"]));
+    cluster.settle();
     assert!(enforced(&cluster, "rlp-2").starts_with("True Enforced"));
+
+    // What cannot be carried out anyway says that, whatever the route does.
+    let mut lacks = limits(&["lacks"]);
+    lacks["limits"]["lacks"]["when"] = json!([{"predicate": "request.path.lowerAscii() == '/a'"}]);
+    cluster.put(policy("rlp-2", "HTTPRoute/route-2", lacks));
+    for object in [route("route-2", &["gw-1"]), redirect("route-2"), route("route-2", &["gw-1"])] {
+        cluster.put(object);
+        cluster.settle();
+        let said = enforced(&cluster, "rlp-2");
+        assert!(said.starts_with("False Unsupported limit lacks is not carried out: "), "{said}");
+    }
 }
 
 /// An object of the kind Limitador says where it is reached, and gets the limits.
