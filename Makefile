@@ -42,7 +42,8 @@ run: tools
 	@hack/demo
 
 # Cases on a control plane wait more than they compute, so five run at a time on two cores, and of those with pods and a
-# network three, beside the decisions. The other suites measure time, and run as many as there are cores.
+# network three, beside the decisions, which take what these leave. The other suites measure time, and run as many as
+# there are cores.
 DECISIONS := -p crd-schema -p gateway-policies -p go-template -p interlock-core -p interlock-gateway -p interlock-kong -p interlock-kudo
 FEATURES := interlock/pod-proxy,interlock-kong/exploration
 PACKAGES := $(DECISIONS) -p add-a-kind -p interlock --features $(FEATURES)
@@ -64,7 +65,7 @@ test: peers
 		echo "$${log##*/} $$(($$(date +%s) - began))" >> target/test-logs/parts; \
 	}; \
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 5 / 2))} run e2e --test e2e $(TIMED); \
-	(run unit --lib --bins $(TIMED)) & \
+	(renice -n 5 -p $$BASHPID >/dev/null; run unit --lib --bins $(TIMED)) & \
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 3 / 2))} run service_path --test service_path $(TIMED); \
 	wait; \
 	run suites $(addprefix --test ,$(SUITES)) --test commands --test conformance --test envoy --test properties --test scale $(TIMED); \
