@@ -104,9 +104,7 @@ pub(super) fn output_of(
     let mut counted: BTreeMap<(String, &str), (&NodeKey, &RequestLimit)> = BTreeMap::new();
     let mut asked: BTreeSet<&PolicyId> = BTreeSet::new();
     for ((configuration, route, rule), on_listeners) in &rules {
-        for (limits, _) in on_listeners {
-            output.left_out.extend(limits.left_out.iter().cloned());
-        }
+        output.left_out.extend(on_listeners.iter().flat_map(|(limits, _)| limits.left_out.iter().cloned()));
         let policies = on_listeners.iter().flat_map(|(limits, _)| &limits.limits).map(|own| &own.policy);
         if let Some(rule) = redirect(index, route, *rule) {
             let redirects = || Redirects { rule: rule.clone(), are_all: true };
