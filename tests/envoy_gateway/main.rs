@@ -7,5 +7,7 @@
 mod support;
 
 mod carrier;
+mod ground;
+mod http3;
 mod limits;
 mod site;

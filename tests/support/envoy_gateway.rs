@@ -45,6 +45,40 @@ spec:
   telemetry: {metrics: {prometheus: {disable: true}}}
 ";
 
+/// Port of [`Envoy::client_of_http3`].
+pub const HTTP3_CLIENT_PORT: u16 = 10081;
+
+const HTTP3_CLIENT: &str = "
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 127.0.0.1, port_value: CLIENT_PORT}}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: plain
+          route_config:
+            virtual_hosts: [{name: all, domains: ['*'], routes: [{match: {prefix: /}, route: {cluster: http3}}]}]
+          http_filters:
+          - name: envoy.filters.http.router
+            typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+  clusters:
+  - name: http3
+    load_assignment:
+      cluster_name: http3
+      endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: ADDRESS, port_value: PORT}}}}]}]
+    typed_extension_protocol_options:
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        '@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+        explicit_http_config: {http3_protocol_options: {}}
+    transport_socket:
+      name: envoy.transport_sockets.quic
+      typed_config:
+        '@type': type.googleapis.com/envoy.extensions.transport_sockets.quic.v3.QuicUpstreamTransport
+        upstream_tls_context: {sni: HOST}
+";
+
 /// Envoy Gateway; killed when dropped.
 pub struct EnvoyGateway<'a> {
     cluster: &'a Cluster,
@@ -161,8 +195,26 @@ pub struct Envoy {
 impl Envoy {
     /// The status that it answers to a GET, with further header lines; `None` where it does not.
     pub fn get(&self, port: u16, host: &str, path: &str, headers: &str) -> Option<u16> {
+        self.answer(port, host, path, headers)?.split(' ').nth(1)?.parse().ok()
+    }
+
+    /// All of its answer to a GET.
+    pub fn answer(&self, port: u16, host: &str, path: &str, headers: &str) -> Option<String> {
         let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n{headers}connection: close\r\n\r\n");
-        self.exchange(port, &request)?.split(' ').nth(1)?.parse().ok()
+        self.exchange(port, &request)
+    }
+
+    /// An Envoy that takes plain requests at [`HTTP3_CLIENT_PORT`], and hands them to this one over HTTP/3.
+    pub fn client_of_http3(&self, cluster: &Cluster, port: u16, host: &str) -> Self {
+        let text = HTTP3_CLIENT
+            .replace("CLIENT_PORT", &HTTP3_CLIENT_PORT.to_string())
+            .replace("ADDRESS", &self.address)
+            .replace("PORT", &port.to_string())
+            .replace("HOST", host);
+        let mut command = process::tethered(&testbed::BIN.join("testbed"), &peers::envoy());
+        command.args(["--disable-hot-restart", "--config-yaml", &text]);
+        let process = Running::start(command, cluster.dir().join("logs/http3-client.log"));
+        Self { address: "127.0.0.1".to_owned(), process }
     }
 
     /// Waits until it answers so.
