@@ -279,6 +279,12 @@ impl Checker {
 
     fn call(&mut self, call: &CallExpr) -> Checked<Shape> {
         let name = call.func_name.as_str();
+        if let Some(header) = hyphenated(call) {
+            let header = shown(&header);
+            return never(format!(
+                "request.headers.{header} is a subtraction; write request.headers['{header}']"
+            ));
+        }
         match (name, call.args.as_slice()) {
             (operators::INDEX, [of, index]) => return self.element(of, index),
             (operators::OPT_INDEX | operators::OPT_SELECT, [of, _]) => {
@@ -417,6 +423,33 @@ impl Checker {
         }
         Ok(())
     }
+}
+
+/// The header that `request.headers.x-user` means: CEL has no hyphens in names.
+fn hyphenated(call: &CallExpr) -> Option<String> {
+    let (mut call, mut after) = (call, Vec::new());
+    loop {
+        let (operators::SUBSTRACT, [left, IdedExpr { expr: Expr::Ident(part), .. }]) =
+            (call.func_name.as_str(), call.args.as_slice())
+        else {
+            return None;
+        };
+        after.push(part.as_str());
+        match &left.expr {
+            Expr::Call(earlier) => call = earlier,
+            Expr::Select(first) if is_headers(&first.operand) => {
+                after.push(&first.field);
+                after.reverse();
+                return Some(after.join("-"));
+            }
+            _ => return None,
+        }
+    }
+}
+
+fn is_headers(tree: &IdedExpr) -> bool {
+    let Expr::Select(select) = &tree.expr else { return false };
+    select.field == "headers" && matches!(&select.operand.expr, Expr::Ident(of) if of == "request")
 }
 
 fn kind_of(literal: &LiteralValue) -> Type {

@@ -99,6 +99,11 @@ fn what_kuadrant_alone_can_evaluate(#[case] expression: &str, #[case] text: &str
 #[case::no_function("foo(1)", "has the function foo(); see the table of functions")]
 #[case::count("request.path.contains()", "contains() is called with 1 arguments")]
 #[case::plus("1 + 'a' == 'x'", "+ has no form for int and string")]
+#[case::hyphen(
+    "request.headers.x-user == 'a'",
+    "request.headers.x-user is a subtraction; write request.headers['x-user']"
+)]
+#[case::hyphens("request.headers.x-user-id == 'a'", "write request.headers['x-user-id']")]
 #[case::unsigned("1 + 1u == 2", "+ has no form for int and uint")]
 #[case::and("true && 1", "&& has no form for bool and int")]
 #[case::size("size(1) == 1", "size() has no form for int")]
