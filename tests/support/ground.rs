@@ -47,11 +47,14 @@ impl<'a> Ground<'a> {
         self.user.merge_patch(&self.path(name), &json!({"spec": {"parameters": parameters}})).ok();
     }
 
-    /// Lets a plan go on that waits at the gate of its Instance: a Service without an address.
+    /// Lets a plan go on that waits at the gate of its Instance, or will: a Service without an address.
     pub fn open(&self, name: &str) {
         let path = format!("{}/status", self.ns.path("v1", "services", &format!("{name}-gate")));
         let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
-        self.ns.admin().merge_patch(&path, &status).ok();
+        wait_until(&format!("the gate of {name} is there"), CAP, || {
+            let answer = self.ns.admin().merge_patch(&path, &status);
+            if answer.code == 404 { Err(answer.to_string()) } else { Ok(answer.ok()) }
+        });
     }
 
     #[track_caller]
