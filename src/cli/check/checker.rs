@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::decision::ObjectDecision;
 use super::manifests::Manifest;
 use super::object::{named, namespace_of, same, set_namespace, with_kept_label};
+use super::settings;
 use super::state::{ClusterState, KnownDefinition};
 use super::webhook::{CheckedWrite, Write, ask};
 use crate::cli::kudo::rendering;
@@ -144,6 +145,13 @@ impl Checker {
     ) -> anyhow::Result<ObjectDecision> {
         let present = if change.object.is_null() { &change.old } else { &change.object };
         let mut decision = ObjectDecision::allowed(manifest, present);
+        if known.is_none() && is_custom(gvk) {
+            decision.note = Some(format!(
+                "only the rules are asked: no CustomResourceDefinition of {} is known, which may refuse more; add it with \
+                 --objects",
+                gvk.kind
+            ));
+        }
         if self.has_settings
             && let Some(namespace) = decision.namespace.clone()
         {
@@ -185,6 +193,11 @@ impl Checker {
         {
             decision.warnings.extend(rendered(&change.object));
         }
+        if *gvk == Gvk::new(meta::INTERLOCK_API_VERSION, "Interlock")
+            && change.operation != CheckedWrite::Delete
+        {
+            decision.warnings.extend(settings::ignored(&change.object, self.state.kinds()));
+        }
         match change.operation {
             CheckedWrite::Delete => self.state.remove(&change.old)?,
             _ if meta_str(&change.object, "name").is_some() => self.state.put(change.object)?,
@@ -218,6 +231,11 @@ fn rendered(operator_version: &Value) -> Vec<String> {
     let name = NamespacedName::new("", meta_str(operator_version, "name").unwrap_or_default());
     let found = rendering::findings(&Package::new(name, spec));
     found.errors.into_iter().chain(found.warnings).collect()
+}
+
+/// Whether a kind has a definition; groups of Kubernetes itself are `apps`, or end with `.k8s.io`.
+fn is_custom(gvk: &Gvk) -> bool {
+    gvk.group.contains('.') && (!gvk.group.ends_with(".k8s.io") || gvk.group.starts_with("gateway."))
 }
 
 /// The API server has no such version.

@@ -40,6 +40,16 @@ pub(super) fn read_settings(path: &Path, kinds: Kinds) -> anyhow::Result<Setting
     }
 }
 
+/// What the process would ignore of an Interlock object that the API server takes; its condition `Accepted` says it then.
+pub(super) fn ignored(object: &Value, kinds: Kinds) -> Vec<String> {
+    if meta_str(object, "name") != Some(DEFAULT) {
+        return vec![format!("metadata.name: only the Interlock named {DEFAULT:?} is honoured; name it so")];
+    }
+    let Ok(interlock) = serde_json::from_value::<Interlock>(object.clone()) else { return Vec::new() };
+    let settings = Settings::read(&interlock.spec, &capabilities::settable(&capabilities::of(kinds)));
+    settings.problems.iter().map(|own| format!("{}: {}; it is ignored", own.field, own.problem)).collect()
+}
+
 /// Why the process would ignore this object.
 fn not_honoured(object: &Value) -> Option<String> {
     let name = meta_str(object, "name").unwrap_or_default();

@@ -59,7 +59,7 @@ impl ClusterState {
             lister: StaticLister::of(kinds),
             settings,
         };
-        for part in [Part::Crds, Part::KongCrds] {
+        for part in [Part::Crds, Part::KongCrds, Part::KuadrantCrds] {
             for definition in install::objects(part, &InstallOptions::default())? {
                 state.define(Definition::read(&definition)?, false);
             }
@@ -76,6 +76,10 @@ impl ClusterState {
         }
         state.lister = state.listed()?;
         Ok(state)
+    }
+
+    pub(super) fn kinds(&self) -> Kinds {
+        self.kinds
     }
 
     pub(super) fn guarded(&self) -> &[&'static GuardedKind] {

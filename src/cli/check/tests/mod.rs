@@ -195,6 +195,54 @@ fn settings(#[case] rule: &str, #[case] allowed: bool, #[case] warning: &str) {
     assert!(verdict.text().contains(warning));
 }
 
+/// What the API server takes of an Interlock, and the process ignores.
+#[rstest]
+#[case::problem(
+    "Warn}",
+    "Warn}\n  capabilities: {polcies: {mode: auto}}",
+    "Warning: spec.capabilities.polcies: "
+)]
+#[case::name(
+    "name: default",
+    "name: strict",
+    "Warning: metadata.name: only the Interlock named \"default\" is honoured"
+)]
+fn what_is_ignored_of_an_interlock_is_warned_of(
+    #[case] find: &str,
+    #[case] replace: &str,
+    #[case] text: &str,
+) {
+    let folder = folder();
+    let object = interlock("{group: freeze, action: Warn}");
+    fs::write(folder.path().join("interlock.yaml"), &object).unwrap();
+    let right = check(&folder, "-f ./interlock.yaml").unwrap();
+    assert!(right.allowed() && !right.text().contains("Warning"), "{}", right.text());
+    fs::write(folder.path().join("interlock.yaml"), object.replace(find, replace)).unwrap();
+    let found = check(&folder, "-f ./interlock.yaml").unwrap();
+    assert!(found.allowed() && found.text().contains(text), "{}", found.text());
+}
+
+/// What only a definition refuses is not taken for right.
+#[test]
+fn that_no_definition_of_a_kind_is_known_is_said() {
+    let folder = folder();
+    let write = |kind: &str, api_version: &str| {
+        let target = json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api"});
+        let spec = json!({"targetRef": target, "rules": {"authentication": {"all": {"anonymous": {}}}}});
+        let object =
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": spec});
+        fs::write(folder.path().join("x.yaml"), object.to_string()).unwrap();
+    };
+    write("AuthPolicy", "kuadrant.io/v1");
+    let found = check(&folder, "-f ./x.yaml").unwrap();
+    let text = "note: only the rules are asked: no CustomResourceDefinition of AuthPolicy is known";
+    assert!(found.allowed() && found.text().contains(text), "{}", found.text());
+    // Kinds of Kubernetes have none.
+    write("ConfigMap", "v1");
+    let found = check(&folder, "-f ./x.yaml").unwrap();
+    assert!(found.allowed() && !found.text().contains("note:"), "{}", found.text());
+}
+
 #[rstest]
 #[case::group("{group: lock, action: Warn}", "spec.rules[0].group: group lock always denies")]
 #[case::bare_off("{group: freeze, action: Allow}", "spec.rules[0].action: \"Allow\" is no action")]
