@@ -13,10 +13,11 @@ use crate::cli::common::{exit, output};
 include!(concat!(env!("OUT_DIR"), "/denials.rs"));
 
 /// The pages whose tables explain conditions, reasons, and the rules about router flavors.
-const PAGES: [&str; 3] = [
+const PAGES: [&str; 4] = [
     include_str!("../../../docs/conditions.md"),
     include_str!("../../../docs/router-flavor.md"),
     include_str!("../../../docs/interlock-resource.md"),
+    include_str!("../../../docs/rate-limits.md"),
 ];
 
 /// Flags of `interlock explain`.
@@ -81,6 +82,8 @@ mod tests {
     #[case(condition::PLAN_OWED)]
     #[case("RequestRefused")]
     #[case("MissingDependency")]
+    #[case("Unsupported")]
+    #[case("TargetNotFound")]
     #[case("[plan-running]")]
     #[case("rf02")]
     fn conditions_and_reasons_are_explained(#[case] name: &str) {
