@@ -155,6 +155,17 @@ fn list_has_what_statuses_say() {
     let own = &found["policies"]["RateLimitPolicy/default/second"];
     assert_eq!(own["enforced"], json!({"status": "True", "reason": "Enforced", "partially": true}));
     assert_eq!(own["programmed"], json!({"default/gw": {"status": "True", "reason": "PartiallyProgrammed"}}));
+    let text = |input: &str| run("policies list -f -", input);
+    assert!(!text(SETS).stdout.contains("ENFORCED"), "{}", text(SETS).stdout);
+    let table = text(&input).stdout;
+    assert!(table.contains("  ACCEPTED  ENFORCED  REPLACED BY\n"), "{table}");
+    let refused = input.replace(
+        "Enforced, status: \"True\", reason: Enforced",
+        "Enforced, status: \"False\", reason: Unknown",
+    );
+    let (table, said) = (text(&refused).stdout, text(&refused).stderr);
+    assert!(table.contains("  False (Unknown)  "), "{table}");
+    assert!(said.contains("its status has Enforced False (Unknown): it has been"), "{said}");
 }
 
 #[test]

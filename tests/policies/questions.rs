@@ -204,6 +204,46 @@ fn requests_and_rates_are_printed() {
     assert!(out.contains(text), "{out}");
 }
 
+/// A limit for each user is no limit for all of them.
+#[test]
+fn what_a_limit_is_counted_for_is_printed() {
+    let policy = |api_version: &str, kind: &str, spec: Value| {
+        let mut spec = spec;
+        spec["targetRefs"] =
+            json!([{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api"}]);
+        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "own"}, "spec": spec})
+    };
+    let mut of_kuadrant = policy(
+        "kuadrant.io/v1",
+        "RateLimitPolicy",
+        json!({"limits": {"user": {
+            "rates": [{"limit": 5, "window": "1500ms"}],
+            "counters": [{"expression": "request.headers['x-user']"}, {"expression": "request.method"}],
+            "when": [{"predicate": "'x-user' in request.headers"}],
+        }}}),
+    );
+    of_kuadrant["spec"]["targetRef"] = of_kuadrant["spec"]["targetRefs"][0].take();
+    of_kuadrant["spec"].as_object_mut().unwrap().remove("targetRefs");
+    let selectors = json!([{
+        "headers": [{"name": "x-user", "type": "Distinct"}, {"name": "x-plan", "value": "free"}],
+        "sourceCIDR": {"value": "0.0.0.0/0", "type": "Distinct"},
+    }]);
+    let of_envoy = json!({"rateLimit": {"global": {"rules": [
+        {"limit": {"requests": 5, "unit": "Hour"}, "clientSelectors": selectors},
+    ]}}});
+    let of_envoy = policy("gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy", of_envoy);
+    let out =
+        run("policies effective httproute/api -f -", &format!("{SETS}---\n{of_kuadrant}\n---\n{of_envoy}"))
+            .stdout;
+    for text in [
+        "user  from default/own: 5 per 1500ms (counts as 1s) for each request.headers['x-user'] and request.method, \
+         of requests that meet its conditions\n",
+        "from default/own: 5 per hour for each header x-user and address, of requests that meet its conditions\n",
+    ] {
+        assert!(out.contains(text), "{out}");
+    }
+}
+
 #[rstest]
 #[case::exit_code_alone("policies effective --exit-code -f EXAMPLE", "without --diff or --without")]
 #[case::no_kind("policies effective --without RateLimit -f EXAMPLE", "did you mean RateLimitPolicy")]

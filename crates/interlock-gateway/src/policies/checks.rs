@@ -99,12 +99,25 @@ fn rates((name, field): (&str, &str), limit: &Value, found: &mut SpecFindings) {
             let remedy = "write a window of 1s or more, with a limit for it";
             found.refuse(POLICY_WINDOW, name, format!("{field}.window"), text, (sentence, remedy));
         } else if let Some(other) = windows.get(&(window / 1000)) {
-            let message = format!("{text} is the window of rates[{other}] too; only one of the two counts");
+            let message =
+                format!("{text} is the window of rates[{other}] too; the stricter of the two counts");
             found.warn(format!("{field}.window"), message);
         } else {
             windows.insert(window / 1000, index);
         }
+        if let Some(counted) = counted_as(text) {
+            found.warn(
+                format!("{field}.window"),
+                format!("{text} counts as {counted}, as windows have whole seconds"),
+            );
+        }
     }
+}
+
+/// The window that a duration counts as, where it is another: what is below a second is cut off.
+pub fn counted_as(window: &str) -> Option<String> {
+    let own = milliseconds(window).filter(|own| !is_too_short(*own) && own % 1000 != 0)?;
+    Some(format!("{}s", own / 1000))
 }
 
 /// A duration such as `1m30s`, as its definition has it; none where it is another.

@@ -64,9 +64,11 @@ pub(super) async fn run(target: &TargetFlags, flags: &ListFlags) -> anyhow::Resu
                 if row.accepted.status == "False" { "not accepted" } else { "not known to be accepted" };
             output::note(&format!("{} is {how}: {}", row.id, one_line(&row.accepted.message)));
         }
-        if let Some(reported) = &row.reported {
-            let StatusCondition { status, reason, message } = reported;
-            let said = format!("{}: its status has Accepted {status} ({reason}): {message}", row.id);
+        // That others replace its rules is said above.
+        let enforced = row.enforced.as_ref().filter(|own| own.status != "True" && own.reason != "Overridden");
+        for (kind, reported) in [("Accepted", row.reported.as_ref()), ("Enforced", enforced)] {
+            let Some(StatusCondition { status, reason, message }) = reported else { continue };
+            let said = format!("{}: its status has {kind} {status} ({reason}): {message}", row.id);
             output::note(&one_line(&said));
         }
     }
@@ -105,16 +107,30 @@ fn text(rows: &[PolicyRow]) -> String {
     if rows.is_empty() {
         return String::new();
     }
+    // Without a controller that carries policies out, none has the condition.
+    let is_enforced_said = rows.iter().any(|row| row.enforced.is_some());
     let cells = |row: &PolicyRow| {
-        let accepted = match row.accepted.status {
-            "True" => "True".to_owned(),
-            status => format!("{status} ({})", row.accepted.reason),
-        };
+        let accepted = with_reason(row.accepted.status, &row.accepted.reason);
         let by: BTreeSet<String> = row.by.iter().map(PolicyId::qualified_name).collect();
         let name = row.id.qualified_name();
-        vec![row.id.kind.to_string(), name, names(&row.targets), accepted, names(&by)]
+        let mut cells = vec![row.id.kind.to_string(), name, names(&row.targets), accepted];
+        if is_enforced_said {
+            let of = |own: &StatusCondition| with_reason(&own.status, &own.reason);
+            cells.push(row.enforced.as_ref().map_or_else(|| "-".to_owned(), of));
+        }
+        cells.push(names(&by));
+        cells
     };
-    output::table(&["KIND", "POLICY", "TARGET", "ACCEPTED", "REPLACED BY"], rows.iter().map(cells))
+    let mut headers = vec!["KIND", "POLICY", "TARGET", "ACCEPTED", "REPLACED BY"];
+    if is_enforced_said {
+        headers.insert(4, "ENFORCED");
+    }
+    output::table(&headers, rows.iter().map(cells))
+}
+
+/// `True`, or `False (REASON)`.
+fn with_reason(status: &str, reason: &str) -> String {
+    if status == "True" { status.to_owned() } else { format!("{} ({})", one_line(status), one_line(reason)) }
 }
 
 /// The first names, and how many there are more.

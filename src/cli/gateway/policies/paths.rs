@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gateway_policies::{EffectivePolicy, EffectiveRule, Path, PolicyId};
 use interlock_core::api::display::{display, one_line};
-use interlock_gateway::policies::{Inert, PolicySurvey};
+use interlock_gateway::policies::{Inert, PolicySurvey, counted_as};
 use serde_json::{Map, Value, json};
 
 /// The rules of one kind on a path.
@@ -153,26 +153,50 @@ pub(super) fn sources(rule: &EffectiveRule) -> String {
     rule.source.qualified_name() + &with.unwrap_or_default()
 }
 
-/// `: 10 per 1s, 1000 per 1h`, where a rule has rates, of Kuadrant or of Envoy Gateway, and whether they count some
-/// requests only.
+/// `: 10 per 1s, 1000 per 1h`, where a rule has rates, of Kuadrant or of Envoy Gateway, what they are counted for one by
+/// one, and whether they count some requests only.
 fn rates(rule: &Value) -> String {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let of_envoy: Vec<Value> = ["global", "local"].iter().flat_map(|at| list(&rule[*at]["rules"])).collect();
-    let text = |number: &Value, unit: &Value| {
-        format!("{number} per {}", unit.as_str().unwrap_or_default().to_lowercase())
-    };
-    let mut rates: Vec<String> =
-        list(&rule["rates"]).iter().map(|rate| text(&rate["limit"], &rate["window"])).collect();
-    rates.extend(of_envoy.iter().map(|own| text(&own["limit"]["requests"], &own["limit"]["unit"])));
+    let of_envoy: Vec<&Value> = ["global", "local"].iter().flat_map(|at| list(&rule[*at]["rules"])).collect();
+    let mut rates: Vec<String> = list(&rule["rates"]).map(rate).collect();
+    rates.extend(of_envoy.iter().map(|own| {
+        let unit = own["limit"]["unit"].as_str().unwrap_or_default().to_lowercase();
+        format!("{} per {unit}", own["limit"]["requests"])
+    }));
     if rates.is_empty() {
         return String::new();
     }
-    let is_some_only = !list(&rule["when"]).is_empty()
-        || of_envoy.iter().any(|own| !list(&own["clientSelectors"]).is_empty());
+    let selectors = || of_envoy.iter().flat_map(|own| list(&own["clientSelectors"]));
+    let counters = list(&rule["counters"]).filter_map(|counter| counter["expression"].as_str());
+    let mut each: Vec<String> = counters.map(short).collect();
+    each.extend(selectors().flat_map(distinct));
+    each.dedup();
+    let each = if each.is_empty() { String::new() } else { format!(" for each {}", each.join(" and ")) };
+    let is_some_only = list(&rule["when"]).next().is_some() || selectors().next().is_some();
     let more = if rates.len() > LISTED { ", ..." } else { "" };
     rates.truncate(LISTED);
     let some = if is_some_only { ", of requests that meet its conditions" } else { "" };
-    format!(": {}{more}{some}", rates.join(", "))
+    format!(": {}{more}{each}{some}", rates.join(", "))
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// `5 per 1m`; `5 per 1500ms (counts as 1s)`.
+fn rate(own: &Value) -> String {
+    let window = own["window"].as_str().unwrap_or_default();
+    let counted = counted_as(window).map(|counted| format!(" (counts as {counted})")).unwrap_or_default();
+    format!("{} per {window}{counted}", own["limit"])
+}
+
+/// What a selector of Envoy Gateway counts one by one: values of headers, addresses.
+fn distinct(selector: &Value) -> Vec<String> {
+    let is_distinct = |own: &&Value| own["type"] == "Distinct";
+    let headers = list(&selector["headers"]).filter(is_distinct);
+    let mut all: Vec<String> =
+        headers.map(|own| format!("header {}", short(own["name"].as_str().unwrap_or_default()))).collect();
+    all.extend(Some(&selector["sourceCIDR"]).filter(is_distinct).map(|_| "address".to_owned()));
+    all
 }
 
 /// The rules of a kind, a line each, and what they replaced.

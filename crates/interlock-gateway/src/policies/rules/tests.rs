@@ -161,7 +161,7 @@ fn what_can_never_act_is_refused(#[case] mut spec: Value, #[case] rule: &str, #[
 
 #[rstest]
 #[case::a_second("1s")]
-#[case::more("1500ms")]
+#[case::more("61s")]
 #[case::parts("1h30m")]
 #[case::as_the_schema_refuses("1d")]
 fn other_windows_pass(#[case] window: &str) {
@@ -182,10 +182,12 @@ const PATH: &str =
 
 #[rstest]
 #[case::limits_that_refuse(vec![], limit_policy("p", "Gateway", "gw", one_limit(json!({"rates": [
-    {"limit": 0, "window": "1s"}, {"limit": -1, "window": "1m"}, {"limit": 1, "window": "60s"}]}))), &[
+    {"limit": 0, "window": "1s"}, {"limit": -1, "window": "1m"}, {"limit": 1, "window": "60s"},
+    {"limit": 1, "window": "2500ms"}]}))), &[
     "spec.limits.a.rates[0].limit: 0 refuses every request",
     "spec.limits.a.rates[1].limit: -1 refuses every request, as 0 does",
-    "spec.limits.a.rates[2].window: 60s is the window of rates[1] too; only one of the two counts",
+    "spec.limits.a.rates[2].window: 60s is the window of rates[1] too; the stricter of the two counts",
+    "spec.limits.a.rates[3].window: 2500ms counts as 2s, as windows have whole seconds",
 ])]
 #[case::predicates_beside_a_block(vec![], limit_policy("p", "Gateway", "gw",
     json!({"when": [{"predicate": "true"}], "defaults": limits(&["a"])})), &[
