@@ -33,6 +33,7 @@ impl ValueEnum for RenderPart {
         &[
             Self::Part(Part::Crds),
             Self::Part(Part::KongCrds),
+            Self::Part(Part::KuadrantCrds),
             Self::Part(Part::Webhooks),
             Self::Part(Part::Policies),
             Self::Part(Part::Rbac),

@@ -83,6 +83,7 @@ fn overlays(plain: &InstallOptions) -> Result<Vec<Overlay>, ChartError> {
             with(|o| o.certificates = CertificateIssuer::CertManager)?,
         ),
         overlay("kong-crds", "crds.yaml", objects(Part::KongCrds, plain)?),
+        overlay("kuadrant-crds", "crds.yaml", objects(Part::KuadrantCrds, plain)?),
         overlay("prometheus", "monitoring.yaml", objects(Part::Monitoring, plain)?),
         Overlay {
             // It is applied to an installation, and deleted again where people have to interfere.

@@ -4,6 +4,7 @@
 //! the options. Pure: no client, no file system. The order of objects is fixed, so that two renderings are equal.
 
 use clap::ValueEnum;
+use interlock_gateway::policies::rate_limit_policies;
 use serde_json::{Value, json};
 
 pub mod account_rights;
@@ -31,6 +32,8 @@ pub enum Part {
     Crds,
     /// CustomResourceDefinition of DataPlanes, for clusters that have none of Kong's.
     KongCrds,
+    /// CustomResourceDefinition of RateLimitPolicies, for clusters that have none of Kuadrant's.
+    KuadrantCrds,
     /// Webhook configurations.
     Webhooks,
     /// ValidatingAdmissionPolicies and their bindings.
@@ -39,12 +42,12 @@ pub enum Part {
     Rbac,
     /// Namespace, Service, Deployments and what belongs to them.
     Workload,
-    /// All of these but `kong-crds` and `webhooks`: what is applied first, so that the kinds can be written
+    /// All of these but `kong-crds`, `kuadrant-crds` and `webhooks`: what is applied first, so that the kinds can be written
     /// until a replica answers.
     Install,
     /// What monitors the process: ServiceMonitor, PrometheusRule and dashboard.
     Monitoring,
-    /// All of these but `kong-crds` and `monitoring`, in an order that can be applied.
+    /// All of these but `kong-crds`, `kuadrant-crds` and `monitoring`, in an order that can be applied.
     All,
 }
 
@@ -53,6 +56,7 @@ pub fn objects(part: Part, options: &InstallOptions) -> Result<Vec<Value>, Chart
     Ok(match part {
         Part::Crds => crds::all().iter().map(|crd| json!(crd)).collect(),
         Part::KongCrds => crds::kong().iter().map(|crd| json!(crd)).collect(),
+        Part::KuadrantCrds => vec![rate_limit_policies()],
         Part::Webhooks => webhooks::all(options),
         Part::Policies => policies::all(options),
         Part::Rbac => chart::objects("templates/rbac.yaml", options)?,

@@ -60,6 +60,9 @@ fn overlays_are_what_is_rendered() {
     let mut with_kong = install::objects(Part::All, &plain).unwrap();
     with_kong.extend(install::objects(Part::KongCrds, &plain).unwrap());
     assert_eq!(by_name(kustomize(&admin, "overlays/kong-crds")), by_name(with_kong));
+    let mut with_kuadrant = install::objects(Part::All, &plain).unwrap();
+    with_kuadrant.extend(install::objects(Part::KuadrantCrds, &plain).unwrap());
+    assert_eq!(by_name(kustomize(&admin, "overlays/kuadrant-crds")), by_name(with_kuadrant));
     let mut watched = install::objects(Part::All, &plain).unwrap();
     watched.extend(install::objects(Part::Monitoring, &plain).unwrap());
     assert_eq!(by_name(kustomize(&admin, "overlays/prometheus")), by_name(watched));
@@ -81,6 +84,7 @@ fn the_api_server_takes_everything_strictly() {
         "overlays/dataplane-certificates",
         "overlays/strict-egress",
         "overlays/kong-crds",
+        "overlays/kuadrant-crds",
         "overlays/cert-manager",
     ] {
         let served: Vec<_> = kustomize(&admin, folder)

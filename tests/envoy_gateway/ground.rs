@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::interlock::install::InstallOptions;
+use ::interlock::install::{InstallOptions, Part, objects};
 use serde_json::{Value, json};
 
 use crate::site::{HOST, PORT};
@@ -23,16 +23,27 @@ pub struct Ground {
 }
 
 impl Ground {
+    /// With Kuadrant's definition; without it, the test is skipped.
     pub fn new(cluster: &Cluster) -> Option<Self> {
-        let admin = cluster.admin();
         let definition = shared::find("crds/kuadrant_ratelimitpolicies.yaml")?;
-        admin.kubectl(&["apply", "--server-side", "-f", &definition.to_string_lossy()]).ok();
+        cluster.admin().kubectl(&["apply", "--server-side", "-f", &definition.to_string_lossy()]).ok();
+        Some(Self::install(cluster))
+    }
+
+    /// With Interlock's own definition.
+    pub fn with_own_definition(cluster: &Cluster) -> Self {
+        interlock::apply(&cluster.admin(), objects(Part::KuadrantCrds, &InstallOptions::default()).unwrap());
+        Self::install(cluster)
+    }
+
+    fn install(cluster: &Cluster) -> Self {
+        let admin = cluster.admin();
         let interlock = Interlock::install(cluster, &[]);
         interlock::apply(&admin, opt_in_rights(&InstallOptions { policies: true, ..interlock.options(&[]) }));
         let limitador = Arc::new(Mutex::new(Limitador::start(cluster, service_path::REPLICAS[1])));
         follow(admin.clone(), limitador.clone());
         admin.apply(&settings().to_string());
-        Some(Self { admin: admin.within("app"), interlock, limitador })
+        Self { admin: admin.within("app"), interlock, limitador }
     }
 
     pub fn put(&self, policy: &Value) {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::ground::{Ground, await_answer, limit, policy};
 use crate::site::{self, HOST, PORT};
-use crate::support::envoy_gateway::{EnvoyGateway, HTTP3_CLIENT_PORT};
+use crate::support::envoy_gateway::{EnvoyGateway, HTTP3_CLIENT_PORT, condition as condition_of};
 use crate::support::service_path;
 
 /// Port of the listener with TLS, by TCP and by UDP.
@@ -21,7 +21,7 @@ fn limits_hold_over_http3_and_beside_those_of_envoy_gateway() {
     }
     let cluster = service_path::cluster();
     let gateway = EnvoyGateway::start(&cluster);
-    let Some(ground) = Ground::new(&cluster) else { return };
+    let ground = Ground::with_own_definition(&cluster);
     site::create(&cluster.admin());
     let pair = rcgen::generate_simple_self_signed([HOST.to_owned()]).expect("a certificate");
     let encoded = |text: String| STANDARD.encode(text);
@@ -59,6 +59,11 @@ fn limits_hold_over_http3_and_beside_those_of_envoy_gateway() {
 
     ground.put(&policy("closed", "HTTPRoute/api#rule-1", json!({"limits": {"none": limit(0, &[], &[])}})));
     ground.await_enforced("closed");
+    // Interlock's definition has the conditions by Gateway, too.
+    let closed = ground.admin.get("ratelimitpolicy", "closed").expect("it is there");
+    let of_gateway = &closed["status"]["ancestors"][0];
+    assert_eq!(of_gateway["ancestorRef"]["name"], "gw", "{closed:#}");
+    assert_eq!(condition_of(&of_gateway["conditions"], "Programmed"), Some("True"), "{closed:#}");
     client.await_status(HTTP3_CLIENT_PORT, HOST, "/limited", 429);
     envoy.await_status(PORT, HOST, "/limited", 429);
     assert_eq!(client.get(HTTP3_CLIENT_PORT, HOST, "/other", ""), Some(200));

@@ -8,6 +8,7 @@ mod attachments;
 mod auth;
 mod checks;
 pub(crate) mod declared;
+mod definition;
 pub mod dialect;
 mod drawing;
 pub(crate) mod enforcement;
@@ -32,6 +33,8 @@ mod targets;
 mod unseen;
 
 pub use self::attachments::{AttachmentGraph, Attachments};
+pub use self::checks::counted_as;
+pub use self::definition::rate_limit_policies;
 pub(crate) use self::drawing::drawing;
 pub use self::expressions::{ExpressionFinding, expressions};
 pub use self::generic::Precedence;

@@ -22,6 +22,7 @@ use super::output::KIND;
 use super::state::Wanted;
 use crate::names as groups;
 use crate::policies::attachments::AttachmentGraph;
+use crate::policies::linked::LinkedObjects;
 
 /// Reconciles Gateways.
 pub(crate) static RECONCILER: Reconciler =
@@ -79,8 +80,8 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     effects.extend(changes(&patches, present));
     let refused = refused(view, &effects);
     graph.decide(|linked| linked.enforcement.written.refuse(&gateway, refused));
-    let affecting = graph.decide(|linked| linked.index.affecting(&gateway, None).remove(KIND));
-    let affecting = affecting.filter(|_| wanted.is_ok()).unwrap_or_default();
+    let affecting =
+        if wanted.is_ok() { graph.decide(|linked| affecting(linked, &gateway)) } else { BTreeSet::new() };
     effects.extend(affected(view, &affecting));
     Ok(if effects.is_empty() { ReconcileStep::Await(None) } else { ReconcileStep::Write(effects) })
 }
@@ -174,6 +175,14 @@ fn changes(wanted: &[Value], present: &[Arc<Value>]) -> Vec<Effect> {
     let surplus = present.iter().filter(|own| !wanted.iter().any(|object| key(object) == key(own)));
     effects.extend(surplus.filter_map(|own| Some(Effect::delete_of(key(own)?, own))));
     effects
+}
+
+/// The policies with a rule that acts on requests of a Gateway; what its proxies redirect is not limited.
+fn affecting(linked: &mut LinkedObjects, gateway: &NodeKey) -> BTreeSet<PolicyId> {
+    let LinkedObjects { index, enforcement, .. } = linked;
+    let mut own = index.affecting(gateway, None).remove(KIND).unwrap_or_default();
+    own.retain(|id| !enforcement.redirects(index, gateway, id).is_some_and(|own| own.are_all));
+    own
 }
 
 /// The condition of the Gateway that names the policies with a rule that acts on a path through it, as Kuadrant has it.

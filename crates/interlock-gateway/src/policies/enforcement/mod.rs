@@ -13,6 +13,7 @@
 //! - [`state`]: what is known beside the graph, of [`counting`] (which Limitador counts for a Gateway), [`written`] (what
 //!   is there already) and [`rendering`] (what is to be there).
 
+mod ancestors;
 mod budget;
 mod counting;
 mod envoy;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use gateway_policies::{Condition as Found, Delivery, PolicyId, conditions};
+use gateway_policies::{
+    AncestorStatus, Condition as Found, Delivery, PolicyId, ancestor_statuses, conditions,
+};
 use interlock_core::api::condition::{self, Condition, ConditionChange, ConditionStatus, Time};
 use interlock_core::api::object::{ObjectKey, meta_str};
 use interlock_core::effect::Effect;
@@ -11,6 +13,7 @@ use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::ancestors;
 use super::gateway::unread;
 use super::output::{KIND, Redirects};
 use crate::policies::attachments::AttachmentGraph;
@@ -27,6 +30,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 const ACCEPTED: &str = "Accepted";
 const ENFORCED: &str = "Enforced";
+/// GEP-713's, by ancestor.
+const PROGRAMMED: &str = "Programmed";
 
 fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     let object = view.object();
@@ -55,29 +60,43 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
         return Ok(ReconcileStep::Await(Some(again)));
     }
     let again = standing.is_awaited.then_some(again);
-    let present = present(object);
-    let mut wanted = present.clone();
-    let is_in_force = |own: &Condition| own.status == "True" && own.observed_generation == generation;
-    // What is in force stays so while its next form is on its way.
-    let keeps_enforced = standing.is_awaited
-        && standing.is_patched
-        && condition::find(&present, ENFORCED).is_some_and(is_in_force);
-    if !standing.found.iter().any(|own| own.kind == ENFORCED) {
-        wanted.retain(|own| own.type_ != ENFORCED);
-    }
-    let found = standing.found.into_iter().filter(|own| own.kind != ENFORCED || !keeps_enforced);
-    let changes = found.map(|own| {
-        let status = if own.is_true { ConditionStatus::True } else { ConditionStatus::False };
-        ConditionChange::set(own.kind, status, own.reason, own.message)
-    });
-    condition::apply(&mut wanted, changes.collect(), generation, &Time(view.now()));
-    wanted.sort_by(|one, other| one.type_.cmp(&other.type_));
-    if wanted == present && object["status"]["observedGeneration"].as_i64() == generation {
+    let (present, is_kept) = (present(object), standing.is_awaited && standing.is_patched);
+    let time = Time(view.now());
+    let with_found = |present: Vec<Condition>, found| with_found(present, found, is_kept, generation, &time);
+    let wanted = with_found(present.clone(), standing.found);
+    let ancestors = ancestors::entries(object, standing.ancestors, with_found);
+    let is_written = wanted == present && !ancestors::differ(object, &ancestors);
+    if is_written && object["status"]["observedGeneration"].as_i64() == generation {
         return Ok(ReconcileStep::Await(again));
     }
     let resource_version = meta_str(object, "resourceVersion").unwrap_or_default().to_owned();
-    let status = json!({"conditions": wanted, "observedGeneration": generation});
+    let status = json!({"conditions": wanted, "ancestors": ancestors, "observedGeneration": generation});
     Ok(ReconcileStep::Write(vec![Effect::Status { key, resource_version, status }]))
+}
+
+/// The conditions with what was found. What is in force stays so while its next form is on its way.
+fn with_found(
+    present: Vec<Condition>,
+    mut found: Vec<Found>,
+    is_kept: bool,
+    generation: Option<i64>,
+    now: &Time,
+) -> Vec<Condition> {
+    let is_of_delivery = |kind: &str| [ENFORCED, PROGRAMMED].contains(&kind);
+    let mut wanted = present;
+    wanted.retain(|own| !is_of_delivery(&own.type_) || found.iter().any(|found| found.kind == own.type_));
+    let is_in_force = |own: &Condition| own.status == "True" && own.observed_generation == generation;
+    found.retain(|own| {
+        let keeps = is_kept && is_of_delivery(own.kind);
+        !keeps || !condition::find(&wanted, own.kind).is_some_and(is_in_force)
+    });
+    let changes = found.into_iter().map(|own| {
+        let status = if own.is_true { ConditionStatus::True } else { ConditionStatus::False };
+        ConditionChange::set(own.kind, status, own.reason, own.message)
+    });
+    condition::apply(&mut wanted, changes.collect(), generation, now);
+    wanted.sort_by(|one, other| one.type_.cmp(&other.type_));
+    wanted
 }
 
 fn present(object: &Value) -> Vec<Condition> {
@@ -88,6 +107,7 @@ fn present(object: &Value) -> Vec<Condition> {
 #[derive(Default)]
 struct Standing {
     found: Vec<Found>,
+    ancestors: Vec<AncestorStatus>,
     /// Whether something is on its way.
     is_awaited: bool,
     /// Whether what was there before it still is.
@@ -106,7 +126,7 @@ fn is_decided(object: &Value) -> bool {
 fn unknown(unread: String, observed_generation: i64) -> Standing {
     let message = format!("{KIND} waiting for the following components to sync: [{unread}]");
     let enforced = Found { kind: ENFORCED, is_true: false, reason: "Unknown", message, observed_generation };
-    Standing { found: vec![enforced], is_awaited: true, is_patched: true }
+    Standing { found: vec![enforced], ancestors: Vec::new(), is_awaited: true, is_patched: true }
 }
 
 fn standing(linked: &mut LinkedObjects, id: &PolicyId) -> Option<Standing> {
@@ -121,32 +141,56 @@ fn standing(linked: &mut LinkedObjects, id: &PolicyId) -> Option<Standing> {
         found.map_or(Delivery::Delivered, |(_, delivery)| delivery.clone())
     };
     let mut found = conditions(state, &of);
-    let left_out = deliveries.iter().find_map(|(gateway, _)| enforcement.left_out(index, gateway, id));
-    if let (Some(why), Some(enforced)) = (left_out, found.iter_mut().find(|own| own.kind == ENFORCED)) {
-        enforced.is_true = false;
-        enforced.reason = "Unsupported";
-        enforced.message = why;
-    }
-    if let Some(enforced) = found.iter_mut().find(|own| own.kind == ENFORCED && own.is_true) {
-        let redirects = deliveries.iter().map(|(gateway, _)| enforcement.redirects(index, gateway, id));
-        say_redirects(enforced, redirects.collect());
+    let mut ancestors = ancestor_statuses(state, &of);
+    let hindrances: Vec<_> = deliveries
+        .iter()
+        .map(|(gateway, _)| Hindrance {
+            left_out: enforcement.left_out(index, gateway, id),
+            redirects: enforcement.redirects(index, gateway, id),
+        })
+        .collect();
+    say(found.iter_mut().find(|own| own.kind == ENFORCED), &hindrances);
+    for own in &mut ancestors {
+        let of_this = deliveries.iter().position(|(gateway, _)| *gateway == own.ancestor);
+        let programmed = own.conditions.iter_mut().find(|own| own.kind == PROGRAMMED);
+        say(programmed, of_this.map(|index| &hindrances[index..=index]).unwrap_or_default());
     }
     debug_assert!(found.iter().all(|own| [ACCEPTED, ENFORCED].contains(&own.kind)), "{found:?}");
     let is_awaited = deliveries.iter().any(|(_, own)| matches!(own, Delivery::Pending(_)));
-    Some(Standing { found, is_awaited, is_patched })
+    Some(Standing { found, ancestors, is_awaited, is_patched })
 }
 
-/// What the proxies of the Gateways of a policy redirect without asking.
-fn say_redirects(enforced: &mut Found, of_gateways: Vec<Option<Redirects>>) {
-    let are_all = of_gateways.iter().all(|own| own.as_ref().is_some_and(|own| own.are_all));
-    let Some(Redirects { rule, .. }) = of_gateways.into_iter().flatten().next() else { return };
+/// Why limits do not act below a Gateway, though they are delivered.
+struct Hindrance {
+    /// The limit that the proxy cannot carry out, and why.
+    left_out: Option<String>,
+    /// What the proxy redirects without asking.
+    redirects: Option<Redirects>,
+}
+
+/// Says it in a condition that is true but for it.
+fn say(condition: Option<&mut Found>, of_gateways: &[Hindrance]) {
+    let Some(condition) = condition else { return };
+    if let Some(why) = of_gateways.iter().find_map(|own| own.left_out.as_ref()) {
+        condition.is_true = false;
+        condition.reason = "Unsupported";
+        condition.message.clone_from(why);
+    } else if condition.is_true {
+        say_redirects(condition, of_gateways);
+    }
+}
+
+fn say_redirects(condition: &mut Found, of_gateways: &[Hindrance]) {
+    let redirects = || of_gateways.iter().map(|own| own.redirects.as_ref());
+    let are_all = redirects().all(|own| own.is_some_and(|own| own.are_all));
+    let Some(Redirects { rule, .. }) = redirects().flatten().next() else { return };
     if are_all {
-        enforced.is_true = false;
-        enforced.reason = "Unsupported";
-        enforced.message = format!(
+        condition.is_true = false;
+        condition.reason = "Unsupported";
+        condition.message = format!(
             "no request is limited: {rule} redirects, which Envoy does without asking; target rules with backends"
         );
     } else {
-        enforced.message += &format!("; requests that {rule} redirects are not limited");
+        condition.message += &format!("; requests that {rule} redirects are not limited");
     }
 }

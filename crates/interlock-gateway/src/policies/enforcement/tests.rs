@@ -1,5 +1,6 @@
 //! Gateways and policies are reconciled until nothing is left to do, against a map of objects.
 
+mod ancestors;
 mod cluster;
 
 use std::collections::BTreeSet;
@@ -114,7 +115,7 @@ fn each_route_has_the_limits_of_its_policies() {
 )]
 #[case::a_route_moves(
     |c: &mut Cluster| c.put(route("route-4", &["gw-1"])),
-    &[LIMITS, PATCH_1, PATCH_2, "Gateway gw-1", "Gateway gw-2"],
+    &[LIMITS, PATCH_1, PATCH_2, "Gateway gw-1", "Gateway gw-2", "RateLimitPolicy rlp-4"],
 )]
 #[case::a_route_is_deleted(
     |c: &mut Cluster| c.delete("HTTPRoute route-1"),
@@ -345,6 +346,7 @@ fn what_is_redirected_is_said_not_to_be_limited() {
     assert!(cluster.limited(PATCH_1).iter().all(|own| !own.contains("/route-2/")));
     assert!(cluster.counted(LIMITS).iter().all(|own| !own.contains("/route-2 ")));
     assert_eq!(enforced(&cluster, "rlp-1"), whole);
+    assert_eq!(cluster.affected("gw-1"), "Object affected by RateLimitPolicy [shop/rlp-1 shop/rlp-3]");
 
     // One of several; its output stays as it was.
     cluster.written.clear();

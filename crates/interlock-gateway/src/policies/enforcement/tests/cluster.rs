@@ -35,6 +35,8 @@ pub struct Cluster {
     /// A kind of which the API server refuses writes.
     pub denied: Option<&'static str>,
     refused: BTreeMap<ObjectKey, RefusedWrite>,
+    /// Whether the definition of policies is Kuadrant's, which prunes the conditions by ancestor.
+    pub prunes_ancestors: bool,
 }
 
 /// The kinds that are read.
@@ -70,6 +72,7 @@ impl Cluster {
             refuses: false,
             denied: None,
             refused: BTreeMap::new(),
+            prunes_ancestors: false,
         };
         cluster.put(class("gateway.envoyproxy.io/gatewayclass-controller"));
         cluster
@@ -256,6 +259,9 @@ impl Cluster {
                 for (field, value) in status.as_object().unwrap() {
                     object["status"][field] = value.clone();
                 }
+                if self.prunes_ancestors {
+                    object["status"].as_object_mut().unwrap().remove("ancestors");
+                }
                 self.store(name, object);
             }
             effect => panic!("{effect:?}"),
@@ -330,6 +336,22 @@ impl Cluster {
     pub fn affected(&self, gateway: &str) -> String {
         let object = &self.objects[&format!("Gateway {gateway}")];
         object["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// `GATEWAY TYPE STATUS REASON` of each condition by ancestor.
+    pub fn ancestors(&self, policy: &str) -> Vec<String> {
+        let object = &self.objects[&format!("RateLimitPolicy {policy}")];
+        let mut found = Vec::new();
+        for own in object["status"]["ancestors"].as_array().into_iter().flatten() {
+            let reference = &own["ancestorRef"];
+            let name =
+                format!("{}/{}", reference["kind"].as_str().unwrap(), reference["name"].as_str().unwrap());
+            for condition in own["conditions"].as_array().unwrap() {
+                let text = |field: &str| condition[field].as_str().unwrap();
+                found.push(format!("{name} {} {} {}", text("type"), text("status"), text("reason")));
+            }
+        }
+        found
     }
 
     /// `STATUS REASON MESSAGE` of a condition.
