@@ -214,6 +214,7 @@ fn conditions() -> Value {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test reads the stock definition")]
 mod tests {
     use go_template::yaml;
 

@@ -110,7 +110,7 @@ fn text(rows: &[PolicyRow]) -> String {
     // Without a controller that carries policies out, none has the condition.
     let is_enforced_said = rows.iter().any(|row| row.enforced.is_some());
     let cells = |row: &PolicyRow| {
-        let accepted = with_reason(row.accepted.status, &row.accepted.reason);
+        let accepted = with_reason(row.accepted.status, row.accepted.reason);
         let by: BTreeSet<String> = row.by.iter().map(PolicyId::qualified_name).collect();
         let name = row.id.qualified_name();
         let mut cells = vec![row.id.kind.to_string(), name, names(&row.targets), accepted];
