@@ -59,11 +59,12 @@ pub fn conditions(state: &PolicyState, delivery: &dyn Fn(&NodeKey) -> Delivery) 
 
 /// The conditions by ancestor, sorted by ancestor: `Accepted`, and `Programmed` where it is accepted.
 ///
-/// A status has room for [`limits::ANCESTORS`]. Where there are more, the last one that fits has the condition
-/// `Aggregated`, and speaks for those that are left out.
+/// There are at most `room`: a status has [`limits::ANCESTORS`], less those of other controllers. Where there are more, the
+/// last one that fits has the condition `Aggregated`, and speaks for those that are left out.
 pub fn ancestor_statuses(
     state: &PolicyState,
     delivery: &dyn Fn(&NodeKey) -> Delivery,
+    room: usize,
 ) -> Vec<AncestorStatus> {
     let mut statuses: BTreeMap<NodeKey, Vec<Condition>> = BTreeMap::new();
     for (ancestor, own) in &state.ancestors {
@@ -88,10 +89,10 @@ pub fn ancestor_statuses(
     let mut statuses: Vec<AncestorStatus> = statuses
         .into_iter()
         .map(|(ancestor, conditions)| AncestorStatus { ancestor, conditions })
-        .take(limits::ANCESTORS)
+        .take(room)
         .collect();
-    if let Some(last) = statuses.last_mut().filter(|_| count > limits::ANCESTORS) {
-        let left_out = count - limits::ANCESTORS;
+    if let Some(last) = statuses.last_mut().filter(|_| count > room) {
+        let left_out = count - room;
         let message =
             format!("{left_out} further ancestors are left out: a status holds {}", limits::ANCESTORS);
         last.conditions.push(condition(state, "Aggregated", true, "Aggregated", message));

@@ -145,10 +145,10 @@ impl Checker {
     ) -> anyhow::Result<ObjectDecision> {
         let present = if change.object.is_null() { &change.old } else { &change.object };
         let mut decision = ObjectDecision::allowed(manifest, present);
-        if known.is_none() && is_custom(gvk) {
+        if known.is_none() && is_custom(gvk) && change.operation != CheckedWrite::Delete {
             decision.note = Some(format!(
                 "only the rules are asked: no CustomResourceDefinition of {} is known, which may refuse more; add it with \
-                 --objects",
+                 --objects, where the cluster has one",
                 gvk.kind
             ));
         }

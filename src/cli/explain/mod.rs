@@ -84,6 +84,7 @@ mod tests {
     #[case("MissingDependency")]
     #[case("Unsupported")]
     #[case("TargetNotFound")]
+    #[case("PartiallyProgrammed")]
     #[case("[plan-running]")]
     #[case("rf02")]
     fn conditions_and_reasons_are_explained(#[case] name: &str) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gateway_policies::{
     Condition, Delivery, EffectivePolicy, Index, ObjectKey, ObjectKind, PolicyClass, PolicyKind, Rules,
-    Subject, TargetKind, Violation, ancestor_statuses, conditions, rules_under,
+    Subject, TargetKind, Violation, ancestor_statuses, conditions, limits, rules_under,
 };
 use rstest::rstest;
 use serde_json::{Map, Value, json};
@@ -202,7 +202,7 @@ fn policies(index: &Index, expected: &Value) -> Value {
                 (own.ancestor.to_string(), json!(own.conditions.iter().map(short).collect::<Vec<_>>()))
             };
             let ancestors: Map<String, Value> =
-                ancestor_statuses(state, &delivered).into_iter().map(of).collect();
+                ancestor_statuses(state, &delivered, limits::ANCESTORS).into_iter().map(of).collect();
             found.insert("ancestors".to_owned(), Value::Object(ancestors));
         }
         (name.clone(), Value::Object(found))

@@ -39,7 +39,7 @@ impl KindOnPath {
 const SHOWN: usize = 250;
 const COLUMN: usize = 60;
 
-/// Rates of a limit that are shown.
+/// Rates and counters of a limit that are shown.
 const LISTED: usize = 4;
 
 /// The policies of a path, by kind.
@@ -157,25 +157,39 @@ pub(super) fn sources(rule: &EffectiveRule) -> String {
 /// one, and whether they count some requests only.
 fn rates(rule: &Value) -> String {
     let of_envoy: Vec<&Value> = ["global", "local"].iter().flat_map(|at| list(&rule[*at]["rules"])).collect();
-    let mut rates: Vec<String> = list(&rule["rates"]).map(rate).collect();
-    rates.extend(of_envoy.iter().map(|own| {
+    let counters = list(&rule["counters"]).filter_map(|counter| counter["expression"].as_str()).map(short);
+    let of_kuadrant = shown(list(&rule["rates"]).map(rate), ", ") + &for_each(counters);
+    let of_each = |own: &&Value| {
         let unit = own["limit"]["unit"].as_str().unwrap_or_default().to_lowercase();
-        format!("{} per {unit}", own["limit"]["requests"])
-    }));
-    if rates.is_empty() {
-        return String::new();
-    }
-    let selectors = || of_envoy.iter().flat_map(|own| list(&own["clientSelectors"]));
-    let counters = list(&rule["counters"]).filter_map(|counter| counter["expression"].as_str());
-    let mut each: Vec<String> = counters.map(short).collect();
-    each.extend(selectors().flat_map(distinct));
-    each.dedup();
-    let each = if each.is_empty() { String::new() } else { format!(" for each {}", each.join(" and ")) };
-    let is_some_only = list(&rule["when"]).next().is_some() || selectors().next().is_some();
-    let more = if rates.len() > LISTED { ", ..." } else { "" };
-    rates.truncate(LISTED);
+        let each = for_each(list(&own["clientSelectors"]).flat_map(distinct));
+        format!("{} per {unit}{each}", own["limit"]["requests"])
+    };
+    let rates = match of_envoy.is_empty() {
+        true if list(&rule["rates"]).next().is_none() => return String::new(),
+        true => of_kuadrant,
+        false => shown(of_envoy.iter().map(of_each), ", "),
+    };
+    let is_some_only = list(&rule["when"]).next().is_some()
+        || of_envoy.iter().any(|own| list(&own["clientSelectors"]).next().is_some());
     let some = if is_some_only { ", of requests that meet its conditions" } else { "" };
-    format!(": {}{more}{each}{some}", rates.join(", "))
+    format!(": {rates}{some}")
+}
+
+/// ` for each A and B`.
+fn for_each(what: impl Iterator<Item = String>) -> String {
+    match shown(what, " and ").as_str() {
+        "" => String::new(),
+        each => format!(" for each {each}"),
+    }
+}
+
+/// The first ones; JSON has all.
+fn shown(all: impl Iterator<Item = String>, between: &str) -> String {
+    let mut all: Vec<String> = all.take(LISTED + 1).collect();
+    if all.len() > LISTED {
+        all[LISTED] = "...".to_owned();
+    }
+    all.join(between)
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {

@@ -429,12 +429,10 @@ impl Checker {
 fn hyphenated(call: &CallExpr) -> Option<String> {
     let (mut call, mut after) = (call, Vec::new());
     loop {
-        let (operators::SUBSTRACT, [left, IdedExpr { expr: Expr::Ident(part), .. }]) =
-            (call.func_name.as_str(), call.args.as_slice())
-        else {
+        let (operators::SUBSTRACT, [left, right]) = (call.func_name.as_str(), call.args.as_slice()) else {
             return None;
         };
-        after.push(part.as_str());
+        after.push(first_name(right)?);
         match &left.expr {
             Expr::Call(earlier) => call = earlier,
             Expr::Select(first) if is_headers(&first.operand) => {
@@ -444,6 +442,18 @@ fn hyphenated(call: &CallExpr) -> Option<String> {
             }
             _ => return None,
         }
+    }
+}
+
+/// The name that `user` or `user.startsWith('a')` begins with.
+fn first_name(tree: &IdedExpr) -> Option<&str> {
+    match &tree.expr {
+        Expr::Ident(name) => Some(name),
+        Expr::Call(call) => match &call.target.as_ref()?.expr {
+            Expr::Ident(name) => Some(name),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

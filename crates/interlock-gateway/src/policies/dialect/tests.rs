@@ -103,6 +103,7 @@ fn what_kuadrant_alone_can_evaluate(#[case] expression: &str, #[case] text: &str
     "request.headers.x-user == 'a'",
     "request.headers.x-user is a subtraction; write request.headers['x-user']"
 )]
+#[case::hyphen_before_a_call("request.headers.x-user.startsWith('a')", "write request.headers['x-user']")]
 #[case::hyphens("request.headers.x-user-id == 'a'", "write request.headers['x-user-id']")]
 #[case::unsigned("1 + 1u == 2", "+ has no form for int and uint")]
 #[case::and("true && 1", "&& has no form for bool and int")]

@@ -49,6 +49,13 @@ pub(super) struct LeftOut {
     pub(super) why: String,
 }
 
+impl LeftOut {
+    /// What comes before all of a policy.
+    pub(super) fn first_of(policy: &PolicyId) -> Self {
+        Self { policy: policy.clone(), limit: "".into(), why: String::new() }
+    }
+}
+
 /// The limits of one effective policy.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RuleLimits {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gateway_policies::{
-    AncestorStatus, Condition as Found, Delivery, PolicyId, ancestor_statuses, conditions,
+    Condition as Found, Delivery, Index, NodeKey, PolicyId, ancestor_statuses, conditions,
 };
 use interlock_core::api::condition::{self, Condition, ConditionChange, ConditionStatus, Time};
 use interlock_core::api::object::{ObjectKey, meta_str};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::ancestors;
 use super::gateway::unread;
 use super::output::{KIND, Redirects};
+use super::state::Enforcement;
 use crate::policies::attachments::AttachmentGraph;
 use crate::policies::linked::LinkedObjects;
 
@@ -32,6 +33,8 @@ const ACCEPTED: &str = "Accepted";
 const ENFORCED: &str = "Enforced";
 /// GEP-713's, by ancestor.
 const PROGRAMMED: &str = "Programmed";
+/// Its reason while something is on its way.
+const RECONCILING: &str = "Reconciling";
 
 fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     let object = view.object();
@@ -43,12 +46,13 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     let generation = object["metadata"]["generation"].as_i64();
     let unread = unread(view);
     let again = if unread.is_some() { UNREAD } else { AGAIN };
+    let room = ancestors::room(object);
     let standing = graph.decide(|linked| match unread {
         _ if linked.enforcement.is_idle() => Some(Standing::default()),
         // Of what is not read, nothing is known: what was decided of this version stays.
         Some(_) if is_decided(object) => None,
         Some(unread) => Some(unknown(unread, generation.unwrap_or_default())),
-        None => standing(linked, &id),
+        None => standing(linked, &id, room),
     });
     let Some(standing) = standing else { return Ok(ReconcileStep::Await(Some(again))) };
     // Another operator says what becomes of it.
@@ -56,41 +60,56 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
         return Ok(ReconcileStep::Await(None));
     }
     // The graph has another version than this one.
-    if standing.found.iter().any(|own| Some(own.observed_generation) != generation) {
+    if standing.found.iter().any(|own| Some(own.condition.observed_generation) != generation) {
         return Ok(ReconcileStep::Await(Some(again)));
     }
     let again = standing.is_awaited.then_some(again);
-    let (present, is_kept) = (present(object), standing.is_awaited && standing.is_patched);
-    let time = Time(view.now());
-    let with_found = |present: Vec<Condition>, found| with_found(present, found, is_kept, generation, &time);
+    let (present, time) = (present(object), Time(view.now()));
+    let with_found = |present: Vec<Condition>, found| with_found(present, found, generation, &time);
     let wanted = with_found(present.clone(), standing.found);
-    let ancestors = ancestors::entries(object, standing.ancestors, with_found);
-    let is_written = wanted == present && !ancestors::differ(object, &ancestors);
-    if is_written && object["status"]["observedGeneration"].as_i64() == generation {
+    let mut status = json!({"conditions": wanted, "observedGeneration": generation});
+    let mut is_written = wanted == present && object["status"]["observedGeneration"].as_i64() == generation;
+    if let Some(found) = standing.ancestors {
+        let ours = ancestors::ours(object, found, with_found);
+        is_written &= ancestors::is_written(object, &ours)
+            && !graph.decide(|linked| linked.enforcement.pruning.is_to_be_tried(&id, object, &ours));
+        status["ancestors"] = ancestors::with_others(object, ours);
+    }
+    if is_written {
         return Ok(ReconcileStep::Await(again));
     }
     let resource_version = meta_str(object, "resourceVersion").unwrap_or_default().to_owned();
-    let status = json!({"conditions": wanted, "ancestors": ancestors, "observedGeneration": generation});
     Ok(ReconcileStep::Write(vec![Effect::Status { key, resource_version, status }]))
 }
 
-/// The conditions with what was found. What is in force stays so while its next form is on its way.
+/// A condition as it is found.
+pub(super) struct Finding {
+    pub(super) condition: Found,
+    /// Whether only the next form of what is in force is on its way: that stays so meanwhile.
+    is_on_its_way: bool,
+}
+
+impl From<Found> for Finding {
+    fn from(condition: Found) -> Self {
+        Self { condition, is_on_its_way: false }
+    }
+}
+
+/// The conditions with what was found.
 fn with_found(
     present: Vec<Condition>,
-    mut found: Vec<Found>,
-    is_kept: bool,
+    mut found: Vec<Finding>,
     generation: Option<i64>,
     now: &Time,
 ) -> Vec<Condition> {
-    let is_of_delivery = |kind: &str| [ENFORCED, PROGRAMMED].contains(&kind);
     let mut wanted = present;
-    wanted.retain(|own| !is_of_delivery(&own.type_) || found.iter().any(|found| found.kind == own.type_));
+    wanted.retain(|own| own.type_ != ENFORCED || found.iter().any(|found| found.condition.kind == ENFORCED));
     let is_in_force = |own: &Condition| own.status == "True" && own.observed_generation == generation;
     found.retain(|own| {
-        let keeps = is_kept && is_of_delivery(own.kind);
-        !keeps || !condition::find(&wanted, own.kind).is_some_and(is_in_force)
+        let kept = condition::find(&wanted, own.condition.kind).filter(|_| own.is_on_its_way);
+        !kept.is_some_and(is_in_force)
     });
-    let changes = found.into_iter().map(|own| {
+    let changes = found.into_iter().map(|Finding { condition: own, .. }| {
         let status = if own.is_true { ConditionStatus::True } else { ConditionStatus::False };
         ConditionChange::set(own.kind, status, own.reason, own.message)
     });
@@ -106,12 +125,11 @@ fn present(object: &Value) -> Vec<Condition> {
 /// How far a policy is carried out; nothing is found where another operator does it.
 #[derive(Default)]
 struct Standing {
-    found: Vec<Found>,
-    ancestors: Vec<AncestorStatus>,
+    found: Vec<Finding>,
+    /// The same by ancestor; `None` where nothing is known.
+    ancestors: Option<Vec<(NodeKey, Vec<Finding>)>>,
     /// Whether something is on its way.
     is_awaited: bool,
-    /// Whether what was there before it still is.
-    is_patched: bool,
 }
 
 /// Whether it was decided how far this version of a policy is in force, or that it is not accepted.
@@ -126,62 +144,82 @@ fn is_decided(object: &Value) -> bool {
 fn unknown(unread: String, observed_generation: i64) -> Standing {
     let message = format!("{KIND} waiting for the following components to sync: [{unread}]");
     let enforced = Found { kind: ENFORCED, is_true: false, reason: "Unknown", message, observed_generation };
-    Standing { found: vec![enforced], ancestors: Vec::new(), is_awaited: true, is_patched: true }
+    Standing { found: vec![enforced.into()], ancestors: None, is_awaited: true }
 }
 
-fn standing(linked: &mut LinkedObjects, id: &PolicyId) -> Option<Standing> {
+fn standing(linked: &mut LinkedObjects, id: &PolicyId, room: usize) -> Option<Standing> {
     let LinkedObjects { index, enforcement, .. } = linked;
     let state = index.state(id)?;
     let live = state.ancestors.iter().filter(|(_, own)| own.is_live).map(|(gateway, _)| gateway);
-    let deliveries: Vec<_> =
-        live.map(|gateway| (gateway.clone(), enforcement.delivery(index, gateway))).collect();
-    let is_patched = deliveries.iter().all(|(gateway, _)| enforcement.written.is_patched(gateway));
-    let of = |gateway: &_| {
-        let found = deliveries.iter().find(|(own, _)| own == gateway);
-        found.map_or(Delivery::Delivered, |(_, delivery)| delivery.clone())
-    };
-    let mut found = conditions(state, &of);
-    let mut ancestors = ancestor_statuses(state, &of);
-    let hindrances: Vec<_> = deliveries
-        .iter()
-        .map(|(gateway, _)| Hindrance {
-            left_out: enforcement.left_out(index, gateway, id),
-            redirects: enforcement.redirects(index, gateway, id),
-        })
-        .collect();
-    say(found.iter_mut().find(|own| own.kind == ENFORCED), &hindrances);
-    for own in &mut ancestors {
-        let of_this = deliveries.iter().position(|(gateway, _)| *gateway == own.ancestor);
-        let programmed = own.conditions.iter_mut().find(|own| own.kind == PROGRAMMED);
-        say(programmed, of_this.map(|index| &hindrances[index..=index]).unwrap_or_default());
-    }
-    debug_assert!(found.iter().all(|own| [ACCEPTED, ENFORCED].contains(&own.kind)), "{found:?}");
-    let is_awaited = deliveries.iter().any(|(_, own)| matches!(own, Delivery::Pending(_)));
-    Some(Standing { found, ancestors, is_awaited, is_patched })
+    let below: Vec<BelowGateway<'_>> =
+        live.map(|gateway| BelowGateway::of(enforcement, index, gateway, id)).collect();
+    let find = |gateway: &NodeKey| below.iter().find(|own| own.gateway == gateway);
+    let delivery = |gateway: &NodeKey| find(gateway).map_or(Delivery::Delivered, |own| own.delivery.clone());
+    let is_pending = |own: &BelowGateway<'_>| matches!(own.delivery, Delivery::Pending(_));
+    let is_on_its_way = below.iter().any(is_pending)
+        && below.iter().all(|own| own.is_patched && !matches!(own.delivery, Delivery::Failed(_)));
+
+    let found = conditions(state, &delivery).into_iter().map(|mut own| {
+        if own.kind == ENFORCED {
+            say(&mut own, &below);
+        }
+        let is_on_its_way = is_on_its_way && own.kind == ENFORCED && own.reason == "Unknown";
+        Finding { condition: own, is_on_its_way }
+    });
+    let by_ancestor = ancestor_statuses(state, &delivery, room).into_iter().map(|status| {
+        let below = find(&status.ancestor);
+        let found = status.conditions.into_iter().map(|mut own| {
+            if own.kind == PROGRAMMED && own.is_true {
+                say(&mut own, below);
+            }
+            let is_on_its_way =
+                own.reason == RECONCILING && below.is_some_and(|below| is_pending(below) && below.is_patched);
+            Finding { condition: own, is_on_its_way }
+        });
+        (status.ancestor, found.collect())
+    });
+    let (found, ancestors) = (found.collect(), Some(by_ancestor.collect()));
+    Some(Standing { found, ancestors, is_awaited: below.iter().any(is_pending) })
 }
 
-/// Why limits do not act below a Gateway, though they are delivered.
-struct Hindrance {
+/// What becomes of a policy below a Gateway where it is live.
+struct BelowGateway<'a> {
+    gateway: &'a NodeKey,
+    delivery: Delivery,
+    /// Whether what was there before is.
+    is_patched: bool,
     /// The limit that the proxy cannot carry out, and why.
     left_out: Option<String>,
     /// What the proxy redirects without asking.
     redirects: Option<Redirects>,
 }
 
-/// Says it in a condition that is true but for it.
-fn say(condition: Option<&mut Found>, of_gateways: &[Hindrance]) {
-    let Some(condition) = condition else { return };
-    if let Some(why) = of_gateways.iter().find_map(|own| own.left_out.as_ref()) {
+impl<'a> BelowGateway<'a> {
+    fn of(enforcement: &mut Enforcement, index: &Index, gateway: &'a NodeKey, id: &PolicyId) -> Self {
+        Self {
+            gateway,
+            delivery: enforcement.delivery(index, gateway),
+            is_patched: enforcement.written.is_patched(gateway),
+            left_out: enforcement.left_out(index, gateway, id),
+            redirects: enforcement.redirects(index, gateway, id),
+        }
+    }
+}
+
+/// Says in a condition why limits do not act, though they are delivered.
+fn say<'a>(condition: &mut Found, below: impl IntoIterator<Item = &'a BelowGateway<'a>>) {
+    let below: Vec<&BelowGateway<'_>> = below.into_iter().collect();
+    if let Some(why) = below.iter().find_map(|own| own.left_out.as_ref()) {
         condition.is_true = false;
         condition.reason = "Unsupported";
         condition.message.clone_from(why);
     } else if condition.is_true {
-        say_redirects(condition, of_gateways);
+        say_redirects(condition, &below);
     }
 }
 
-fn say_redirects(condition: &mut Found, of_gateways: &[Hindrance]) {
-    let redirects = || of_gateways.iter().map(|own| own.redirects.as_ref());
+fn say_redirects(condition: &mut Found, below: &[&BelowGateway<'_>]) {
+    let redirects = || below.iter().map(|own| own.redirects.as_ref());
     let are_all = redirects().all(|own| own.is_some_and(|own| own.are_all));
     let Some(Redirects { rule, .. }) = redirects().flatten().next() else { return };
     if are_all {

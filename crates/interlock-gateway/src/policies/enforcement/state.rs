@@ -7,8 +7,9 @@ use interlock_core::api::interlock::{DEFAULT, LimitStore, Limitador};
 use interlock_core::api::object::{NamespacedName, meta_str};
 use serde_json::Value;
 
+use super::ancestors::Pruning;
 use super::counting::{Address, Counting, Idle};
-use super::limits::is_of_route;
+use super::limits::{LeftOut, is_of_route};
 use super::names;
 use super::output::Redirects;
 use super::rendering::{Rendered, Rendering, StoredLimits};
@@ -20,6 +21,7 @@ pub(in crate::policies) struct Enforcement {
     counting: Counting,
     pub(super) written: Written,
     rendering: Rendering,
+    pub(super) pruning: Pruning,
 }
 
 /// What one Gateway wants written.
@@ -183,7 +185,8 @@ impl Enforcement {
     /// Why limits of a policy are not carried out on a Gateway.
     pub(super) fn left_out(&mut self, index: &Index, gateway: &NodeKey, policy: &PolicyId) -> Option<String> {
         let Wanted { rendered, limitador, stored } = self.wanted(index, gateway).ok()?;
-        if let Some(own) = rendered.output.left_out.iter().find(|own| own.policy == *policy) {
+        let mut left_out = rendered.output.left_out.range(LeftOut::first_of(policy)..);
+        if let Some(own) = left_out.next().filter(|own| own.policy == *policy) {
             return Some(format!("limit {} is not carried out: {}", own.limit, own.why));
         }
         (stored.beyond.contains(&policy.namespace) && is_of_route(index, policy)).then(|| {

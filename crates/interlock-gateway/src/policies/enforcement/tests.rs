@@ -115,7 +115,7 @@ fn each_route_has_the_limits_of_its_policies() {
 )]
 #[case::a_route_moves(
     |c: &mut Cluster| c.put(route("route-4", &["gw-1"])),
-    &[LIMITS, PATCH_1, PATCH_2, "Gateway gw-1", "Gateway gw-2", "RateLimitPolicy rlp-4"],
+    &[LIMITS, PATCH_1, PATCH_2, "Gateway gw-1", "Gateway gw-2", "RateLimitPolicy rlp-1", "RateLimitPolicy rlp-4"],
 )]
 #[case::a_route_is_deleted(
     |c: &mut Cluster| c.delete("HTTPRoute route-1"),

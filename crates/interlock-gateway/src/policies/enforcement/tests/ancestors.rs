@@ -51,9 +51,55 @@ fn entries_of_others_stay() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     cluster.put(route("route-4", &names));
     cluster.settle();
-    let found = cluster.ancestors("rlp-4");
-    assert_eq!(found.iter().filter(|own| own.contains(" Accepted ")).count(), 16, "{found:#?}");
-    assert!(found.contains(&"Gateway/more-15 Aggregated True Aggregated".to_owned()), "{found:#?}");
+    let count = |cluster: &Cluster, what: &str| {
+        cluster.ancestors("rlp-4").iter().filter(|own| own.contains(what)).count()
+    };
+    assert_eq!((count(&cluster, " Accepted "), count(&cluster, "more-15 Aggregated ")), (16, 1));
+    // There is room for one less; in whatever order they stand, they are written once.
+    cluster.edit("RateLimitPolicy rlp-4", |object| {
+        object["status"]["ancestors"].as_array_mut().unwrap().push(theirs.clone());
+    });
+    cluster.settle();
+    assert_eq!((count(&cluster, " Accepted "), count(&cluster, "more-14 Aggregated ")), (15, 1));
+    cluster.edit("RateLimitPolicy rlp-4", |object| {
+        object["status"]["ancestors"].as_array_mut().unwrap().rotate_left(1);
+    });
+    cluster.written.clear();
+    cluster.wake("RateLimitPolicy", "rlp-4");
+    assert!(cluster.written.is_empty(), "{:?}", cluster.written);
+}
+
+/// A Gateway whose outputs are on their way holds nothing up of what is said of another one.
+#[test]
+fn a_gateway_that_waits_is_waited_for_alone() {
+    let mut cluster = example();
+    cluster.put(json!({
+        "apiVersion": "limitador.kuadrant.io/v1alpha1", "kind": "Limitador",
+        "metadata": {"namespace": "system", "name": "own"}, "spec": {},
+    }));
+    let gateways = json!([{"namespace": "shop", "name": "gw-2"}]);
+    cluster.put(settings(json!([
+        {"namespace": "system", "configMap": "limits", "host": "limitador.system"},
+        {"namespace": "system", "limitador": "own", "gateways": gateways},
+    ])));
+    cluster.put(policy("rlp-1", "Gateway/gw-1", json!({"overrides": limits(&["all"])})));
+    cluster.settle();
+    let found = cluster.ancestors("rlp-3");
+    for own in ["Gateway/gw-1 Programmed False Overridden", "Gateway/gw-2 Programmed True Programmed"] {
+        assert!(found.contains(&own.to_owned()), "{found:#?}");
+    }
+}
+
+/// Of what is not read, nothing is known.
+#[test]
+fn a_kind_that_is_not_read_takes_no_entry_away() {
+    let mut cluster = example();
+    let before = cluster.ancestors("rlp-2");
+    cluster.unread = Some("GatewayClass");
+    cluster.put(policy("rlp-2", "HTTPRoute/route-2", limits(&["other"])));
+    cluster.settle();
+    assert!(cluster.condition("rlp-2", "Enforced").contains("to sync: ["));
+    assert_eq!(cluster.ancestors("rlp-2"), before);
 }
 
 /// Kuadrant's definition prunes them, and a policy comes to rest all the same.
@@ -61,10 +107,29 @@ fn entries_of_others_stay() {
 fn what_a_definition_prunes_is_not_written_again_and_again() {
     let mut cluster = example();
     cluster.prunes_ancestors = true;
+    let strip = |cluster: &mut Cluster, name: &str| {
+        cluster.edit(&format!("RateLimitPolicy {name}"), |object| {
+            object["status"].as_object_mut().unwrap().remove("ancestors");
+        });
+    };
+    // It prunes what is read, too.
+    (1..=4).for_each(|n| strip(&mut cluster, &format!("rlp-{n}")));
+    cluster.settle();
     cluster.put(policy("rlp-2", "HTTPRoute/route-2", limits(&["other"])));
     cluster.settle();
     assert!(cluster.ancestors("rlp-2").is_empty());
     cluster.written.clear();
-    cluster.wake("RateLimitPolicy", "rlp-2");
+    (1..=4).for_each(|n| cluster.wake("RateLimitPolicy", &format!("rlp-{n}")));
     assert!(cluster.written.is_empty(), "{:?}", cluster.written);
+
+    // Another definition comes: who changes shows it, and the others follow.
+    cluster.prunes_ancestors = false;
+    cluster.put(policy("rlp-4", "HTTPRoute/route-4", limits(&["other"])));
+    cluster.settle();
+    cluster.wake("RateLimitPolicy", "rlp-2");
+    assert_eq!(cluster.ancestors("rlp-2").len(), 2);
+    // What others take away is put back.
+    strip(&mut cluster, "rlp-2");
+    cluster.wake("RateLimitPolicy", "rlp-2");
+    assert_eq!(cluster.ancestors("rlp-2").len(), 2);
 }
