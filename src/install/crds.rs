@@ -6,12 +6,14 @@
 
 use interlock_core::api::interlock::Interlock;
 use interlock_core::api::override_object::Override;
+use interlock_gateway::policies::rate_limit_policies;
 use interlock_kong::api::definition::DataPlane;
 use interlock_kudo::api::{Instance, Operator, OperatorVersion};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
+use serde_json::Value;
 
 /// Where KUDO v0.19 allows `null` (`config/crds/*.yaml`): paths of properties, `*` for the
 /// values of a map or the items of a list.
@@ -40,6 +42,11 @@ pub fn kong() -> Vec<CustomResourceDefinition> {
         }
     }
     vec![crd]
+}
+
+/// RateLimitPolicies, for clusters without Kuadrant's own definition, which is served as well as this one.
+pub fn kuadrant() -> Vec<Value> {
+    vec![rate_limit_policies()]
 }
 
 /// As Kong's: absent fields are omitted.

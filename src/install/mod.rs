@@ -4,7 +4,6 @@
 //! the options. Pure: no client, no file system. The order of objects is fixed, so that two renderings are equal.
 
 use clap::ValueEnum;
-use interlock_gateway::policies::rate_limit_policies;
 use serde_json::{Value, json};
 
 pub mod account_rights;
@@ -56,7 +55,7 @@ pub fn objects(part: Part, options: &InstallOptions) -> Result<Vec<Value>, Chart
     Ok(match part {
         Part::Crds => crds::all().iter().map(|crd| json!(crd)).collect(),
         Part::KongCrds => crds::kong().iter().map(|crd| json!(crd)).collect(),
-        Part::KuadrantCrds => vec![rate_limit_policies()],
+        Part::KuadrantCrds => crds::kuadrant(),
         Part::Webhooks => webhooks::all(options),
         Part::Policies => policies::all(options),
         Part::Rbac => chart::objects("templates/rbac.yaml", options)?,

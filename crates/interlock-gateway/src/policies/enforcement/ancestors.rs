@@ -7,7 +7,7 @@ use interlock_core::api::condition::Condition;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::policy::Finding;
+use super::finding::Finding;
 
 /// Who writes the conditions, as GEP-713 wants it.
 const CONTROLLER: &str = "interlock.dev/policy-controller";

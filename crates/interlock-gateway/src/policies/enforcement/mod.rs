@@ -17,6 +17,7 @@ mod ancestors;
 mod budget;
 mod counting;
 mod envoy;
+mod finding;
 mod gateway;
 mod limitador;
 mod limits;

@@ -14,6 +14,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::ancestors;
+use super::finding::Finding;
 use super::gateway::unread;
 use super::output::{KIND, Redirects};
 use super::state::Enforcement;
@@ -80,19 +81,6 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
     }
     let resource_version = meta_str(object, "resourceVersion").unwrap_or_default().to_owned();
     Ok(ReconcileStep::Write(vec![Effect::Status { key, resource_version, status }]))
-}
-
-/// A condition as it is found.
-pub(super) struct Finding {
-    pub(super) condition: Found,
-    /// Whether only the next form of what is in force is on its way: that stays so meanwhile.
-    is_on_its_way: bool,
-}
-
-impl From<Found> for Finding {
-    fn from(condition: Found) -> Self {
-        Self { condition, is_on_its_way: false }
-    }
 }
 
 /// The conditions with what was found.
