@@ -17,7 +17,11 @@ const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 
 /// The CustomResourceDefinition.
 pub fn rate_limit_policies() -> Value {
-    let column = |name: &str, description: &str, path: &str| json!({"name": name, "type": "string", "description": description, "jsonPath": path, "priority": 2});
+    let column = |name: &str, description: &str, path: &str| {
+        json!({
+            "name": name, "type": "string", "description": description, "jsonPath": path, "priority": 2,
+        })
+    };
     let condition = |of: &str| format!(".status.conditions[?(@.type==\"{of}\")].status");
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
