@@ -2,8 +2,8 @@
 //! order.
 //!
 //! Ports open first, so that probes get answers from the first moment; gates keep the webhook at 503 until
-//! its data is known. At a signal the controllers stop and release the lease while the webhook still
-//! answers; then the ports close, and requests in flight finish.
+//! its data is known. At a signal the controllers stop and the election releases the lease while the webhook
+//! still answers; then the ports close, and requests in flight finish.
 
 mod certificates;
 mod guards;
@@ -273,8 +273,8 @@ impl Process {
         tracing::info!("stopping: not ready any more; still answering while callers move to other replicas");
         self.shutdown.begin();
         self.pool.stop();
-        let lease_released = tokio::time::timeout(DRAIN, reconciling);
-        let _ = tokio::join!(tokio::time::sleep(self.options.shutdown_delay), lease_released);
+        let controllers_and_lease = tokio::time::timeout(DRAIN, reconciling);
+        let _ = tokio::join!(tokio::time::sleep(self.options.shutdown_delay), controllers_and_lease);
         self.shutdown.close();
         while servers.join_next().await.is_some() {}
         tracing::info!("stopped");
@@ -353,25 +353,26 @@ impl Process {
         let controllers = self.runtimes.reconciling.spawn(async move {
             restarted("controllers", &metrics, || controllers::run(context.clone(), stop.clone())).await;
         });
-        let reconciling = tokio::spawn(async move {
-            let release_lease = CancellationToken::new();
-            let election = tokio::spawn(election.run(release_lease.clone()));
-            let late = async {
-                stopped.cancelled().await;
-                tokio::time::sleep(CONTROLLERS_DRAIN).await;
-                tracing::warn!(
-                    "the controllers have not ended within {CONTROLLERS_DRAIN:?}; releasing the lease"
-                );
-            };
-            tokio::select! {
-                _ = controllers => {}
-                () = late => {}
-            }
-            release_lease.cancel();
-            let _ = election.await;
-        });
-        (reconciling, leadership)
+        (tokio::spawn(release_after(controllers, election, stopped)), leadership)
     }
+}
+
+/// Runs the election until the controllers have ended, or have had [`CONTROLLERS_DRAIN`] to end; then it releases the
+/// lease.
+async fn release_after(controllers: JoinHandle<()>, election: Election, stopped: CancellationToken) {
+    let release_lease = CancellationToken::new();
+    let election = tokio::spawn(election.run(release_lease.clone()));
+    let late = async {
+        stopped.cancelled().await;
+        tokio::time::sleep(CONTROLLERS_DRAIN).await;
+        tracing::warn!("the controllers have not ended within {CONTROLLERS_DRAIN:?}; releasing the lease");
+    };
+    tokio::select! {
+        _ = controllers => {}
+        () = late => {}
+    }
+    release_lease.cancel();
+    let _ = election.await;
 }
 
 /// Returns when the first part ends; the process then ends too, as it must not run partially.

@@ -7,7 +7,7 @@ use interlock_core::api::meta;
 use serde_json::{Value, json};
 
 use crate::existing::delete_with_dependents;
-use crate::support::cut_off::CutOff;
+use crate::support::cut_off::{CutOff, before_each_write};
 use crate::support::ground::Ground;
 use crate::support::instances::{await_event, idle};
 use crate::support::{Cluster, Interlock, announce, wait_until};
@@ -241,17 +241,16 @@ fn nothing_is_left_though_the_process_dies_before_any_write() {
     let cluster = Cluster::own(&[]);
     let way = CutOff::start(&cluster, &cluster.user("interlock", &[]));
     let process = Interlock::install(&cluster, &[&way.flag()]);
-    let (mut deaths, mut writes) = (0, 0);
-    loop {
+    let mut deaths = 0;
+    let writes = before_each_write(|writes| {
         let died = dies(writes, &cluster, &way, &process);
         deaths += died;
-        writes += 1;
-        if died == 0 {
-            break;
-        }
-    }
-    announce(&format!("nothing was left in the cluster over {deaths} deaths"));
-    assert!(deaths >= 5, "{deaths}");
+        died > 0
+    });
+    announce(&format!(
+        "nothing was left in the cluster over {deaths} deaths, the last before write {writes}"
+    ));
+    assert!(writes >= 3 && deaths >= 1, "{writes}, {deaths}");
 }
 
 /// One Instance is made and deleted, each time by a process that gets through this many writes; how often it died.

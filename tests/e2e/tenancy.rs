@@ -6,7 +6,7 @@ use interlock_core::api::meta;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::support::cut_off::CutOff;
+use crate::support::cut_off::{CutOff, before_each_write};
 use crate::support::ground::Ground;
 use crate::support::instances::{await_event, condition};
 use crate::support::{Cluster, Interlock, announce, wait_until};
@@ -166,12 +166,9 @@ fn a_deletion_ends_though_the_process_dies_before_any_write() {
     let way = CutOff::start(&cluster, &cluster.user("interlock", &[]));
     let process = Interlock::install(&cluster, &[&way.flag()]);
     for (version, least) in [("leaving-0.1.0", 3), ("failing-0.1.0", 3)] {
-        let mut deaths = 0;
-        while dies(version, deaths, &cluster, &way, &process) {
-            deaths += 1;
-        }
-        announce(&format!("{version}: gone after each of {deaths} deaths"));
-        assert!(deaths >= least, "{version}: {deaths}");
+        let writes = before_each_write(|writes| dies(version, writes, &cluster, &way, &process));
+        announce(&format!("{version}: gone by {writes} writes"));
+        assert!(writes >= least, "{version}: {writes}");
     }
     // While no process runs, admission does not keep the package.
     let ground = Ground::new(&cluster, "bereft", PACKAGES);

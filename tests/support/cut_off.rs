@@ -9,8 +9,21 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::random::Random;
 use super::way::{Way, dial};
-use super::{Client, Cluster, Interlock, spawn};
+use super::{Client, Cluster, Interlock, count, spawn};
+
+/// Lets a process die before its first write, before its second, and so on until it gets through; `make test` takes
+/// every third, beginning at another one each time. `dies` gets the number of writes that pass, and says whether the
+/// process died. The answer is how many it gets through with.
+pub fn before_each_write(mut dies: impl FnMut(usize) -> bool) -> usize {
+    let step = count(3, 1);
+    let mut writes = Random::announced().below(step);
+    while dies(writes) {
+        writes += step;
+    }
+    writes
+}
 
 /// Takes plain HTTP on loopback and passes it on over TLS, until it is cut.
 pub struct CutOff {

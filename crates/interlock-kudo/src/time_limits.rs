@@ -1,8 +1,8 @@
 //! Validates the annotations of Instances and OperatorVersions that set time limits.
 
 use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
+use interlock_core::admission::ids::REQUEST_UNKNOWN;
 use interlock_core::admission::review::{Annotations, ReviewObject};
-use interlock_core::admission::rule_ids::REQUEST_UNKNOWN;
 use interlock_core::api::json::Raw;
 use interlock_core::api::meta;
 

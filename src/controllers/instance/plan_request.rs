@@ -376,7 +376,7 @@ async fn way_back(
     };
     let old = ctx.package_of_basis(subject);
     let packages = ChangedPackages { new: &package, old: old.as_deref() };
-    Ok(drift::triggered(basis, &spec, packages).map_err(|error| error.to_string()).map(|plans| {
+    Ok(drift::triggered_by_drift(basis, &spec, packages).map_err(|error| error.to_string()).map(|plans| {
         let plan = drift::in_order(plans.into_iter().chain(drift::queue(basis))).into_iter().next();
         WayBack { spec, plan }
     }))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::dropped::upgrade;
 use super::{CAP, Ground, packages};
 use crate::support::audit::await_rest;
-use crate::support::cut_off::CutOff;
+use crate::support::cut_off::{CutOff, before_each_write};
 use crate::support::instances::{await_names, idle};
 use crate::support::{Cluster, Interlock, announce, wait_until};
 
@@ -20,18 +20,12 @@ fn parent_and_child_are_deployed_once_whenever_the_process_dies() {
     let cluster = Cluster::own(&["--audit"]);
     let way = CutOff::start(&cluster, &cluster.user("interlock", &[]));
     let process = Interlock::install(&cluster, &[&way.flag()]);
-    let mut deaths = 0;
-    while dies(deaths, &cluster, &way, &process) {
-        deaths += 1;
-    }
-    announce(&format!("parent and child were deployed once over {deaths} deaths"));
-    assert!(deaths >= 4, "{deaths}");
-    let mut deaths = 0;
-    while dies_dropping(deaths, &cluster, &way, &process) {
-        deaths += 1;
-    }
-    announce(&format!("a child was dropped over {deaths} deaths"));
-    assert!(deaths >= 3, "{deaths}");
+    let writes = before_each_write(|writes| dies(writes, &cluster, &way, &process));
+    announce(&format!("parent and child were deployed once by {writes} writes"));
+    assert!(writes >= 4, "{writes}");
+    let writes = before_each_write(|writes| dies_dropping(writes, &cluster, &way, &process));
+    announce(&format!("a child was dropped by {writes} writes"));
+    assert!(writes >= 3, "{writes}");
     await_rest(&cluster, "parents and children");
     a_circle_past_admission_ends_the_run(&cluster);
 }

@@ -2,7 +2,7 @@
 
 use super::denial::{Code, Denial};
 use super::review::{Review, ReviewMetadata, ReviewObject};
-use crate::admission::rule_ids::REQUEST_UNKNOWN;
+use crate::admission::ids::REQUEST_UNKNOWN;
 
 /// A request that the rules handle.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use super::descriptor::{Kind, Watch};
 use super::inventory::{DomainInventory, Inventories};
 use super::names::{INTERLOCK, watched_as};
 use super::{interlock, namespace, override_object};
+use crate::admission::ids;
 use crate::admission::kind::GuardedKind;
-use crate::admission::rule_ids;
 use crate::api::rule::Rule;
 use crate::api::watched::Labelled;
 use crate::topology::KindName;
@@ -31,7 +31,7 @@ pub fn schemas(kinds: Kinds) -> Vec<&'static DeclaredKind> {
 
 /// The rules: those about every kind, then those of each kind.
 pub fn rules(kinds: Kinds) -> impl Iterator<Item = Rule> {
-    rule_ids::RULES.iter().chain(kinds.iter().flat_map(|kind| kind.rules)).copied()
+    ids::RULES.iter().chain(kinds.iter().flat_map(|kind| kind.rules)).copied()
 }
 
 /// The labelled objects that are watched apart from the others of their kind.

@@ -7,7 +7,7 @@ use interlock_core::api::rule::Rule;
 use interlock_core::kinds::rules;
 
 use super::rules::ids;
-use crate::operator_version::rule_ids;
+use crate::operator_version;
 
 /// The reasons of conditions on Instances that have a remedy of their own; a rule is a further one.
 pub const REASONS: [&str; 23] = [
@@ -138,7 +138,7 @@ fn of_denial(reason: &str, instance: &NamespacedName) -> (&'static str, String) 
 
 /// The rule that a reason is made of: `parameter-immutable` is `ParameterImmutable`.
 fn rule_of(reason: &str) -> Option<Rule> {
-    let mut all = rules(&[]).chain(ids::RULES.iter().chain(rule_ids::RULES).copied());
+    let mut all = rules(&[]).chain(ids::RULES.iter().chain(operator_version::ids::RULES).copied());
     all.find(|rule| rule.id().replace('-', "").eq_ignore_ascii_case(reason))
 }
 

@@ -1,9 +1,9 @@
 //! `OperatorVersion`: an installed package.
 
+pub mod ids;
 pub mod links;
 mod lister;
 mod page;
-pub mod rule_ids;
 pub mod rules;
 
 pub use lister::{NAMES_LISTED, PackageLister, PackageUsers, packages};
@@ -58,7 +58,7 @@ pub static KIND: Kind = Kind {
         Right::new(Role::Viewer, KUDO_GROUP, "operatorversions", READ),
         Right::new(Role::PackageInstaller, KUDO_GROUP, "operatorversions", WRITE),
     ],
-    rules: rule_ids::RULES,
+    rules: ids::RULES,
     page: Some(page::part),
     ..Kind::new(RESOURCE)
 };

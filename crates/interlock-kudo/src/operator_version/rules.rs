@@ -7,9 +7,9 @@ use interlock_core::admission::RuleContext;
 use interlock_core::admission::decision::Decision;
 use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
 use interlock_core::admission::endpoint::{Freeze, WebhookEndpoint};
+use interlock_core::admission::ids::REQUEST_UNKNOWN;
 use interlock_core::admission::request::{ObjectChange, Operation, Request};
 use interlock_core::admission::review::ReviewObject;
-use interlock_core::admission::rule_ids::REQUEST_UNKNOWN;
 use interlock_core::admission::violations::Violations;
 use interlock_core::api::interlock::Actions;
 use interlock_core::api::json;
@@ -21,10 +21,8 @@ use super::PackageUsers;
 use crate::api::OperatorVersionSpec;
 use crate::engine::validate;
 use crate::engine::validate::{Collector, Findings, PackageProblem, Problems, Wrong};
+use crate::operator_version::ids::{VERSION_DEPENDENCIES, VERSION_FROZEN, VERSION_IN_USE, VERSION_INVALID};
 use crate::operator_version::packages;
-use crate::operator_version::rule_ids::{
-    VERSION_DEPENDENCIES, VERSION_FROZEN, VERSION_IN_USE, VERSION_INVALID,
-};
 use crate::package::dependencies;
 use crate::package::dependencies::DependencyProblem;
 use crate::time_limits;

@@ -27,7 +27,7 @@ pub enum TriggerError {
 
 /// Plans that a change of these parameters triggers, in order of name.
 ///
-/// Skips names that the package does not define: admission denies them where that matters. Changed
+/// Skips parameters that the package does not define: admission denies them where that matters. Changed
 /// parameters without a trigger count only where none has one: they run `update`, else `deploy`
 /// (KUDO `instance_admission.go`); else [`without_trigger`] says what is owed to them.
 pub fn plans<'k>(

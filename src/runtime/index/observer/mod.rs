@@ -32,7 +32,8 @@ use crate::telemetry::metrics::Metrics;
 /// Events of a settled Instance, or of its objects, come in bursts and delay no plan: they are collected.
 const BURST: Duration = Duration::from_millis(50);
 
-/// Stores watched objects, enqueues the affected Instances, and requests watches.
+/// Stores watched objects, requests watches, and enqueues the affected Instances, Gateways and objects with a
+/// reconciler of their own.
 pub struct Observer {
     store: Arc<Store>,
     interlocks: Arc<Interlocks>,
@@ -198,8 +199,8 @@ impl Observer {
     /// Enqueues the objects that a change affects.
     pub fn took(&self, told: Affected) {
         told.gone.iter().for_each(|id| self.gone(id));
-        self.concern(told.concerned);
-        self.look_at(&told.roots);
+        self.enqueue_instances(told.concerned);
+        self.enqueue_gateways(&told.roots);
         self.enqueue_described(&told.roots);
     }
 
@@ -223,7 +224,7 @@ impl Observer {
         }
     }
 
-    fn concern(&self, concerned: Vec<Concerned>) {
+    fn enqueue_instances(&self, concerned: Vec<Concerned>) {
         let Some(queue) = &self.queue else { return };
         for Concerned { instance, resting } in concerned {
             queue.add_after(instance, if resting { BURST } else { Duration::ZERO });
@@ -231,7 +232,7 @@ impl Observer {
     }
 
     /// Enqueues gateways whose pods may have changed.
-    fn look_at(&self, roots: &[NodeId]) {
+    fn enqueue_gateways(&self, roots: &[NodeId]) {
         if self.queue.is_some() {
             gateways::enqueue(&self.gateways, roots);
         }
@@ -329,7 +330,7 @@ impl Sink for Observer {
     }
 
     fn end(&self, kind: &Gvk) {
-        self.concern(self.store.kind_unavailable(kind));
+        self.enqueue_instances(self.store.kind_unavailable(kind));
     }
 
     fn forget(&self, kind: &Gvk) {

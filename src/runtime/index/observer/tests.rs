@@ -242,7 +242,7 @@ async fn a_gateway_that_a_plan_writes_is_looked_at_once() {
     gateways.object["metadata"]["resourceVersion"] = json!("2");
     let mut changes = gateways.observer.store.flavor_changes();
     let reported = gateways.observer.store.answered(&WatchChange::Applied(Arc::new(gateways.object.clone())));
-    gateways.observer.look_at(&reported.unwrap().roots);
+    gateways.observer.enqueue_gateways(&reported.unwrap().roots);
     assert!(changes.has_changed().unwrap(), "who follows gateways hears of it");
     changes.mark_unchanged();
     gateways.tell(WatchChange::Applied(Arc::new(gateways.object.clone())));

@@ -1,9 +1,9 @@
 //! `Override`: admits one user's writes of one Instance against one rule, for a while.
 
+pub mod ids;
 mod links;
 mod policies;
 mod reconcile;
-pub mod rule_ids;
 
 pub use policies::OVERRIDES;
 
@@ -23,7 +23,7 @@ pub static KIND: Kind = Kind {
         // Who may create them is for an administrator to say.
         Right::new(Role::Viewer, INTERLOCK_GROUP, "overrides", READ),
     ],
-    rules: rule_ids::RULES,
+    rules: ids::RULES,
     reconciler: Some(&reconcile::RECONCILER),
     ..Kind::new(Resource::custom(INTERLOCK_GROUP, &["v1alpha1"], "Override", "overrides").cluster_scoped())
 };

@@ -1,6 +1,6 @@
 //! Who may create an Override, and of which rules: by the API server's own authorizer.
 
-use crate::kinds::override_object::rule_ids::OVERRIDE_RIGHTS;
+use crate::kinds::override_object::ids::OVERRIDE_RIGHTS;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use crate::api::meta::INTERLOCK_GROUP;

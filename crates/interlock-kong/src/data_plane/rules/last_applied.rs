@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 use interlock_core::admission::decision::{Decision, Outcome};
 use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
+use interlock_core::admission::ids::STAMP_MISMATCH;
 use interlock_core::admission::patch::Operations;
 use interlock_core::admission::request::Request;
 use interlock_core::admission::review::ReviewObject;
-use interlock_core::admission::rule_ids::STAMP_MISMATCH;
 use interlock_core::admission::size_budget::{SPEC_LIMIT, SizeBudget};
 use interlock_core::api::canonical;
 use interlock_core::api::meta;

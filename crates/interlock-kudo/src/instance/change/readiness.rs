@@ -1,6 +1,7 @@
 //! The condition `Ready` of an Instance: its status, reason and message. It is set by [`super::conditions`] where a plan failed,
 //! the spec drifted or the OperatorVersion is missing; in `controllers/instance` by `record` while a plan runs and when it ends,
-//! `package_health` at rest (asked by `execute`), `plan_request` for a pause, `unavailable` while a definition is missing.
+//! `package_health` at rest (asked by `execute`), `plan_request` for a pause where kinds were not served, `unavailable` while a
+//! definition is missing. `api_calls::patch_status` there writes it.
 
 use interlock_core::api::condition::{self, Condition, ConditionChange, ConditionStatus, WantedCondition};
 use interlock_core::api::meta::condition as types;

@@ -1,7 +1,7 @@
 //! Writes of an Instance: its spec, its `planExecution`, its finalizer and its stamp.
 
 use interlock_core::admission::Freeze;
-use interlock_core::admission::rule_ids::STAMP_MISMATCH;
+use interlock_core::admission::ids::STAMP_MISMATCH;
 use interlock_core::api::meta;
 use interlock_core::kinds::descriptor::PolicyOptions;
 use interlock_core::kinds::descriptor::cel;

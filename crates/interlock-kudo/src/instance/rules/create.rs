@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use interlock_core::admission::decision::Decision;
 use interlock_core::admission::denial::{FieldReason, ViolationField};
+use interlock_core::admission::ids::STAMP_MISMATCH;
 use interlock_core::admission::review::{Annotations, ReviewObject};
-use interlock_core::admission::rule_ids::STAMP_MISMATCH;
 use interlock_core::api::meta;
 use interlock_core::api::rule::Rule;
 use interlock_core::api::violation::{MessagePrefix, SpecViolation};

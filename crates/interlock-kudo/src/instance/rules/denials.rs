@@ -1,7 +1,7 @@
 //! Denials of requests about Instances, for people: the change, the reason, the remedy.
 
 use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
-use interlock_core::admission::rule_ids::REQUEST_UNKNOWN;
+use interlock_core::admission::ids::REQUEST_UNKNOWN;
 use interlock_core::api::age::age;
 use interlock_core::api::json::Misfit;
 use interlock_core::api::object::NamespacedName;

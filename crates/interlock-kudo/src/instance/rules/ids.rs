@@ -83,9 +83,7 @@ mod tests {
             ]
         );
         assert!(
-            interlock_core::kinds::override_object::rule_ids::RULES
-                .iter()
-                .all(|rule| !rule.can_be_overridden())
+            interlock_core::kinds::override_object::ids::RULES.iter().all(|rule| !rule.can_be_overridden())
         );
     }
 }

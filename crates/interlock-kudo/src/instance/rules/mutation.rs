@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use interlock_core::admission::decision::{Decision, Outcome};
+use interlock_core::admission::ids::STAMP_MISMATCH;
 use interlock_core::admission::patch::Operations;
 use interlock_core::admission::review::{Annotations, ReviewObject};
-use interlock_core::admission::rule_ids::STAMP_MISMATCH;
 use interlock_core::admission::size_budget;
 use interlock_core::api::meta;
 use interlock_core::api::rule::Rule;

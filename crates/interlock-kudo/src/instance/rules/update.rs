@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use interlock_core::admission::decision::Decision;
 use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
+use interlock_core::admission::ids::STAMP_MISMATCH;
 use interlock_core::admission::request::ObjectChange;
 use interlock_core::admission::review::Annotations;
-use interlock_core::admission::rule_ids::STAMP_MISMATCH;
 use interlock_core::admission::{CacheWait, DecisionKind};
 use interlock_core::api::meta;
 use interlock_core::api::rule::Rule;

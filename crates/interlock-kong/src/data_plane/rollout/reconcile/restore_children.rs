@@ -14,8 +14,8 @@ use crate::data_plane::rollout::wanted;
 use crate::data_plane::rollout::wanted::{ChildRole, ChildState};
 
 impl Pass<'_> {
-    /// The children of the live side. While not all of them are as the spec asks for, a missing one is made as the
-    /// previous spec asked for.
+    /// Recreates the missing children of the live side, and heals the others ([`wanted::apply`] writes them). While not
+    /// all of them are as the spec asks for, a missing one is made as the previous spec asked for.
     pub(super) fn restore_live(&self, wants: &mut Wants) {
         let side = LiveSide { spec: self.live_spec(&self.side.spec), ..self.side.clone() };
         // How many pods there are is no matter of what was refused.

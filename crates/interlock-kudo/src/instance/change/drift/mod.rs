@@ -27,7 +27,7 @@ pub fn in_order(plans: impl IntoIterator<Item = String>) -> Vec<String> {
 /// Parameters without a trigger are carried out by a plan of their own beside those with one. A different OperatorVersion triggers `upgrade` or its fallbacks; as in admission, parameters
 /// that are new with it do not count, and `deploy` for the others is discarded. Where only a bare
 /// hash is known, the plan is `deploy`. Never `cleanup`: only a deletion runs that.
-pub fn triggered(
+pub fn triggered_by_drift(
     baseline: &Baseline,
     spec: &Applied<'_>,
     packages: ChangedPackages<'_>,
@@ -68,7 +68,8 @@ pub fn pending_at_start(
     let failed = pending.values_mut().filter(|state| **state == PendingPlan::Failed);
     failed.for_each(|state| *state = PendingPlan::Queued);
     // Where no plan can be named, the plan that runs is pending at least.
-    let plans = triggered(baseline, spec, packages).unwrap_or_else(|_| BTreeSet::from([plan.to_owned()]));
+    let plans =
+        triggered_by_drift(baseline, spec, packages).unwrap_or_else(|_| BTreeSet::from([plan.to_owned()]));
     pending.extend(plans.into_iter().map(|plan| (plan, PendingPlan::Queued)));
     pending
 }

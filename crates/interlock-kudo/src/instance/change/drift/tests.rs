@@ -45,7 +45,7 @@ fn an_upgrade(
     let (old, new) = (package("v1", &[A]), package("v2", parameters));
     let packages = ChangedPackages { new: &new, old: Some(&old) };
     let after = spec("v2", after);
-    assert_eq!(in_order(triggered(&baseline, &after, packages).unwrap()), wanted);
+    assert_eq!(in_order(triggered_by_drift(&baseline, &after, packages).unwrap()), wanted);
     let pending = pending_at_start(Some(&baseline), &after, packages, "upgrade");
     assert_eq!(in_order(pending.into_keys()), wanted);
 }
@@ -56,7 +56,7 @@ fn where_the_old_version_is_gone_all_that_changed_counts_and_cleanup_never_runs(
     let new = package("v2", &[A, ("NEW", Some("backup")), ("OTHER", Some("cleanup"))]);
     let packages = ChangedPackages { new: &new, old: None };
     let after = spec("v2", &[("A", "1"), ("NEW", "x"), ("OTHER", "x")]);
-    assert_eq!(in_order(triggered(&baseline, &after, packages).unwrap()), ["upgrade", "backup"]);
+    assert_eq!(in_order(triggered_by_drift(&baseline, &after, packages).unwrap()), ["upgrade", "backup"]);
 }
 
 #[rstest]

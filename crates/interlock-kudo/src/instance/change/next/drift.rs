@@ -49,7 +49,7 @@ fn carried_out(
     };
     let old = (facts.package_of_baseline)();
     let packages = ChangedPackages { new: &package, old: old.as_deref() };
-    let plans = drift::triggered(baseline, facts.spec, packages).map_err(|error| DriftRefusal {
+    let plans = drift::triggered_by_drift(baseline, facts.spec, packages).map_err(|error| DriftRefusal {
         rule: "trigger".to_owned(),
         message: error.to_string(),
         passes: false,
