@@ -59,10 +59,12 @@ fn runs(object: &Value) -> impl Iterator<Item = &Value> {
     object["status"]["planStatus"].as_object().into_iter().flat_map(serde_json::Map::values)
 }
 
-/// The run that ended last.
-fn last_ended(object: &Value) -> Option<&Value> {
+/// The entry of the run that ended last; of two that ended in one second, which is how exact the times are, the one
+/// that failed.
+pub fn last_ended(object: &Value) -> Option<&Value> {
     let ended = runs(object).filter(|run| matches!(run["status"].as_str(), Some("COMPLETE" | "FATAL_ERROR")));
-    ended.max_by_key(|run| run["lastUpdatedTimestamp"].as_str().unwrap_or_default())
+    // Times of one format have the order of their texts.
+    ended.max_by_key(|run| (run["lastUpdatedTimestamp"].as_str(), run["status"] == "FATAL_ERROR"))
 }
 
 /// The message of a condition with that reason, to continue a sentence.

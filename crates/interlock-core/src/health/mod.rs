@@ -2,7 +2,7 @@
 //! are healthy for KUDO as soon as they exist, by their conditions.
 
 mod conditions;
-mod instance;
+pub mod instance;
 mod outcome;
 pub mod pods;
 

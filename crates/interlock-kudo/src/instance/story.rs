@@ -13,8 +13,8 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::change::history;
-use super::change::lock;
-use crate::api::{ExecutionStatus, Instance, OperatorVersionSpec, PlanStatus};
+use super::run_summary::RunSummary;
+use crate::api::{ExecutionStatus, Instance, OperatorVersionSpec};
 use crate::names::OPERATOR_VERSION;
 
 pub(super) static STORY: Story = Story {
@@ -70,31 +70,16 @@ fn describe_package(instance: &Instance, package: Option<OperatorVersionSpec>) -
 
 /// The plan that is scheduled or runs, and its unfinished steps.
 fn running(instance: &Instance) -> Vec<String> {
-    let Some(lock) = lock::of(instance) else { return Vec::new() };
-    let status = lock.status.map_or("scheduled", ExecutionStatus::as_str);
-    let mut lines = vec![format!("plan {} is {status}", lock.plan)];
-    let entry = instance.status.as_ref().and_then(|status| status.plan_status.get(lock.plan));
-    lines.extend(entry.into_iter().flat_map(open_steps));
-    lines
-}
-
-fn open_steps(entry: &PlanStatus) -> Vec<String> {
-    let phases = entry.phases.iter().flatten();
-    let steps = phases.flat_map(|phase| phase.steps.iter().flatten().map(move |step| (phase, step)));
-    let open =
-        steps.filter(|(_, step)| step.status.is_running() || step.status == ExecutionStatus::FatalError);
-    let line =
-        |message: Option<&str>| message.map_or_else(String::new, |text| format!(": {}", one_line(text)));
-    open.map(|(phase, step)| {
-        format!(
-            "phase {}, step {} is {}{}",
-            phase.name,
-            step.name,
-            step.status,
-            line(step.message.as_deref())
-        )
-    })
-    .collect()
+    let Some(run) = RunSummary::of(instance) else { return Vec::new() };
+    let open = run
+        .steps
+        .iter()
+        .filter(|(_, step)| step.status.is_running() || step.status == ExecutionStatus::FatalError);
+    let steps = open.map(|(phase, step)| {
+        let why = step.message.as_deref().map_or_else(String::new, |text| format!(": {}", one_line(text)));
+        format!("phase {}, step {} is {}{why}", phase.name, step.name, step.status)
+    });
+    std::iter::once(format!("plan {} is {}", run.plan, run.status)).chain(steps).collect()
 }
 
 fn request(request: &history::CarriedOutRequest) -> String {
@@ -129,4 +114,27 @@ fn tasks_of(package: &OperatorVersionSpec, [plan, phase, step]: [&str; 3]) -> Op
     let tasks = step.tasks.as_ref().filter(|tasks| !tasks.is_empty())?;
     let noun = if tasks.len() == 1 { "task" } else { "one of the tasks" };
     Some(format!("{noun} {}", tasks.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The entry of a plan that is scheduled again is that of its last run.
+    #[test]
+    fn a_plan_that_is_scheduled_again_has_no_open_steps_yet() {
+        let step = json!({"name": "apply", "status": "FATAL_ERROR", "message": "forbidden"});
+        let failed = json!({"uid": "before", "status": "FATAL_ERROR", "phases": [{"name": "all", "status": "FATAL_ERROR", "steps": [step]}]});
+        let instance = |uid: &str| {
+            let object = json!({
+                "metadata": {"name": "demo"},
+                "spec": {"planExecution": {"planName": "deploy", "uid": uid}},
+                "status": {"planStatus": {"deploy": failed}},
+            });
+            Instance::deserialize(object).unwrap()
+        };
+        assert_eq!(running(&instance("now")), ["plan deploy is scheduled"]);
+    }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use interlock_core::api::meta::{condition as types, event};
+use interlock_core::health::instance::last_ended;
 use interlock_core::kinds::fact;
 use interlock_core::kinds::gauge::Gauge;
 use interlock_core::topology::ObjectRow;
@@ -125,7 +126,7 @@ pub(super) fn state(object: &Value) -> &'static str {
     match is_running(object) {
         Some(true) => RUNNING,
         Some(false) => SCHEDULED,
-        None if last_failed(object) => FAILED,
+        None if last_ended(object).is_some_and(|run| run["status"] == "FATAL_ERROR") => FAILED,
         None if is(object, types::READY) => READY,
         None => NOT_READY,
     }
@@ -145,14 +146,6 @@ fn is_running(object: &Value) -> Option<bool> {
     let given = |field: &str| execution[field].as_str().unwrap_or_default();
     let lock = lock::lock(given("planName"), given("uid"), entries)?;
     Some(lock.status.is_some_and(ExecutionStatus::is_running))
-}
-
-/// Whether the run that ended last did not complete.
-fn last_failed(object: &Value) -> bool {
-    let entries = object["status"]["planStatus"].as_object().into_iter().flatten();
-    let ended = entries.map(|(_, entry)| (entry["lastUpdatedTimestamp"].as_str(), &entry["status"]));
-    // Times of one format have the order of their texts.
-    ended.max_by_key(|(at, _)| *at).is_some_and(|(_, status)| status == "FATAL_ERROR")
 }
 
 fn drifted(object: &Value) -> Cow<'_, str> {
@@ -181,11 +174,11 @@ fn started(object: &Value) -> u64 {
     at.and_then(|at| u64::try_from(at.as_second()).ok()).unwrap_or(0)
 }
 
-fn is(object: &Value, type_: &str) -> bool {
+pub(super) fn is(object: &Value, type_: &str) -> bool {
     condition(object, type_).is_some_and(|found| found["status"] == "True")
 }
 
-fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
+pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
     object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == type_)
 }
 
@@ -225,6 +218,12 @@ mod tests {
     #[case::failed_before(json!({"status": {"planStatus": {
         "deploy": entry("COMPLETE", "2026-01-01T00:00:00Z"), "update": entry("FATAL_ERROR", "1999-01-01T00:00:00Z")
     }}}), READY)]
+    #[case::failed_in_the_second_in_which_another_completed(json!({"status": {"planStatus": {
+        "a": entry("FATAL_ERROR", "2999-01-01T00:00:00Z"), "b": entry("COMPLETE", "2999-01-01T00:00:00Z")
+    }}}), FAILED)]
+    #[case::failed_before_one_that_never_ran(json!({"status": {"planStatus": {
+        "a": entry("FATAL_ERROR", "2998-01-01T00:00:00Z"), "b": entry("NEVER_RUN", "2999-01-01T00:00:00Z")
+    }}}), FAILED)]
     #[case::not_ready(json!({"status": {"conditions": [condition("Ready", "False", "R")]}}), NOT_READY)]
     #[case::without_status(json!({"status": null}), NOT_READY)]
     #[case::forged(json!({"status": {"planStatus": [], "conditions": "x"}}), NOT_READY)]

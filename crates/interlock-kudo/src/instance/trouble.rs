@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::summary;
-use super::summary::{FAILED, NOT_READY};
+use super::summary::{FAILED, NOT_READY, condition, is};
 
 /// Since when an Instance has been in trouble.
 pub(super) const SINCE: Fact = Fact { name: fact::TROUBLED, read: ReadDepth::Mark(since) };
@@ -36,7 +36,7 @@ pub struct Trouble<'a> {
 
 /// The troubles of an Instance. Conditions that repeat a message are left out.
 pub fn of(object: &Value) -> Vec<Trouble<'_>> {
-    let drifts = is_true(object, types::SPEC_DRIFT);
+    let drifts = is(object, types::SPEC_DRIFT);
     let state = summary::state(object);
     let at_rest = state == FAILED || state == NOT_READY;
     let found = [types::STALLED, types::SPEC_DRIFT, types::READY, types::RECONCILING].map(|type_| {
@@ -89,14 +89,6 @@ pub fn at_a_glance(row: &ObjectRow<'_>, now: Timestamp) -> Option<TroubleState> 
 /// The order in which troubles are shown: the most pressing first, of equal ones the most recent.
 pub(super) fn order(state: TroubleState, since: u64) -> (TroubleState, Reverse<u64>) {
     (state, Reverse(since))
-}
-
-fn is_true(object: &Value, type_: &str) -> bool {
-    condition(object, type_).is_some_and(|found| found["status"] == "True")
-}
-
-fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
-    object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == type_)
 }
 
 #[cfg(test)]
