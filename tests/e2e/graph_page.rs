@@ -80,7 +80,7 @@ fn furnish(cluster: &Cluster, interlock_process: &Interlock) {
     );
     let ready = json!({"status": {"replicas": 3, "readyReplicas": 3, "selector": "7f9d0c4e-1111-4222-8333-444455556666"}});
     let rolled_out = json!({
-        "type": "RolledOut", "status": "False", "reason": "AwaitingPromotion", "message": "",
+        "type": "RolledOut", "status": "False", "reason": "AwaitingPromotion", "message": "", "observedGeneration": 2,
         "lastTransitionTime": format!("{:.0}", jiff::Timestamp::now()),
     });
     kong.merge_patch(

@@ -10,7 +10,7 @@ use interlock_core::api::object::NamespacedName;
 use interlock_kong::api::{API_VERSION, labels};
 use interlock_kong::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
 use interlock_kong::data_plane::remedy;
-use interlock_kong::data_plane::rollout::report::RolloutPhase;
+use interlock_kong::data_plane::rollout::report::next_step::NextStep;
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -173,7 +173,9 @@ fn the_page_says_the_same(ground: &Ground<'_>) {
         let page: Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;
         let rollout = &page["gateways"]["shown"][0]["rollout"];
         let colours = (&rollout["sides"][0]["colour"], &rollout["sides"][1]["colour"]);
-        let waits = rollout["gates"][1]["waits_for"] == "all pods of the preview to be ready (0 of 2 are)";
+        let waits = rollout["gates"][1]["waitsFor"]
+            .as_str()
+            .is_some_and(|what| what.starts_with("all pods of the preview to be ready (0 of 2 are)"));
         let is = rollout["phase"] == "Staging" && colours == (&json!("blue"), &json!("green")) && waits;
         if is { Ok(()) } else { Err(rollout.to_string()) }
     });
@@ -204,24 +206,18 @@ fn a_change_that_cannot_be_made(ground: &Ground<'_>) {
     ground.await_phase("Idle");
 }
 
-/// The command that each phase and each problem names.
+/// The command that each next step and each problem names.
 fn what_is_named_works_as_it_stands(ground: &Ground<'_>) {
     let edge = NamespacedName::new(ground.ns.name(), "edge");
     ground.stage(&json!({"containers": proxy("kong:3.9"), "nodeSelector": null}));
     ground.await_phase("Staging");
-    let command = |phase| remedy::of_rollout(phase, &edge).map(|remedy| remedy.command);
-    let later = [RolloutPhase::Staging, RolloutPhase::Promoting];
-    let (after, now): (Vec<_>, Vec<_>) =
-        RolloutPhase::ALL.into_iter().partition(|phase| later.contains(phase));
+    let commands = NextStep::ALL.map(|step| step.remedy(&edge).command);
     // A promotion is asked for beforehand, as the fake pods report nothing: service_path carries one out.
-    for command in now.into_iter().filter_map(command) {
-        run(&ground.user, &command).ok();
-    }
+    commands.iter().filter(|command| !command.contains(" abort ")).for_each(|command| {
+        run(&ground.user, command).ok();
+    });
     run(&ground.user, &format!("interlock rollout abort edge -n {} --wait", ground.ns.name())).ok();
     ground.await_phase("Idle");
-    for command in after.into_iter().filter_map(command) {
-        run(&ground.user, &command).ok();
-    }
     run(&ground.user, &remedy::of_stalled(&edge).command).ok();
     let gateway = GatewayRef { kind: GatewayKind::DataPlane, name: edge };
     // The fake pods have no Admin API.

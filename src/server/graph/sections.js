@@ -94,7 +94,7 @@ function rolloutOf({ namespace, name, rollout }) {
   const all = element("div", "rollout", head);
   const closed = gates.find(({ state }) => state === "closed");
   if (closed) {
-    const gate = element("p", "", element("span", "quiet", "gate " + closed.gate + (closed.gate === "spec" ? " is closed: " : " waits for: ")), element("bdi", "", closed.waits_for || ""));
+    const gate = element("p", "", element("span", "quiet", "gate " + closed.gate + (closed.gate === "spec" ? " is closed: " : " waits for: ")), element("bdi", "", closed.waitsFor || ""));
     gate.title = gates.map(({ gate, state }) => gate + ": " + GATE[state]).join(", ");
     all.append(gate);
   }

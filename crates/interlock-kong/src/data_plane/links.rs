@@ -32,7 +32,7 @@ use crate::data_plane::names::SECRET;
 pub(crate) static DATA_PLANE_KIND: DeclaredKind = DeclaredKind {
     name: DATA_PLANE,
     about: "a gateway of Kong's operator",
-    facts: &[FLAVOR, totals::PHASE, totals::PHASE_SINCE],
+    facts: &[FLAVOR, totals::PHASE, totals::PHASE_SINCE, totals::NEXT_STEP],
     links: &[CONFIG_MAPS, SECRETS, PRODUCER],
     sections: None,
     events: EventRow {

@@ -4,7 +4,7 @@ use interlock_core::api::condition::Condition;
 use interlock_core::api::meta::condition::LIVE_SPEC_RECORDED;
 use interlock_core::api::object::meta_str;
 use interlock_core::api::revision;
-use interlock_core::api::stamp::SpecHash;
+use interlock_core::api::revision::PartsReader;
 use interlock_core::kinds::capabilities::DATA_PLANES;
 use interlock_core::kinds::story::{
     Asked, Reading, Story, Subject, Told, Which, became, current_state, one_line,
@@ -12,9 +12,7 @@ use interlock_core::kinds::story::{
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
-use super::flavor::gateway::referenced_spec;
-use super::live_spec;
-use super::rollout::report::RolloutPhase;
+use super::flavor::gateway::unread_spec;
 use super::rollout::report::gate_report;
 use super::rollout::report::gate_report::{PreviewPods, ReportedGate};
 use super::rollout::report::object_side::ObjectSide;
@@ -40,26 +38,21 @@ fn next(data_plane: &Value, read: &[Reading]) -> Option<Asked> {
             Which::Labels(format!("{app}={},{manager}={}", of("name"), labels::MANAGED_BY_DATA_PLANE));
         return Some(Asked { group: "apps", kind: "Deployment", namespace, which });
     };
-    let hash = unknown_spec(data_plane)?;
-    let count = match parts {
-        [] => 1,
-        parts => revision::count(parts.last()?.as_ref().ok()?.first()?).min(revision::MAX_PARTS),
-    };
-    let which = Which::Name(revision::name(of("name"), of("uid"), &hash, parts.len()));
-    let asked = Asked { group: "apps", kind: revision::KIND, namespace, which };
-    (parts.len() < count).then_some(asked)
+    let hash = unread_spec(data_plane)?;
+    let number = taken(parts)?.next()?;
+    let which = Which::Name(revision::name(of("name"), of("uid"), &hash, number));
+    Some(Asked { group: "apps", kind: revision::KIND, namespace, which })
 }
 
-/// The hash of the live spec, where only that is in the object.
-fn unknown_spec(data_plane: &Value) -> Option<SpecHash> {
-    referenced_spec(data_plane).filter(|hash| live_spec::hash(&data_plane["spec"]) != *hash)
+/// The parts of the live spec that were read; `None` where one of them keeps none.
+fn taken(parts: &[Reading]) -> Option<PartsReader> {
+    let mut reader = PartsReader::default();
+    parts.iter().try_for_each(|part| reader.take(part.as_ref().ok()?.first()?))?;
+    Some(reader)
 }
 
 fn kept_spec(data_plane: &Value, parts: &[Reading]) -> Option<Value> {
-    let hash = unknown_spec(data_plane)?;
-    let data = |part: &Reading| revision::data(part.as_ref().ok()?.first()?);
-    let parts: Vec<_> = parts.iter().map(data).collect::<Option<_>>()?;
-    let text = revision::unpack(&parts).filter(|text| SpecHash::of(text) == hash)?;
+    let text = taken(parts)?.spec(&unread_spec(data_plane)?)?;
     serde_json::from_str(&text).ok()
 }
 
@@ -155,22 +148,11 @@ impl RolloutAnswer {
         let Self { summary, sides, gates } = self;
         let since = summary.since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
         let mut lines = vec![format!("rollout {}{since}", summary.phase), format!("live: {}", summary.live)];
-        if let Some(staged) = &summary.staged {
-            lines.push(format!("staged: spec {}", staged.hash.short()));
-            lines.extend(staged.changes.fields.iter().map(|field| format!("  {field}")));
-            if staged.changes.more > 0 {
-                lines.push(format!("  and {} more", staged.changes.more));
-            }
-        }
+        lines.extend(summary.staged_lines());
         lines.extend(sides.iter().map(SidePods::line));
         lines.extend(gates.iter().map(ToString::to_string));
         if let Some(waits_for) = summary.waits_for.as_ref().filter(|_| gates.is_empty()) {
             lines.push(format!("waits for: {waits_for}"));
-        }
-        if summary.phase == RolloutPhase::InPlace {
-            lines.push(
-                "changes take effect at once, without spec.deployment.rollout.strategy.blueGreen".to_owned(),
-            );
         }
         lines.extend(summary.next.as_ref().map(|next| format!("next: {next}")));
         lines

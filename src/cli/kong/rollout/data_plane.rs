@@ -4,10 +4,10 @@ use clap::Args;
 use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::revision;
+use interlock_core::api::revision::PartsReader;
 use interlock_core::api::stamp::SpecHash;
 use interlock_kong::api as kong;
-use interlock_kong::data_plane::flavor::gateway::referenced_spec;
-use interlock_kong::data_plane::live_spec;
+use interlock_kong::data_plane::flavor::gateway::unread_spec;
 use interlock_kong::data_plane::rollout::report::verbs::VerbRefusal;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Client;
@@ -80,8 +80,7 @@ impl ObjectRef<DynamicObject> {
 
     /// The live spec, where the stamp only refers to it and something else is stored.
     pub(in crate::cli) async fn kept(&self, object: &Value) -> KeptLiveSpec {
-        let referenced = referenced_spec(object).filter(|hash| live_spec::hash(&object["spec"]) != *hash);
-        let Some(hash) = referenced else { return KeptLiveSpec::default() };
+        let Some(hash) = unread_spec(object) else { return KeptLiveSpec::default() };
         match self.revision(object, &hash).await {
             Ok(spec) => KeptLiveSpec { spec: Some(spec), unread: None },
             Err(why) => KeptLiveSpec { spec: None, unread: Some(why) },
@@ -109,9 +108,9 @@ impl ObjectRef<DynamicObject> {
     async fn revision(&self, object: &Value, hash: &SpecHash) -> Result<Value, String> {
         let revisions: Api<ControllerRevision> = Api::namespaced(self.client.clone(), &self.namespace);
         let uid = meta_str(object, "uid").unwrap_or_default();
-        let (mut parts, mut count) = (Vec::new(), 1);
-        while parts.len() < count.min(revision::MAX_PARTS) {
-            let name = revision::name(&self.name, uid, hash, parts.len());
+        let mut parts = PartsReader::default();
+        while let Some(number) = parts.next() {
+            let name = revision::name(&self.name, uid, hash, number);
             let unread = |why: &str| format!("ControllerRevision {name} {why}");
             let found = revisions
                 .get_opt(&name)
@@ -119,11 +118,9 @@ impl ObjectRef<DynamicObject> {
                 .map_err(|error| unread(&format!("cannot be read: {}", reason(&error))))?;
             let found = found.ok_or_else(|| unread("does not exist"))?;
             let part = serde_json::to_value(found).map_err(|error| unread(&error.to_string()))?;
-            count = revision::count(&part);
-            parts.push(revision::data(&part).ok_or_else(|| unread("keeps no spec"))?);
+            parts.take(&part).ok_or_else(|| unread("keeps no spec"))?;
         }
-        let text = revision::unpack(&parts).filter(|text| SpecHash::of(text) == *hash);
-        let spec = text.and_then(|text| serde_json::from_str(&text).ok());
+        let spec = parts.spec(hash).and_then(|text| serde_json::from_str(&text).ok());
         spec.ok_or_else(|| format!("the ControllerRevisions of spec {} keep another one", hash.short()))
     }
 

@@ -9,7 +9,8 @@ use interlock_kong::data_plane::rollout::history::History;
 use interlock_kong::data_plane::rollout::history::undo::{
     Undo, UndoOutcome, UndoRefusal, undo, undo_progress,
 };
-use interlock_kong::data_plane::rollout::promotion::{PromotionRequest, requested};
+use interlock_kong::data_plane::rollout::promotion;
+use interlock_kong::data_plane::rollout::promotion::PromotionRequest;
 use interlock_kong::data_plane::rollout::report::RolloutPhase;
 use interlock_kong::data_plane::rollout::report::changes::StagedChanges;
 use interlock_kong::data_plane::rollout::report::follow::{PromotionFollower, abort_progress};
@@ -107,8 +108,7 @@ pub(in crate::cli) async fn request_promotion(
         false => staged(plane, object).await.map(drop),
     };
     let patch = |object: &Value, (): &()| {
-        let stands = annotation(object, meta::PROMOTE_WHEN_READY)
-            .is_some_and(|value| requested(value, &object["spec"]) == PromotionRequest::ThisSpec);
+        let stands = promotion::of(object) == Some(PromotionRequest::ThisSpec);
         let patch = json!({"metadata": {
             "resourceVersion": meta_str(object, "resourceVersion"),
             "annotations": {meta::PROMOTE_WHEN_READY: hash},

@@ -315,11 +315,12 @@ mod tests {
                 {"side": "preview", "colour": "green", "ready": 1, "wanted": 3},
             ])
         );
-        let gate = |at: usize| (&rollout["gates"][at]["state"], &rollout["gates"][at]["waits_for"]);
+        let gate = |at: usize| (&rollout["gates"][at]["state"], &rollout["gates"][at]["waitsFor"]);
         assert_eq!(gate(0), (&json!("passed"), &Value::Null));
         let waits_for = json!("all pods of the preview to be ready (1 of 3 are)");
         assert_eq!(gate(1), (&json!("closed"), &waits_for));
-        assert_eq!(rollout["command"], "interlock rollout status edge -n kong --watch");
+        // Nothing records what is live.
+        assert_eq!(rollout["command"], "kubectl describe dataplane edge -n kong");
         // Of a change that takes effect at once there is nothing to say.
         let mut plain = plane;
         plain["spec"]["deployment"]["rollout"] = Value::Null;

@@ -199,6 +199,11 @@ pub fn referenced_spec(object: &Value) -> Option<SpecHash> {
     stamp_of(object).filter(|stamp| stamp.spec().is_none()).map(|stamp| stamp.hash)
 }
 
+/// The same, where another spec is stored: what is live is in no field of the object.
+pub fn unread_spec(object: &Value) -> Option<SpecHash> {
+    referenced_spec(object).filter(|hash| live_spec::hash(&object["spec"]) != *hash)
+}
+
 /// Whether the stored spec is the one that the annotation refers to: nothing is staged.
 pub fn is_live(stored: &Value, stamp: &LiveStamp<'_>) -> bool {
     live_spec::hash(stored) == stamp.hash

@@ -12,6 +12,7 @@ use super::serving;
 use super::sources::LONGEST;
 use crate::api::PROXY;
 use crate::api::stamp::StatusSelectors;
+use crate::data_plane::rollout::report::{GATES_PASSED, ROLLED_OUT};
 
 /// Only the fields of a gateway, a producer or a Service that the rules read, and that tell people how it is.
 pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
@@ -49,6 +50,7 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
         "namespace": name.namespace,
         "name": name.name,
         "uid": metadata["uid"],
+        "generation": metadata["generation"],
         "creationTimestamp": metadata["creationTimestamp"],
         "labels": some(&metadata["labels"], &[meta::GUARD]),
         "annotations": some(&metadata["annotations"], &[meta::CONFIG_PRODUCER, meta::GUARDED_SOURCES, meta::LAST_APPLIED_SPEC]),
@@ -63,7 +65,7 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
     if let Some(preview) = StatusSelectors::of(&object["status"]).preview {
         kept["status"]["rollout"]["deployment"]["selector"] = json!(preview);
     }
-    let rolled_out = told(&object["status"]["rollout"], &[ROLLED_OUT]);
+    let rolled_out = told(&object["status"]["rollout"], &[ROLLED_OUT, GATES_PASSED]);
     if rolled_out.as_array().is_some_and(|found| !found.is_empty()) {
         kept["status"]["rollout"]["conditions"] = rolled_out;
     }
@@ -73,7 +75,8 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
 
 /// The conditions of these types, without unused fields.
 fn told(status: &Value, types: &[&str]) -> Value {
-    const FIELDS: [&str; 5] = ["type", "status", "reason", "message", "lastTransitionTime"];
+    const FIELDS: [&str; 6] =
+        ["type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"];
     let all = status["conditions"].as_array().into_iter().flatten();
     let told = all.filter(|condition| condition["type"].as_str().is_some_and(|type_| types.contains(&type_)));
     told.map(|condition| {
@@ -85,9 +88,6 @@ fn told(status: &Value, types: &[&str]) -> Value {
     })
     .collect()
 }
-
-/// The condition of a rollout.
-const ROLLED_OUT: &str = "RolledOut";
 
 /// Limit of the bytes of a condition's message; the API server's is 32 KiB.
 const MESSAGE_LIMIT: usize = 1024;

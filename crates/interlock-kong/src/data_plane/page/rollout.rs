@@ -13,9 +13,10 @@ use serde_json::Value;
 
 use crate::data_plane::labelled::DATA_PLANE_DEPLOYMENTS;
 use crate::data_plane::names::DATA_PLANE;
-use crate::data_plane::remedy;
 use crate::data_plane::rollout::report::gate_report;
-use crate::data_plane::rollout::report::gate_report::{GateState, PreviewPods};
+use crate::data_plane::rollout::report::gate_report::{PreviewPods, ReportedGate};
+use crate::data_plane::rollout::report::next_step::NextStep;
+use crate::data_plane::rollout::report::totals;
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 use crate::data_plane::rollout::side::SideState;
 
@@ -26,7 +27,7 @@ pub(super) struct RolloutRow {
     since: Option<Timestamp>,
     /// The live side first.
     sides: Vec<SideRow>,
-    gates: Vec<GateRow>,
+    gates: Vec<ReportedGate>,
     /// What to do, and a command for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -46,50 +47,41 @@ struct SideRow {
     wanted: u64,
 }
 
-/// A gate that a staged change has to pass.
-#[derive(Debug, Serialize)]
-struct GateRow {
-    gate: &'static str,
-    state: GateState,
-    /// What it waits for, or why it is closed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waits_for: Option<String>,
-}
-
 impl RolloutRow {
     /// That of a DataPlane; `None` where a change takes effect at once.
     pub(super) fn of(graph: &Graph, name: &NamespacedName, object: &Value) -> Option<Self> {
-        let phase = RolloutPhase::of(object);
+        let row =
+            graph.row(graph.find_kind(DATA_PLANE.group, DATA_PLANE.kind)?, &name.namespace, &name.name)?;
+        let phase = RolloutPhase::named(row.word(fact::PHASE)?);
         if phase == RolloutPhase::InPlace {
             return None;
         }
-        let reported = ReportedRollout::of(object);
-        let message =
-            reported.as_ref().map(|reported| reported.message).filter(|message| !message.is_empty());
+        // What is reported of an earlier spec is no news of this one.
+        let reported = ReportedRollout::of(object).filter(|reported| reported.is_current);
+        let phase = reported
+            .as_ref()
+            .map(ReportedRollout::phase)
+            .filter(|found| found.as_str() == phase.as_str())
+            .unwrap_or(phase);
+        let message = reported
+            .as_ref()
+            .map(|reported| display(reported.message, MESSAGE_LIMIT))
+            .filter(|message| !message.is_empty());
         let sides = sides(graph, name);
         let preview = sides.iter().find(|side| side.side == SideState::Preview.as_str());
         let pods = preview.map(|side| PreviewPods { ready: side.ready, wanted: side.wanted });
-        let gates = gate_report::gates(phase, phase.waits_for_as(message).as_deref(), pods);
-        let remedy = remedy::of_rollout(phase, name);
+        let gates = gate_report::gates(phase, phase.waits_for_as(message.as_deref()).as_deref(), pods);
+        let remedy =
+            row.number(totals::NEXT_STEP.name).and_then(NextStep::numbered).map(|step| step.remedy(name));
         let (next, command) = remedy.map(|Remedy { next, command }| (next, command)).unzip();
         Some(Self {
             phase: phase.as_str(),
             since: reported.and_then(|reported| reported.since?.parse().ok()),
             sides,
-            gates: gates.into_iter().map(GateRow::of).collect(),
+            gates,
             next,
             command,
         })
-    }
-}
-
-impl GateRow {
-    fn of(gate: gate_report::ReportedGate) -> Self {
-        Self {
-            gate: gate.gate.as_str(),
-            state: gate.state,
-            waits_for: gate.waits_for.map(|what| display(&what, MESSAGE_LIMIT)),
-        }
     }
 }
 

@@ -90,7 +90,7 @@ static TABLE: &[Transition] = &[
         from: &[],
         when: "a pod of the preview has no configuration",
         holds: |facts| facts.staged && facts.answers.is_err(),
-        to: RolloutPhase::Staging,
+        to: RolloutPhase::Asking,
         message: |facts| why(&facts.answers),
         done: "the message names the pods; Interlock asks them again every 5 s",
     },

@@ -1,5 +1,7 @@
 //! Requests for a promotion: the annotation `gateway-operator.konghq.com/promote-when-ready`.
 
+use interlock_core::api::meta;
+use interlock_core::api::object::annotation;
 use interlock_core::api::stamp::SpecHash;
 use serde::Serialize;
 use serde_json::Value;
@@ -40,6 +42,11 @@ pub fn is_automatic(spec: &Value) -> bool {
 /// scaling leaves a request for a promotion as it is.
 pub fn staged_hash(spec: &Value) -> SpecHash {
     SpecHash::of(&live_spec::staged_part(spec).to_string())
+}
+
+/// What the annotation of a DataPlane requests; `None` without it.
+pub fn of(object: &Value) -> Option<PromotionRequest> {
+    annotation(object, meta::PROMOTE_WHEN_READY).map(|value| requested(value, &object["spec"]))
 }
 
 /// What a value of the annotation requests, for a written spec.

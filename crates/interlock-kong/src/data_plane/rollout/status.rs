@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use super::live_record::{RECORDED, recorded_hash};
 use super::phase::RolloutState;
 use super::refused_child::replica_failure;
-use super::report::RolloutPhase;
+use super::report::{GATES_PASSED, ROLLED_OUT, RolloutPhase};
 use super::sourced_flavor::SourcedFlavorChange;
 use super::take_over::not_supported;
-use super::view::{DataPlaneView, ROLLED_OUT};
+use super::view::DataPlaneView;
 use crate::api::labels;
 use crate::data_plane::flavor::Flavor;
 use crate::data_plane::flavor::gateway::Gateway;
@@ -279,6 +279,12 @@ fn rollout(of: &DataPlaneView<'_>, input: Option<&RolloutInput<'_>>, now: &Time)
     };
     let rolled_out = wanted(ROLLED_OUT, status, phase.reason(), message.clone());
     condition::set(&mut conditions, rolled_out, Some(of.generation), now);
+    if let Some(gate) = phase.gate() {
+        conditions.extend(of.rollout_condition(GATES_PASSED).filter(|before| before.reason == gate.reason()));
+        let said = format!("gate {} is closed; RolledOut says what it waits for", gate.as_str());
+        let passed = wanted(GATES_PASSED, ConditionStatus::False, gate.reason(), said);
+        condition::set(&mut conditions, passed, Some(of.generation), now);
+    }
     json!({
         "deployment": {"selector": input.selector},
         "services": {"ingress": service(input.ingress), "adminAPI": service(input.admin)},

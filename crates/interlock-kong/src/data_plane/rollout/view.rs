@@ -15,13 +15,11 @@ use crate::data_plane::flavor::reading::FlavorReading;
 use crate::data_plane::flavor::sources::Sources;
 use crate::data_plane::live_spec;
 use crate::data_plane::rollout::promotion;
+use crate::data_plane::rollout::report::ROLLED_OUT;
 
 /// How long the former side is kept after a promotion, unless the annotation
 /// [`meta::PROMOTION_GRACE_PERIOD`] says otherwise.
 const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(30);
-
-/// Type of the condition of a rollout: Kong's.
-pub const ROLLED_OUT: &str = "RolledOut";
 
 /// A DataPlane.
 #[derive(Clone, Debug)]
@@ -116,8 +114,13 @@ impl<'a> DataPlaneView<'a> {
 
     /// The condition `RolledOut`.
     pub fn rolled_out(&self) -> Option<Condition> {
+        self.rollout_condition(ROLLED_OUT)
+    }
+
+    /// A condition of its rollout.
+    pub fn rollout_condition(&self, type_: &str) -> Option<Condition> {
         let rollout = conditions(&self.object["status"]["rollout"]);
-        rollout.into_iter().find(|condition| condition.type_ == ROLLED_OUT)
+        rollout.into_iter().find(|condition| condition.type_ == type_)
     }
 
     /// How long the former side is kept after a promotion. What is no duration counts as absent.

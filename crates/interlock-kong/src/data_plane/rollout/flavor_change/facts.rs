@@ -1,7 +1,5 @@
 //! Where a change of flavor stands, from a DataPlane and its producer.
 
-use interlock_core::api::meta;
-use interlock_core::api::object::annotation;
 use serde_json::Value;
 
 use super::producer::ProducerState;
@@ -12,7 +10,8 @@ use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::reading::VARIABLE;
 use crate::data_plane::flavor::sources::Sources;
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::promotion::requested;
+use crate::data_plane::rollout::promotion;
+use crate::data_plane::rollout::promotion::PromotionRequest;
 use crate::data_plane::rollout::report::changes::{LiveSpec, StagedChanges, StagedState};
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 use crate::data_plane::rollout::sourced_flavor;
@@ -56,12 +55,10 @@ impl FlavorChangeFacts {
         sources: &dyn Sources,
         producer: ProducerState,
     ) -> Result<Self, FlavorChangeRefusal> {
-        let spec = &object["spec"];
         let unreadable = |error: &dyn std::fmt::Display| FlavorChangeRefusal::UnknownLive(error.to_string());
         let runs = Gateway::runs(object, "", sources).map_err(|error| unreadable(&error))?;
         let runs = runs.ok_or_else(|| unreadable(&"it is no DataPlane"))?;
         let live = runs.known().ok_or_else(|| unreadable(&runs))?;
-        let request = annotation(object, meta::PROMOTE_WHEN_READY);
         let (phase, message) = stage(object);
         Ok(Self {
             to,
@@ -69,7 +66,7 @@ impl FlavorChangeFacts {
             staged: StagedFlavor::of(object, kept, live, sources)?,
             phase,
             message,
-            requested: request.is_some_and(|value| requested(value, spec).is_for_this()),
+            requested: promotion::of(object).is_some_and(PromotionRequest::is_for_this),
             producer,
         })
     }

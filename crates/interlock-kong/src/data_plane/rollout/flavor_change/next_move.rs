@@ -86,7 +86,9 @@ pub fn next_move(facts: &FlavorChangeFacts) -> FlavorMove {
         }
         (RolloutPhase::AwaitingPromotion, Some(hop)) => promotion(facts, hop),
         // The routes of the two sides came apart since: without their producer, those of the live side stay as they are.
-        (RolloutPhase::Staging, Some(_)) if facts.producer == ProducerState::Stopped => {
+        (RolloutPhase::Staging | RolloutPhase::Asking, Some(_))
+            if facts.producer == ProducerState::Stopped =>
+        {
             FlavorMove::StartProducer
         }
         (_, Some(hop)) => FlavorMove::Await(AwaitedState::Preview(hop)),

@@ -185,11 +185,11 @@ mod tests {
         plane("a", true, "WaitingForChange", 1),
         wait("the controller has not seen this spec yet")
     )]
-    #[case::starts(plane("a", true, "Progressing", 2), wait("Progressing: why"))]
+    #[case::starts(plane("a", true, "Progressing", 2), wait("Staging, waits for why"))]
     #[case::staged(plane("a", true, "AwaitingPromotion", 2), RolloutProgress::Done)]
     #[case::promoted(plane("a", true, "PromotionDone", 2), RolloutProgress::Done)]
     #[case::what_is_live(plane("a", true, "WaitingForChange", 2), RolloutProgress::Done)]
-    #[case::failed(plane("a", true, "Failed", 2), RolloutProgress::Failed("Failed: why".to_owned()))]
+    #[case::failed(plane("a", true, "Failed", 2), RolloutProgress::Failed("why".to_owned()))]
     #[case::failed_before(plane("a", true, "Failed", 1), wait("the controller has not seen this spec yet"))]
     #[case::overwritten(plane("b", true, "AwaitingPromotion", 2), RolloutProgress::Overwritten)]
     #[case::in_place_not_seen(

@@ -334,7 +334,7 @@ impl Pass<'_> {
         match rollout.phase {
             RolloutPhase::Following => Some(TRAFFIC),
             RolloutPhase::Grace => rollout.until.map(|until| left(until, self.view.now())),
-            RolloutPhase::Staging if self.pods_are_ready() => Some(CONFIGURATION),
+            RolloutPhase::Asking => Some(CONFIGURATION),
             _ => None,
         }
     }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use interlock_core::api::meta;
-use interlock_core::api::object::annotation;
 use interlock_core::api::object::meta_str;
 use interlock_core::certificate::CertificateAnswer;
 use interlock_core::reconcile::{Needs, PodAnswer, PodRequest, both};
@@ -17,9 +15,9 @@ use crate::data_plane::rollout::gates::pod_reports;
 use crate::data_plane::rollout::gates::pod_reports::ExpectedReport;
 use crate::data_plane::rollout::phase::{PromotionGate, Recorded, RolloutFacts, RolloutState, phase};
 use crate::data_plane::rollout::promotion;
-use crate::data_plane::rollout::promotion::PromotionRequest;
 use crate::data_plane::rollout::refused_child::replica_failure;
 use crate::data_plane::rollout::report::RolloutPhase;
+use crate::data_plane::rollout::report::gate_report::NOT_READY;
 use crate::data_plane::rollout::view::since;
 use crate::data_plane::rollout::wanted;
 use crate::data_plane::rollout::wanted::{ChildRole, ChildState};
@@ -51,7 +49,7 @@ impl Pass<'_> {
             preview,
             answers,
             unasked,
-            promotion: self.promotion(),
+            promotion: promotion::of(self.of.object),
             automatic: self.of.promotes_automatically(),
             recorded,
             traffic,
@@ -63,11 +61,6 @@ impl Pass<'_> {
     fn recorded(&self) -> Option<Recorded> {
         let condition = self.of.rolled_out()?;
         Some(Recorded { phase: RolloutPhase::of_reason(&condition.reason), since: since(&condition) })
-    }
-
-    fn promotion(&self) -> Option<PromotionRequest> {
-        let value = annotation(self.of.object, meta::PROMOTE_WHEN_READY)?;
-        Some(promotion::requested(value, self.of.spec()))
     }
 
     /// Whether the preview can be made, and whether it is as it shall be with all pods ready.
@@ -90,10 +83,10 @@ impl Pass<'_> {
         let found = self.found(ChildRole::PreviewDeployment);
         let preview = match (wanted::state(&self.of, &body, found), found) {
             (ChildState::AsWanted, Some(found)) => match replica_failure(found) {
-                Some(why) => Err(format!("Preview Deployment not yet ready: {why}")),
+                Some(why) => Err(format!("{NOT_READY}: {why}")),
                 None => has_all_pods(found, replicas),
             },
-            _ => Err("Preview Deployment not yet ready".to_owned()),
+            _ => Err(NOT_READY.to_owned()),
         };
         (Ok(()), preview)
     }
@@ -139,11 +132,6 @@ impl Pass<'_> {
         let wanted = self.found(ChildRole::LiveDeployment).and_then(|live| live["spec"]["replicas"].as_i64());
         Ok(gates::traffic(slices, &names, wanted.unwrap_or(1)))
     }
-
-    /// Whether only the answers of the pods are missing.
-    pub(super) fn pods_are_ready(&self) -> bool {
-        self.preview_gates(&self.preview_spec()) == (Ok(()), Ok(()))
-    }
 }
 
 /// Whether a Deployment has that many pods of its present template, all available.
@@ -155,7 +143,7 @@ fn has_all_pods(deployment: &Value, replicas: i32) -> PromotionGate {
     if is_current && status("updatedReplicas") >= replicas && status("availableReplicas") >= replicas {
         return Ok(());
     }
-    Err("Preview Deployment not yet ready".to_owned())
+    Err(NOT_READY.to_owned())
 }
 
 /// Live pods that are asked whether they hold a configuration: the first one that does is compared with.

@@ -1,13 +1,12 @@
 //! Follows a promotion, or the end of what was staged, by versions of the DataPlane.
 
-use interlock_core::api::meta;
-use interlock_core::api::object::annotation;
 use interlock_core::api::stamp::SpecHash;
 use serde_json::Value;
 
 use crate::api::stamp::{LiveStamp, StatusSelectors};
 use crate::data_plane::live_spec;
-use crate::data_plane::rollout::promotion::{requested, staged_hash};
+use crate::data_plane::rollout::promotion;
+use crate::data_plane::rollout::promotion::{PromotionRequest, staged_hash};
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 
 /// A requested promotion.
@@ -59,8 +58,7 @@ impl PromotionFollower {
         if let Some(failure) = condition.as_ref().and_then(failure) {
             return failure;
         }
-        let request = annotation(object, meta::PROMOTE_WHEN_READY);
-        match request.is_some_and(|value| requested(value, &object["spec"]).is_for_this()) {
+        match promotion::of(object).is_some_and(PromotionRequest::is_for_this) {
             true => waiting(condition.as_ref()),
             false => RolloutProgress::Withdrawn,
         }
@@ -96,28 +94,33 @@ pub fn abort_progress(object: &Value) -> RolloutProgress {
 
 pub(in crate::data_plane::rollout) fn failure(condition: &ReportedRollout<'_>) -> Option<RolloutProgress> {
     let failed = condition.is_current && condition.phase().has_failed();
-    failed.then(|| RolloutProgress::Failed(line(condition)))
+    let said = if condition.message.is_empty() { condition.phase().as_str() } else { condition.message };
+    failed.then(|| RolloutProgress::Failed(said.to_owned()))
 }
 
 pub(in crate::data_plane::rollout) fn waiting(condition: Option<&ReportedRollout<'_>>) -> RolloutProgress {
     RolloutProgress::Waiting(match condition {
-        Some(condition) if condition.is_current => line(condition),
+        Some(condition) if condition.is_current => line(condition.phase(), condition.message),
         Some(_) => "the controller has not seen this spec yet".to_owned(),
         None => format!("no controller has reported a phase ({})", RolloutPhase::Unreported),
     })
 }
 
-fn line(condition: &ReportedRollout<'_>) -> String {
-    match condition.message {
+/// The same words as `interlock rollout status --watch`.
+fn line(phase: RolloutPhase, message: &str) -> String {
+    let message = Some(message).filter(|message| !message.is_empty());
+    match phase.waits_for_as(message) {
         // What there is to say beside the promotion that was requested is in the status.
-        _ if condition.phase() == RolloutPhase::AwaitingPromotion => condition.reason.to_owned(),
-        "" => condition.reason.to_owned(),
-        message => format!("{}: {message}", condition.reason),
+        Some(waits_for) if phase != RolloutPhase::AwaitingPromotion => {
+            format!("{phase}, waits for {waits_for}")
+        }
+        _ => phase.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::api::meta;
     use rstest::rstest;
     use serde_json::json;
 
@@ -156,10 +159,10 @@ mod tests {
     #[rstest]
     #[case::asked(plane("b", ("a", "blue-111"), "blue-111", "AwaitingPromotion", 2), wait("AwaitingPromotion"))]
     #[case::not_seen(plane("b", ("a", "blue-111"), "blue-111", "WaitingForChange", 1), wait("the controller has not seen this spec yet"))]
-    #[case::begun(plane("b", ("a", "blue-111"), "blue-111", "PromotionInProgress", 2), wait("PromotionInProgress"))]
-    #[case::committed(plane("b", ("b", "green-22"), "blue-111", "PromotionInProgress", 2), wait("PromotionInProgress"))]
-    #[case::committed_and_not_followed(plane("b", ("b", "green-22"), "blue-111", "WaitingForChange", 2), wait("WaitingForChange"))]
-    #[case::followed(plane("b", ("b", "green-22"), "green-22", "PromotionInProgress", 2), wait("PromotionInProgress"))]
+    #[case::begun(plane("b", ("a", "blue-111"), "blue-111", "PromotionInProgress", 2), wait("Promoting, waits for the live Services to select the promoted pods"))]
+    #[case::committed(plane("b", ("b", "green-22"), "blue-111", "PromotionInProgress", 2), wait("Promoting, waits for the live Services to select the promoted pods"))]
+    #[case::committed_and_not_followed(plane("b", ("b", "green-22"), "blue-111", "WaitingForChange", 2), wait("Idle"))]
+    #[case::followed(plane("b", ("b", "green-22"), "green-22", "PromotionInProgress", 2), wait("Promoting, waits for the live Services to select the promoted pods"))]
     #[case::done(plane("b", ("b", "green-22"), "green-22", "PromotionDone", 2), RolloutProgress::Done)]
     #[case::rests(plane("b", ("b", "green-22"), "green-22", "WaitingForChange", 2), RolloutProgress::Done)]
     #[case::edited_after_it(plane("c", ("b", "green-22"), "green-22", "WaitingForChange", 2), RolloutProgress::Done)]
@@ -182,7 +185,7 @@ mod tests {
     #[rstest]
     #[case::done("WaitingForChange", 2, RolloutProgress::Done)]
     #[case::before("WaitingForChange", 1, wait("the controller has not seen this spec yet"))]
-    #[case::going_on("Progressing", 2, wait("Progressing"))]
+    #[case::going_on("Progressing", 2, wait("Staging, waits for the pods of the preview"))]
     #[case::failed("Failed", 2, RolloutProgress::Failed("Failed".to_owned()))]
     fn an_abort_is_followed(#[case] reason: &str, #[case] observed: i64, #[case] progress: RolloutProgress) {
         assert_eq!(abort_progress(&plane("a", ("a", "blue-111"), "blue-111", reason, observed)), progress);

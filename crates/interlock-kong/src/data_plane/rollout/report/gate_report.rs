@@ -1,10 +1,14 @@
-//! The gates of a rollout in their order, and what the closed one waits for, from what a controller has reported.
+//! The gates of a rollout in their order, the one at which each phase waits, and what that waits for.
 
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::data_plane::rollout::report::RolloutPhase;
+use crate::data_plane::rollout::report::gate_name::GateName;
+
+/// What Kong's operator, too, says of a preview whose pods start.
+pub const NOT_READY: &str = "Preview Deployment not yet ready";
 
 /// A gate that a staged change has to pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -16,36 +20,6 @@ pub struct ReportedGate {
     /// What the closed one waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
-}
-
-/// The gates, in the order in which they are passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum GateName {
-    /// The children of the preview can be made from the spec.
-    Spec,
-    /// All pods of the preview are ready.
-    Pods,
-    /// They answer that they have a configuration.
-    Answers,
-    /// The promotion is requested.
-    Promotion,
-    /// All endpoints of the live Service are pods of the new side.
-    Traffic,
-}
-
-impl GateName {
-    pub const ALL: [Self; 5] = [Self::Spec, Self::Pods, Self::Answers, Self::Promotion, Self::Traffic];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Spec => "spec",
-            Self::Pods => "pods",
-            Self::Answers => "answers",
-            Self::Promotion => "promotion",
-            Self::Traffic => "traffic",
-        }
-    }
 }
 
 /// Whether a gate is passed.
@@ -70,10 +44,13 @@ pub struct PreviewPods {
 /// The gates of a rollout; none where nothing is on its way. `waits_for` is what the rollout as a whole waits for,
 /// and `pods` are those of the preview, where they are known.
 pub fn gates(phase: RolloutPhase, waits_for: Option<&str>, pods: Option<PreviewPods>) -> Vec<ReportedGate> {
-    let Some(closed) = closed(phase, pods) else { return Vec::new() };
+    let Some(closed) = phase.gate() else { return Vec::new() };
     let waits_for = match (closed, pods) {
         (GateName::Pods, Some(PreviewPods { ready, wanted })) if ready < wanted => {
-            Some(format!("all pods of the preview to be ready ({ready} of {wanted} are)"))
+            // What the controller says beside: for example a quota that refuses them.
+            let why = waits_for.and_then(|said| said.strip_prefix(NOT_READY)?.strip_prefix(": "));
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            Some(format!("all pods of the preview to be ready ({ready} of {wanted} are){why}"))
         }
         _ => waits_for.map(str::to_owned),
     };
@@ -89,24 +66,19 @@ pub fn gates(phase: RolloutPhase, waits_for: Option<&str>, pods: Option<PreviewP
     GateName::ALL.into_iter().map(gate).collect()
 }
 
-/// The gate at which a rollout waits.
-fn closed(phase: RolloutPhase, pods: Option<PreviewPods>) -> Option<GateName> {
-    match phase {
-        RolloutPhase::Failed => Some(GateName::Spec),
-        RolloutPhase::Staging => match pods {
-            Some(pods) if pods.wanted > 0 && pods.ready >= pods.wanted => Some(GateName::Answers),
-            _ => Some(GateName::Pods),
-        },
-        RolloutPhase::AwaitingPromotion | RolloutPhase::PromotionFailed => Some(GateName::Promotion),
-        RolloutPhase::Promoting | RolloutPhase::Committing | RolloutPhase::Following => {
-            Some(GateName::Traffic)
+impl RolloutPhase {
+    /// The gate at which a rollout in this phase waits; `None` where nothing is on its way.
+    pub fn gate(self) -> Option<GateName> {
+        match self {
+            Self::Failed => Some(GateName::Spec),
+            Self::Staging => Some(GateName::Pods),
+            Self::Asking => Some(GateName::Answers),
+            Self::AwaitingPromotion | Self::PromotionFailed => Some(GateName::Promotion),
+            Self::Promoting | Self::Committing | Self::Following => Some(GateName::Traffic),
+            Self::InPlace | Self::Unreported | Self::Starting | Self::Idle | Self::Grace | Self::Unknown => {
+                None
+            }
         }
-        RolloutPhase::InPlace
-        | RolloutPhase::Unreported
-        | RolloutPhase::Starting
-        | RolloutPhase::Idle
-        | RolloutPhase::Grace
-        | RolloutPhase::Unknown => None,
     }
 }
 
@@ -142,7 +114,10 @@ mod tests {
         "pods",
         "all pods of the preview to be ready (1 of 3 are)"
     )]
-    #[case::without_configuration(RolloutPhase::Staging, READY, "answers", "m")]
+    // The Deployment may still be at an earlier template: the controller says when it is not.
+    #[case::all_of_an_earlier_spec(RolloutPhase::Staging, READY, "pods", "m")]
+    #[case::without_configuration(RolloutPhase::Asking, READY, "answers", "m")]
+    #[case::one_is_not_ready_any_more(RolloutPhase::Asking, STARTING, "answers", "m")]
     #[case::ready(RolloutPhase::AwaitingPromotion, READY, "promotion", "m")]
     #[case::kongs_failure(RolloutPhase::PromotionFailed, READY, "promotion", "m")]
     #[case::promoting(RolloutPhase::Promoting, READY, "traffic", "m")]
@@ -172,6 +147,16 @@ mod tests {
         phase: RolloutPhase,
     ) {
         assert_eq!(gates(phase, Some("m"), None), []);
+    }
+
+    #[test]
+    fn a_closed_gate_says_what_the_controller_says_of_its_pods() {
+        let refused = "Preview Deployment not yet ready: exceeded quota: q";
+        let gate = gates(RolloutPhase::Staging, Some(refused), STARTING).remove(1);
+        assert_eq!(
+            gate.waits_for.as_deref(),
+            Some("all pods of the preview to be ready (1 of 3 are): exceeded quota: q")
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! The phase of a rollout, and what a controller reports of it: the condition `RolledOut`.
+//! The phase of a rollout, and what a controller reports of it: the conditions `RolledOut` and `GatesPassed`.
 
 pub mod changes;
 pub mod follow;
+pub mod gate_name;
 pub mod gate_report;
+pub mod next_step;
 pub mod object_side;
 pub mod summary;
 pub mod totals;
@@ -14,8 +16,15 @@ use interlock_core::api::meta;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use self::gate_name::GateName;
 use crate::api::condition;
 use crate::data_plane::live_spec;
+
+/// Kong's condition of a rollout.
+pub const ROLLED_OUT: &str = "RolledOut";
+/// Ours beside it: False, with the gate that is closed as its reason, while a change is on its way. The definition of
+/// Kong's operator takes it, and no reader of Kong's knows it.
+pub const GATES_PASSED: &str = "GatesPassed";
 
 /// Where a rollout stands, as it is decided and as the condition `RolledOut` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +39,8 @@ pub enum RolloutPhase {
     Idle,
     /// The preview's pods start.
     Staging,
+    /// They are ready, and do not answer as they shall. It is reported as [`Self::Staging`], at another gate.
+    Asking,
     /// The preview is ready, and waits for a promotion.
     AwaitingPromotion,
     /// The promotion is recorded as begun, or about to be: from here on the spec cannot change.
@@ -66,8 +77,8 @@ impl RolloutPhase {
     pub const OURS: [Self; 6] =
         [Self::Idle, Self::Staging, Self::AwaitingPromotion, Self::Promoting, Self::Grace, Self::Failed];
 
-    /// The phase of a DataPlane for people, whatever its spec has become since it was reported.
-    pub fn of(object: &Value) -> Self {
+    /// The phase that is reported of a DataPlane, whatever its spec has become since; see [`summary::RolloutSummary`].
+    fn reported(object: &Value) -> Self {
         if !live_spec::is_staged(&object["spec"]) {
             return Self::InPlace;
         }
@@ -83,6 +94,11 @@ impl RolloutPhase {
     pub fn of_reason(reason: &str) -> Self {
         let reported = Self::OURS.into_iter().chain([Self::PromotionFailed]);
         reported.into_iter().find(|phase| phase.reason() == reason).unwrap_or(Self::Unknown)
+    }
+
+    /// The phase of a name; [`Self::Unknown`] for another word.
+    pub fn named(name: &str) -> Self {
+        Self::ALL.into_iter().find(|phase| phase.as_str() == name).unwrap_or(Self::Unknown)
     }
 
     /// Its name.
@@ -101,7 +117,7 @@ impl RolloutPhase {
             Self::Unreported => ("Unreported", ""),
             Self::Starting => ("Starting", ""),
             Self::Idle => ("Idle", "WaitingForChange"),
-            Self::Staging => ("Staging", "Progressing"),
+            Self::Staging | Self::Asking => ("Staging", "Progressing"),
             Self::AwaitingPromotion => ("AwaitingPromotion", "AwaitingPromotion"),
             Self::Promoting | Self::Committing | Self::Following => ("Promoting", "PromotionInProgress"),
             Self::Grace => ("Idle", "PromotionDone"),
@@ -117,7 +133,7 @@ impl RolloutPhase {
         match self {
             Self::InPlace | Self::Idle | Self::Grace => None,
             Self::Unreported | Self::Starting => Some("a controller that carries out rollouts"),
-            Self::Staging => Some("the pods of the preview"),
+            Self::Staging | Self::Asking => Some("the pods of the preview"),
             Self::AwaitingPromotion => Some("a promotion"),
             Self::Promoting | Self::Committing | Self::Following => {
                 Some("the live Services to select the promoted pods")
@@ -170,7 +186,7 @@ pub(super) fn readiness(object: &Value) -> Option<&str> {
     condition(&object["status"], meta::condition::READY)?["message"].as_str()
 }
 
-/// The condition `RolledOut` of a DataPlane.
+/// What the conditions of a DataPlane's rollout report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedRollout<'a> {
     pub reason: &'a str,
@@ -179,23 +195,36 @@ pub struct ReportedRollout<'a> {
     pub since: Option<&'a str>,
     /// Whether it was written for the spec that is stored.
     pub is_current: bool,
+    /// The gate that is closed, where that is reported.
+    gate: Option<GateName>,
 }
 
 impl<'a> ReportedRollout<'a> {
     pub fn phase(&self) -> RolloutPhase {
-        RolloutPhase::of_reason(self.reason)
+        match RolloutPhase::of_reason(self.reason) {
+            RolloutPhase::Staging if self.gate == Some(GateName::Answers) => RolloutPhase::Asking,
+            phase => phase,
+        }
+    }
+
+    /// Whether nothing is staged and nothing is on its way, as reported of the spec that is stored.
+    pub fn rests(&self) -> bool {
+        self.is_current && self.phase() == RolloutPhase::Idle
     }
 
     /// The condition of an object.
     pub fn of(object: &'a Value) -> Option<Self> {
-        let found = condition(&object["status"]["rollout"], "RolledOut")?;
+        let rollout = &object["status"]["rollout"];
+        let found = condition(rollout, ROLLED_OUT)?;
         let text = |member: &str| found[member].as_str();
         let (observed, generation) = (&found["observedGeneration"], &object["metadata"]["generation"]);
+        let gates = condition(rollout, GATES_PASSED).filter(|gates| gates["observedGeneration"] == *observed);
         Some(Self {
             reason: text("reason").unwrap_or_default(),
             message: text("message").unwrap_or_default(),
             since: text("lastTransitionTime"),
             is_current: observed.as_i64().unwrap_or_default() >= generation.as_i64().unwrap_or_default(),
+            gate: gates.and_then(|gates| GateName::of_reason(gates["reason"].as_str()?)),
         })
     }
 }

@@ -1,5 +1,5 @@
-//! What metrics say of rollouts: how many DataPlanes are in each phase, and since when. Pure, by the rows of the
-//! graph.
+//! What the graph keeps of a rollout for the page and the metrics, as `interlock rollout status` has it: the phase, since
+//! when, and the next step. Metrics say how many DataPlanes are in each phase. Pure, by the rows of the graph.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,22 @@ use interlock_core::topology::schema::{Fact, ReadDepth};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::data_plane::rollout::report::next_step::NextStep;
+use crate::data_plane::rollout::report::summary::{RolloutSummary, phase_of};
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 
 /// The phase of a rollout.
 pub(crate) const PHASE: Fact =
-    Fact { name: fact::PHASE, read: ReadDepth::Word(|object| RolloutPhase::of(object).as_str().into()) };
+    Fact { name: fact::PHASE, read: ReadDepth::Word(|object| phase_of(object).as_str().into()) };
 
 /// Since when it is in that phase.
 pub(crate) const PHASE_SINCE: Fact = Fact { name: fact::PHASE_SINCE, read: ReadDepth::Mark(since) };
+
+/// What a person can do about it: the number of a [`NextStep`], 0 where nothing is to do.
+pub(crate) const NEXT_STEP: Fact = Fact {
+    name: "nextStep",
+    read: ReadDepth::Mark(|object| RolloutSummary::of(object, None).step.map_or(0, NextStep::number)),
+};
 
 /// What metrics say of all DataPlanes: by their rows, whatever the size of the objects.
 pub(crate) fn gauges(rows: &mut dyn Iterator<Item = ObjectRow<'_>>, now: u64) -> Vec<Gauge> {
@@ -52,9 +60,7 @@ struct PhaseTotal {
 fn totals<'g>(rows: impl Iterator<Item = ObjectRow<'g>>) -> BTreeMap<&'static str, PhaseTotal> {
     let mut phases = BTreeMap::<&'static str, PhaseTotal>::new();
     for row in rows {
-        let found = row.word(fact::PHASE).unwrap_or_default();
-        let mut all = RolloutPhase::ALL.into_iter();
-        let phase = all.find(|phase| phase.as_str() == found).unwrap_or(RolloutPhase::Unknown);
+        let phase = RolloutPhase::named(row.word(fact::PHASE).unwrap_or_default());
         let total = phases.entry(phase.as_str()).or_default();
         total.count += 1;
         let since = row.number(fact::PHASE_SINCE).filter(|since| *since > 0 && !phase.is_at_rest());
@@ -63,23 +69,29 @@ fn totals<'g>(rows: impl Iterator<Item = ObjectRow<'g>>) -> BTreeMap<&'static st
     phases
 }
 
-/// Since when a DataPlane is in its phase, in Unix seconds: from the condition of its rollout, else from its
-/// creation; 0 where neither is a time.
+/// Since when a DataPlane is in its phase, in Unix seconds: from the condition of its rollout, without one from its
+/// creation; 0 where neither is a time, and where the condition is of an earlier spec.
 fn since(object: &Value) -> u64 {
-    let reported = ReportedRollout::of(object).and_then(|rollout| rollout.since);
-    let since = reported.or_else(|| meta_str(object, "creationTimestamp"));
+    let reported = ReportedRollout::of(object);
+    if reported.as_ref().is_some_and(|rollout| !rollout.is_current) {
+        return 0;
+    }
+    let since = reported.and_then(|rollout| rollout.since).or_else(|| meta_str(object, "creationTimestamp"));
     let since = since.and_then(|text| text.parse::<Timestamp>().ok());
     since.and_then(|since| u64::try_from(since.as_second()).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::api::meta;
+    use interlock_core::api::stamp::SpecHash;
     use interlock_core::topology::{Epoch, Graph, GraphChange, KindId};
     use rstest::rstest;
     use serde_json::json;
 
     use super::*;
     use crate::api;
+    use crate::data_plane::live_spec;
 
     fn data_plane(name: &str, blue_green: bool, status: Value) -> Value {
         let rollout = if blue_green { json!({"strategy": {"blueGreen": {}}}) } else { Value::Null };
@@ -149,6 +161,35 @@ mod tests {
             ("InPlace", PhaseTotal { count: 1, oldest: None }),
         ]);
         assert_eq!(found, expected);
+    }
+
+    /// An edit that the controller has not seen yet is on its way, whatever was reported of the spec before; the page says
+    /// what `interlock rollout status` says, which is a function of the same.
+    #[rstest]
+    #[case::idle("WaitingForChange")]
+    #[case::that_awaited_another_promotion("AwaitingPromotion")]
+    fn an_edit_that_is_not_seen_yet_is_being_staged(#[case] reason: &str) {
+        let spec = |image: &str| json!({"deployment": {"rollout": {"strategy": {"blueGreen": {}}}, "podTemplateSpec": {"image": image}}});
+        let live = live_spec::after(None, &spec("a")).to_string();
+        let stamp = format!("{{\"v\":1,\"hash\":\"{}\",\"spec\":{live},\"uid\":\"a\"}}", SpecHash::of(&live));
+        let mut object = data_plane("a", true, rolled_out(reason, 7));
+        object["metadata"]["annotations"] = json!({meta::LAST_APPLIED_SPEC: stamp});
+        object["metadata"]["generation"] = json!(3);
+        object["status"]["rollout"]["conditions"][0]["observedGeneration"] = json!(2);
+        object["spec"] = spec("b");
+        let (graph, kind) = graph(std::slice::from_ref(&object));
+        let row = graph.row(kind, "kong", "a").expect("its row");
+        assert_eq!(row.word(fact::PHASE), Some("Staging"));
+        assert_eq!(
+            row.number(fact::PHASE_SINCE),
+            Some(0),
+            "that of the spec before says nothing of this one"
+        );
+        assert_eq!(row.number(NEXT_STEP.name), Some(NextStep::PromoteAhead.number()));
+        assert_eq!(RolloutSummary::of(&object, None).phase, RolloutPhase::Staging);
+        object["spec"] = spec("a");
+        let (graph, kind) = self::graph(&[object]);
+        assert_eq!(graph.row(kind, "kong", "a").and_then(|row| row.number(NEXT_STEP.name)), Some(0));
     }
 
     #[rstest]

@@ -21,7 +21,7 @@ use crate::data_plane::rollout::children::{brings_certificate, mounted_certifica
 use crate::data_plane::rollout::kept::KeptChildren;
 use crate::data_plane::rollout::live_record::{LiveSide, commit};
 use crate::data_plane::rollout::promotion::staged_hash;
-use crate::data_plane::rollout::report::RolloutPhase;
+use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 use crate::data_plane::rollout::side::{Colour, DeploymentIdentity, SideState};
 use crate::data_plane::rollout::view::DataPlaneView;
 
@@ -129,14 +129,11 @@ fn is_settled(of: &DataPlaneView<'_>) -> Result<(), LeftAlone> {
             ready.map_or_else(|| "none".to_owned(), |ready| ready.to_string())
         )));
     }
-    let rolled_out = of.rolled_out().filter(|_| of.is_blue_green());
-    let is_idle = rolled_out.as_ref().is_some_and(|found| {
-        found.reason == RolloutPhase::Idle.reason() && found.observed_generation == Some(of.generation)
-    });
-    if of.is_blue_green() && !is_idle {
+    let rolled_out = ReportedRollout::of(of.object);
+    if of.is_blue_green() && !rolled_out.as_ref().is_some_and(ReportedRollout::rests) {
         return Err(LeftAlone::refused(format!(
             "its rollout is {}: let Kong's operator end it (promote it, or write the spec back) until RolledOut is {}",
-            rolled_out.map_or_else(|| "not reported".to_owned(), |found| found.reason),
+            rolled_out.map_or("not reported", |found| found.reason),
             RolloutPhase::Idle.reason()
         )));
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::field_managers;
 use crate::api::{OPERATOR_LEASE, WAIT_FOR_OWNER};
 use crate::data_plane::rollout::kept::{KeptChildren, forget};
-use crate::data_plane::rollout::report::RolloutPhase;
+use crate::data_plane::rollout::report::ReportedRollout;
 use crate::data_plane::rollout::view::DataPlaneView;
 
 /// How long Kong's operator has to have written nothing: longer than its Lease lasts.
@@ -143,8 +143,7 @@ pub fn is_at_rest(of: &DataPlaneView<'_>, staged: bool) -> bool {
     if !of.is_blue_green() {
         return true;
     }
-    let rolled_out = of.rolled_out().filter(|found| found.observed_generation == Some(of.generation));
-    !staged && rolled_out.is_some_and(|found| found.reason == RolloutPhase::Idle.reason())
+    !staged && ReportedRollout::of(of.object).is_some_and(|found| found.rests())
 }
 
 /// The writes by which the children become Kong's operator's, and then those that forget what was kept.

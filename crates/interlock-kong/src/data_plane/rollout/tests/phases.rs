@@ -42,7 +42,7 @@ fn is(phase: RolloutPhase, message: &str) -> RolloutState {
 #[rstest]
 #[case::template(RolloutFacts { template: closed("t"), preview: closed("p"), ..facts() }, is(RolloutPhase::Failed, "t"))]
 #[case::pods(RolloutFacts { preview: closed("p"), answers: closed("a"), ..facts() }, is(RolloutPhase::Staging, "p"))]
-#[case::answers(RolloutFacts { answers: closed("a"), ..facts() }, is(RolloutPhase::Staging, "a"))]
+#[case::answers(RolloutFacts { answers: closed("a"), ..facts() }, is(RolloutPhase::Asking, "a"))]
 #[case::asked_too_early(
     RolloutFacts { preview: closed("p"), promotion: Some(PromotionRequest::True), ..facts() },
     is(RolloutPhase::Staging, "p")

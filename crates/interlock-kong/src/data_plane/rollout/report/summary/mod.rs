@@ -5,7 +5,7 @@ use std::fmt;
 
 use interlock_core::api::display::display;
 use interlock_core::api::meta;
-use interlock_core::api::object::{annotation, meta_str};
+use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::stamp::SpecHash;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,8 +14,10 @@ use crate::api::stamp::{LiveStamp, StatusSelectors};
 use crate::api::{condition, proxy};
 use crate::data_plane::flavor::gateway::Gateway;
 use crate::data_plane::flavor::sources::Nothing;
-use crate::data_plane::rollout::promotion::{PromotionRequest, requested, staged_hash};
+use crate::data_plane::rollout::promotion;
+use crate::data_plane::rollout::promotion::{PromotionRequest, staged_hash};
 use crate::data_plane::rollout::report::changes::{LiveSpec, StagedChanges, StagedState};
+use crate::data_plane::rollout::report::next_step::NextStep;
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase, readiness};
 use crate::data_plane::rollout::sourced_flavor;
 
@@ -50,6 +52,9 @@ pub struct RolloutSummary {
     /// The next command, or a remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// What [`Self::next`] says.
+    #[serde(skip)]
+    pub step: Option<NextStep>,
 }
 
 /// The live side.
@@ -92,13 +97,14 @@ impl RolloutSummary {
         let live = LiveSpec::of(object, kept);
         let staged = StagedState::of(&live, spec);
         let condition = ReportedRollout::of(object);
-        let phase = phase(object, condition.as_ref(), &staged);
-        let promotion = annotation(object, meta::PROMOTE_WHEN_READY).map(|value| requested(value, spec));
+        let phase = phase(object, condition.as_ref(), || staged.is_something());
+        let promotion = promotion::of(object);
         let (namespace, name) = (text("namespace"), text("name"));
         let staged_flavor = sourced_flavor::staged(&object["status"]).map(|said| display(said, MESSAGE));
-        let sourced = staged_flavor.is_some();
         let stalled = stalled(object);
-        let next = next(phase, &staged, sourced, promotion, &format!("{name} -n {namespace}"));
+        let step = NextStep::of(phase, &staged, staged_flavor.is_some(), promotion);
+        let step = step.or_else(|| stalled.is_some().then_some(NextStep::CorrectStalled));
+        let next = step.map(|step| step.line(&NamespacedName::new(namespace.as_str(), name.as_str())));
         Self {
             phase,
             // That of an earlier spec is no news of this one.
@@ -121,7 +127,8 @@ impl RolloutSummary {
             },
             staged_flavor,
             promotion,
-            next: next.or_else(|| stalled.is_some().then(|| corrected(&namespace, &name))),
+            next,
+            step,
             stalled,
             namespace,
             name,
@@ -173,11 +180,21 @@ pub fn image(spec: &Value) -> Option<String> {
     proxy(&spec["deployment"]["podTemplateSpec"])?["image"].as_str().map(str::to_owned)
 }
 
-fn phase(object: &Value, condition: Option<&ReportedRollout<'_>>, staged: &StagedState) -> RolloutPhase {
+/// The phase of a DataPlane, for people.
+pub(super) fn phase_of(object: &Value) -> RolloutPhase {
+    let is_staged = || StagedState::of(&LiveSpec::of(object, None), &object["spec"]).is_something();
+    phase(object, ReportedRollout::of(object).as_ref(), is_staged)
+}
+
+fn phase(
+    object: &Value,
+    condition: Option<&ReportedRollout<'_>>,
+    is_staged: impl Fn() -> bool,
+) -> RolloutPhase {
     let is_older = condition.is_some_and(|condition| !condition.is_current);
-    match RolloutPhase::of(object) {
+    match RolloutPhase::reported(object) {
         // The controller has not seen this spec yet.
-        RolloutPhase::Idle | RolloutPhase::AwaitingPromotion if is_older && staged.is_something() => {
+        RolloutPhase::Idle | RolloutPhase::AwaitingPromotion if is_older && is_staged() => {
             RolloutPhase::Staging
         }
         phase => phase,
@@ -197,75 +214,12 @@ fn waits_for(
     phase.waits_for_as(message.map(|condition| condition.message))
 }
 
-fn next(
-    phase: RolloutPhase,
-    staged: &StagedState,
-    sourced: bool,
-    promotion: Option<PromotionRequest>,
-    arguments: &str,
-) -> Option<String> {
-    let requested = promotion.is_some_and(PromotionRequest::is_for_this);
-    let look = format!("`kubectl describe dataplane {arguments}`");
-    let abort = format!("`interlock rollout abort {arguments}`");
-    let promote = format!("`interlock rollout promote {arguments}`");
-    match (phase, staged) {
-        (RolloutPhase::InPlace, _) => None,
-        (RolloutPhase::Starting, _) => Some(format!("look at its pods: {look}")),
-        (RolloutPhase::Unreported, _) => Some(
-            "set spec.capabilities.dataplanes.mode of the Interlock object to auto, unless Kong's operator carries \
-             DataPlanes out here"
-                .to_owned(),
-        ),
-        (_, StagedState::Unknown(_)) => Some(format!(
-            "compare the spec with what the pods run ({look}): the next write of it records the stored spec as live"
-        )),
-        (RolloutPhase::Promoting, _) => None,
-        (phase, _) if phase.has_failed() => Some(format!("correct the cause ({look}), or take it back with {abort}")),
-        (_, StagedState::Nothing) if sourced && !requested => {
-            Some(format!("{promote}, or write the former value where the router flavor comes from"))
-        }
-        (_, StagedState::Nothing) => None,
-        (RolloutPhase::AwaitingPromotion, _) if !requested => Some(format!("{promote}, or {abort}")),
-        _ if requested => Some(abort),
-        _ => Some(format!("{promote}, which takes effect when the preview is ready, or {abort}")),
-    }
-}
-
 impl fmt::Display for RolloutSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let since = self.since.as_ref().map_or_else(String::new, |since| format!(", last change {since}"));
         writeln!(f, "DataPlane {}/{}: {}{since}", self.namespace, self.name, self.phase)?;
         writeln!(f, "live: {}", self.live)?;
-        if self.phase == RolloutPhase::InPlace {
-            writeln!(
-                f,
-                "staged: nothing; without spec.deployment.rollout.strategy.blueGreen changes are live at once"
-            )?;
-        } else {
-            self.staged_lines(f)?;
-        }
-        match self.promotion {
-            None => {}
-            Some(PromotionRequest::Nonsense) => {
-                writeln!(
-                    f,
-                    "promotion: not requested; annotation {} is neither true nor a hash",
-                    meta::PROMOTE_WHEN_READY
-                )?;
-            }
-            Some(_) if self.stages_nothing() && self.live.unknown.is_none() => {
-                writeln!(
-                    f,
-                    "promotion: requested, with nothing staged; remove annotation {}",
-                    meta::PROMOTE_WHEN_READY
-                )?;
-            }
-            Some(PromotionRequest::True) => writeln!(f, "promotion: requested, of whatever is staged")?,
-            Some(PromotionRequest::ThisSpec) => writeln!(f, "promotion: requested")?,
-            Some(PromotionRequest::AnotherSpec) => {
-                writeln!(f, "promotion: requested of another spec than what is staged now")?;
-            }
-        }
+        self.staged_lines().iter().try_for_each(|line| writeln!(f, "{line}"))?;
         if let Some(waits_for) = &self.waits_for {
             let label = if self.phase.has_failed() { "why" } else { "waits for" };
             writeln!(f, "{label}: {waits_for}")?;
@@ -287,36 +241,45 @@ fn stalled(object: &Value) -> Option<String> {
     (found["status"] == "True").then(|| format!("{}: {}", text("reason"), text("message")))
 }
 
-fn corrected(namespace: &str, name: &str) -> String {
-    format!(
-        "correct the cause, and Interlock goes on by itself; `kubectl describe dataplane {name} -n {namespace}` shows all"
-    )
-}
-
 impl RolloutSummary {
     fn stages_nothing(&self) -> bool {
         self.staged.is_none() && self.staged_flavor.is_none()
     }
 
-    fn staged_lines(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(flavor) = &self.staged_flavor {
-            writeln!(f, "staged: {flavor}")?;
-        }
+    /// What is staged, and whether its promotion is requested.
+    pub fn staged_lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.staged_flavor.iter().map(|flavor| format!("staged: {flavor}")).collect();
         match (&self.staged, &self.live.unknown) {
-            (None, _) if self.staged_flavor.is_some() => Ok(()),
-            (None, None) => writeln!(f, "staged: nothing"),
-            (None, Some(why)) => writeln!(f, "staged: unknown, as {why}"),
-            (Some(staged), _) if staged.changes.is_empty() => {
-                writeln!(f, "staged: spec {}", staged.hash.short())
-            }
+            _ if self.phase == RolloutPhase::InPlace => lines.push(
+                "staged: nothing; without spec.deployment.rollout.strategy.blueGreen changes are live at once".to_owned(),
+            ),
+            (None, _) if self.staged_flavor.is_some() => {}
+            (None, None) => lines.push("staged: nothing".to_owned()),
+            (None, Some(why)) => lines.push(format!("staged: unknown, as {why}")),
             (Some(staged), _) => {
-                writeln!(f, "staged: spec {}", staged.hash.short())?;
-                staged.changes.fields.iter().try_for_each(|field| writeln!(f, "  {field}"))?;
-                match staged.changes.more {
-                    0 => Ok(()),
-                    more => writeln!(f, "  and {more} more"),
-                }
+                lines.push(format!("staged: spec {}", staged.hash.short()));
+                lines.extend(staged.changes.fields.iter().map(|field| format!("  {field}")));
+                let more = Some(staged.changes.more).filter(|more| *more > 0);
+                lines.extend(more.map(|more| format!("  and {more} more")));
             }
+        }
+        lines.extend(self.promotion.map(|request| format!("promotion: {}", self.requested(request))));
+        lines
+    }
+
+    fn requested(&self, request: PromotionRequest) -> String {
+        let annotation = meta::PROMOTE_WHEN_READY;
+        match request {
+            PromotionRequest::Nonsense => {
+                format!("not requested; annotation {annotation} is neither true nor a hash")
+            }
+            _ if self.stages_nothing() && self.live.unknown.is_none() => {
+                format!("requested, with nothing staged; remove annotation {annotation}")
+            }
+            PromotionRequest::True => "requested, of whatever is staged".to_owned(),
+            PromotionRequest::ThisSpec => "requested".to_owned(),
+            PromotionRequest::AnotherSpec => "requested of another spec than what is staged now".to_owned(),
         }
     }
 }
