@@ -98,6 +98,13 @@ fn a_preview_without_the_routes_of_the_live_side_is_not_promoted() {
     ground.await_message(&["it lacks 1 route of the 5", ": shop.e;", "it has 1 route beside", ": shop.x;"]);
     let found = ground.data_plane();
     assert_eq!(found["status"]["selector"], ground.selector(Colour::Blue), "{found}");
+    let gate = &found["status"]["rollout"]["conditions"][1];
+    assert_eq!((&gate["type"], &gate["reason"]), (&json!("GatesPassed"), &json!("Answers")), "{found}");
+    let why = ground.admin.command(&interlock::binary(), &["why", "dataplane/edge", "-n", NAMESPACE], "");
+    assert!(
+        why.stdout.contains("gate pods: passed") && why.stdout.contains("gate answers: waits for: "),
+        "{why}"
+    );
 
     sent.lock().expect("nobody panics with it")[EXPRESSIONS] = all;
     let done = ground.change_to("expressions", &["--wait"]);
