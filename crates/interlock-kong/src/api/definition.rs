@@ -394,7 +394,7 @@ pub struct DataPlaneStatus {
 /// How a staged change stands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RolloutStatus {
-    /// `RolledOut`.
+    /// `RolledOut`, and while a change is on its way `GatesPassed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"], "maxItems" = 8))]
     pub conditions: Option<Vec<Condition>>,

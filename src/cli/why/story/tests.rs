@@ -331,7 +331,12 @@ fn a_data_plane_tells_its_phase_its_sides_its_gates_and_the_next_command() {
 #[case::pods(1, "gate pods: waits for: all pods of the preview to be ready (1 of 3 are)")]
 #[case::answers(3, "gate answers: waits for: pod x: it has received no configuration")]
 fn a_gate_says_what_it_waits_for(#[case] ready: u64, #[case] gate: &str) {
-    let object = data_plane("Progressing", "pod x: it has\nreceived no configuration");
+    let mut object = data_plane("Progressing", "pod x: it has\nreceived no configuration");
+    if ready == 3 {
+        let mut gates = object["status"]["rollout"]["conditions"][0].clone();
+        json_patch::merge(&mut gates, &json!({"type": "GatesPassed", "reason": "Answers", "message": ""}));
+        object["status"]["rollout"]["conditions"].as_array_mut().unwrap().push(gates);
+    }
     let story = WhyAnswer::of(&of_data_plane(object.clone(), object, ready));
     assert!(story.is.iter().any(|line| line == gate), "{:#?}", story.is);
 }

@@ -320,7 +320,7 @@ mod tests {
         let waits_for = json!("all pods of the preview to be ready (1 of 3 are)");
         assert_eq!(gate(1), (&json!("closed"), &waits_for));
         // Nothing records what is live.
-        assert_eq!(rollout["command"], "kubectl describe dataplane edge -n kong");
+        assert_eq!(rollout["command"], "interlock rollout status edge -n kong");
         // Of a change that takes effect at once there is nothing to say.
         let mut plain = plane;
         plain["spec"]["deployment"]["rollout"] = Value::Null;

@@ -71,8 +71,10 @@ impl RolloutRow {
         let preview = sides.iter().find(|side| side.side == SideState::Preview.as_str());
         let pods = preview.map(|side| PreviewPods { ready: side.ready, wanted: side.wanted });
         let gates = gate_report::gates(phase, phase.waits_for_as(message.as_deref()).as_deref(), pods);
-        let remedy =
-            row.number(totals::NEXT_STEP.name).and_then(NextStep::numbered).map(|step| step.remedy(name));
+        let step = row.number(totals::NEXT_STEP.name).and_then(NextStep::numbered);
+        // Where nothing is on its way, nothing presses to record what is live.
+        let step = step.filter(|step| *step != NextStep::CompareSpec || phase.gate().is_some());
+        let remedy = step.map(|step| step.remedy(name));
         let (next, command) = remedy.map(|Remedy { next, command }| (next, command)).unzip();
         Some(Self {
             phase: phase.as_str(),

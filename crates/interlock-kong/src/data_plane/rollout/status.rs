@@ -131,6 +131,12 @@ pub fn handed_back(of: &DataPlaneView<'_>, message: String, now: Timestamp) -> V
         for ours in OURS {
             status[ours] = Value::Null;
         }
+        let rollout = of.object["status"]["rollout"]["conditions"].as_array();
+        let is_gate = |found: &Value| found["type"] == GATES_PASSED;
+        if let Some(rollout) = rollout.filter(|all| all.iter().any(is_gate)) {
+            let kept: Vec<&Value> = rollout.iter().filter(|found| !is_gate(found)).collect();
+            status["rollout"] = json!({"conditions": kept});
+        }
     }
     if is_new {
         effects.push(of.event(Severity::Normal, meta::event::HANDED_BACK, message));

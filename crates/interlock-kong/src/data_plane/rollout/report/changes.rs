@@ -266,6 +266,19 @@ impl StagedState {
         }
     }
 
+    /// That of an object, without the fields: only whether something is staged.
+    pub fn of_object(object: &Value) -> Self {
+        let spec = &object["spec"];
+        if !live_spec::is_staged(spec) {
+            return Self::Nothing;
+        }
+        match LiveSpec::of(object, None) {
+            LiveSpec::Known(live) if live_spec::is_changed(&live, spec) => Self::Something,
+            LiveSpec::Known(_) => Self::Nothing,
+            live => Self::of(&live, spec),
+        }
+    }
+
     /// Whether something is known to be staged.
     pub fn is_something(&self) -> bool {
         matches!(self, Self::Fields(_) | Self::Something)

@@ -100,16 +100,19 @@ pub(in crate::data_plane::rollout) fn failure(condition: &ReportedRollout<'_>) -
 
 pub(in crate::data_plane::rollout) fn waiting(condition: Option<&ReportedRollout<'_>>) -> RolloutProgress {
     RolloutProgress::Waiting(match condition {
-        Some(condition) if condition.is_current => line(condition.phase(), condition.message),
+        Some(condition) if condition.is_current => line(condition),
         Some(_) => "the controller has not seen this spec yet".to_owned(),
         None => format!("no controller has reported a phase ({})", RolloutPhase::Unreported),
     })
 }
 
 /// The same words as `interlock rollout status --watch`.
-fn line(phase: RolloutPhase, message: &str) -> String {
-    let message = Some(message).filter(|message| !message.is_empty());
+fn line(condition: &ReportedRollout<'_>) -> String {
+    let phase = condition.phase();
+    let message = Some(condition.message).filter(|message| !message.is_empty());
     match phase.waits_for_as(message) {
+        // A word of another operator.
+        _ if phase == RolloutPhase::Unknown => condition.reason.to_owned(),
         // What there is to say beside the promotion that was requested is in the status.
         Some(waits_for) if phase != RolloutPhase::AwaitingPromotion => {
             format!("{phase}, waits for {waits_for}")

@@ -76,7 +76,7 @@ impl NextStep {
         Self::ALL.into_iter().find(|step| step.number() == number)
     }
 
-    /// What to do about a DataPlane, and the first command for it.
+    /// What to do about a DataPlane, for the page: nothing that is better looked at first is one click away.
     pub fn remedy(self, data_plane: &NamespacedName) -> Remedy {
         let next = match self {
             Self::LookAtPods => "Find out why its pods do not become ready.",
@@ -97,9 +97,16 @@ impl NextStep {
             Self::Abort => "Wait; the promotion is requested, and can be taken back until it begins.",
             Self::CorrectStalled => "Correct the cause, and Interlock goes on by itself.",
         };
-        let line = self.line(data_plane);
-        let command = line.split('`').nth(1).map(str::to_owned);
-        Remedy { next: next.to_owned(), command: command.unwrap_or_else(|| rollout("status", data_plane)) }
+        let NamespacedName { namespace, name } = data_plane;
+        let command = match self {
+            Self::LookAtPods | Self::Correct | Self::CorrectStalled => {
+                format!("interlock why dataplane/{namespace}/{name}")
+            }
+            Self::EnableDataPlanes | Self::CompareSpec => rollout("status", data_plane),
+            Self::PromoteFlavor | Self::Promote => rollout("promote", data_plane),
+            Self::PromoteAhead | Self::Abort => rollout("status", data_plane) + " --watch",
+        };
+        Remedy { next: next.to_owned(), command }
     }
 
     /// The same in one line, with all commands.
@@ -143,14 +150,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_step_has_a_number_and_a_command_that_its_sentence_has() {
+    fn each_step_has_a_number_and_a_sentence_with_a_command() {
         let edge = NamespacedName::new("kong", "edge");
         for step in NextStep::ALL {
             assert_eq!(NextStep::numbered(step.number()), Some(step));
             let Remedy { next, command } = step.remedy(&edge);
             assert!(next.ends_with('.') && !next.contains('`'), "{next}");
-            assert!(command.contains(" edge -n kong"), "{command}");
+            assert!(
+                command.contains(" edge -n kong") || command.contains(" dataplane/kong/edge"),
+                "{command}"
+            );
         }
         assert_eq!(NextStep::numbered(0), None);
+        let changes = |step: NextStep| step.remedy(&edge).command.contains(" promote ");
+        assert_eq!(
+            NextStep::ALL.into_iter().filter(|step| changes(*step)).collect::<Vec<_>>(),
+            [NextStep::PromoteFlavor, NextStep::Promote]
+        );
+        let line = NextStep::Correct.line(&edge);
+        assert!(
+            line.contains("`kubectl describe dataplane edge -n kong`") && line.contains("rollout abort edge"),
+            "{line}"
+        );
     }
 }

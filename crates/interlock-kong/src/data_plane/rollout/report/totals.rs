@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::data_plane::rollout::report::next_step::NextStep;
-use crate::data_plane::rollout::report::summary::{RolloutSummary, phase_of};
+use crate::data_plane::rollout::report::summary::{phase_of, step_of};
 use crate::data_plane::rollout::report::{ReportedRollout, RolloutPhase};
 
 /// The phase of a rollout.
@@ -23,10 +23,8 @@ pub(crate) const PHASE: Fact =
 pub(crate) const PHASE_SINCE: Fact = Fact { name: fact::PHASE_SINCE, read: ReadDepth::Mark(since) };
 
 /// What a person can do about it: the number of a [`NextStep`], 0 where nothing is to do.
-pub(crate) const NEXT_STEP: Fact = Fact {
-    name: "nextStep",
-    read: ReadDepth::Mark(|object| RolloutSummary::of(object, None).step.map_or(0, NextStep::number)),
-};
+pub(crate) const NEXT_STEP: Fact =
+    Fact { name: "nextStep", read: ReadDepth::Mark(|object| step_of(object).map_or(0, NextStep::number)) };
 
 /// What metrics say of all DataPlanes: by their rows, whatever the size of the objects.
 pub(crate) fn gauges(rows: &mut dyn Iterator<Item = ObjectRow<'_>>, now: u64) -> Vec<Gauge> {
@@ -70,10 +68,10 @@ fn totals<'g>(rows: impl Iterator<Item = ObjectRow<'g>>) -> BTreeMap<&'static st
 }
 
 /// Since when a DataPlane is in its phase, in Unix seconds: from the condition of its rollout, without one from its
-/// creation; 0 where neither is a time, and where the condition is of an earlier spec.
+/// creation; 0 where neither is a time, and where the condition reports another phase: that of an earlier spec.
 fn since(object: &Value) -> u64 {
     let reported = ReportedRollout::of(object);
-    if reported.as_ref().is_some_and(|rollout| !rollout.is_current) {
+    if reported.as_ref().is_some_and(|rollout| rollout.phase().as_str() != phase_of(object).as_str()) {
         return 0;
     }
     let since = reported.and_then(|rollout| rollout.since).or_else(|| meta_str(object, "creationTimestamp"));
@@ -92,6 +90,7 @@ mod tests {
     use super::*;
     use crate::api;
     use crate::data_plane::live_spec;
+    use crate::data_plane::rollout::report::summary::RolloutSummary;
 
     fn data_plane(name: &str, blue_green: bool, status: Value) -> Value {
         let rollout = if blue_green { json!({"strategy": {"blueGreen": {}}}) } else { Value::Null };

@@ -57,6 +57,28 @@ fn a_data_plane_runs_and_waits_for_a_change() {
     assert_eq!((&ready["status"], &ready["observedGeneration"]), (&json!("True"), &json!(1)));
 }
 
+/// `GatesPassed` names the closed gate while a change is on its way, after Kong's condition.
+#[test]
+fn the_closed_gate_is_reported() {
+    let gates = |world: &World| -> Vec<(Value, Value)> {
+        let all = world.get()["status"]["rollout"]["conditions"].as_array().unwrap();
+        all.iter().map(|found| (found["type"].clone(), found["reason"].clone())).collect()
+    };
+    let is = |rolled_out: &str, gate: &str| {
+        vec![(json!("RolledOut"), json!(rolled_out)), (json!("GatesPassed"), json!(gate))]
+    };
+    let mut world = running();
+    assert_eq!(gates(&world), [(json!("RolledOut"), json!("WaitingForChange"))]);
+    world.edit(spec("kong:3.9"));
+    world.reconcile(usize::MAX);
+    assert_eq!(gates(&world), is("Progressing", "Pods"));
+    settle(&mut world);
+    assert_eq!(gates(&world), is("AwaitingPromotion", "Promotion"));
+    world.edit(spec("kong:3.8"));
+    settle(&mut world);
+    assert_eq!(gates(&world), [(json!("RolledOut"), json!("WaitingForChange"))]);
+}
+
 /// A status that reported the preview before that is made would be written a second time.
 #[test]
 fn a_status_tells_of_a_preview_that_is_made() {

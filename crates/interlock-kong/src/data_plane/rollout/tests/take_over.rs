@@ -455,6 +455,22 @@ fn what_is_staged_is_handed_back_when_its_rollout_is_over() {
     assert_eq!(managed(&world).1, condition::HANDED_BACK);
 }
 
+/// Kong's operator would keep it, and say something else beside.
+#[test]
+fn no_closed_gate_is_handed_back() {
+    let mut world = taken_over();
+    world.edit(spec("kong:3.9"));
+    settle(&mut world);
+    let conditions = |world: &World| world.get()["status"]["rollout"]["conditions"].to_string();
+    assert!(conditions(&world).contains("GatesPassed"), "{}", conditions(&world));
+    let mut plain = spec("kong:3.9");
+    plain["deployment"].as_object_mut().unwrap().remove("rollout");
+    world.edit(plain);
+    hand_back(&mut world);
+    assert_eq!(managed(&world).1, condition::HANDED_BACK, "{}", managed(&world).2);
+    assert!(!conditions(&world).contains("GatesPassed"), "{}", conditions(&world));
+}
+
 /// Without a preview of Kong's operator, the next one has a name of ours.
 #[test]
 fn without_blue_green_there_is_no_preview_to_keep() {

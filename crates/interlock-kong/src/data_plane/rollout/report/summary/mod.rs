@@ -182,8 +182,16 @@ pub fn image(spec: &Value) -> Option<String> {
 
 /// The phase of a DataPlane, for people.
 pub(super) fn phase_of(object: &Value) -> RolloutPhase {
-    let is_staged = || StagedState::of(&LiveSpec::of(object, None), &object["spec"]).is_something();
-    phase(object, ReportedRollout::of(object).as_ref(), is_staged)
+    phase(object, ReportedRollout::of(object).as_ref(), || StagedState::of_object(object).is_something())
+}
+
+/// What a person can do about it, without the fields that are staged.
+pub(super) fn step_of(object: &Value) -> Option<NextStep> {
+    let staged = StagedState::of_object(object);
+    let phase = phase(object, ReportedRollout::of(object).as_ref(), || staged.is_something());
+    let is_sourced = sourced_flavor::staged(&object["status"]).is_some();
+    let step = NextStep::of(phase, &staged, is_sourced, promotion::of(object));
+    step.or_else(|| stalled(object).is_some().then_some(NextStep::CorrectStalled))
 }
 
 fn phase(

@@ -242,3 +242,38 @@ fn programs_get_the_same() {
     assert_eq!(found["staged"]["hash"], json!(staged_hash(&staged("x")["spec"])));
     assert_eq!(json!(RolloutSummary::of(&idle(), None))["staged"], Value::Null);
 }
+
+/// The pods of the preview are ready and asked where the controller says so of the spec that it reports on.
+#[rstest]
+#[case::of_this_spec(2, "Answers", RolloutPhase::Asking)]
+#[case::of_an_earlier_one(1, "Answers", RolloutPhase::Staging)]
+#[case::of_the_pods(2, "Pods", RolloutPhase::Staging)]
+#[case::of_a_later_version(2, "Sleep", RolloutPhase::Staging)]
+fn the_reported_gate_says_more_than_the_phase(
+    #[case] observed: i64,
+    #[case] gate: &str,
+    #[case] phase: RolloutPhase,
+) {
+    let mut object = staged("Progressing");
+    let gates =
+        json!({"type": "GatesPassed", "status": "False", "reason": gate, "observedGeneration": observed});
+    object["status"]["rollout"]["conditions"].as_array_mut().unwrap().push(gates);
+    assert_eq!(RolloutSummary::of(&object, None).phase, phase);
+    assert_eq!(phase.as_str(), "Staging");
+}
+
+/// What the graph keeps of a DataPlane is what people are shown of it.
+#[rstest]
+#[case::idle(idle())]
+#[case::staging(staged("Progressing"))]
+#[case::awaiting(staged("AwaitingPromotion"))]
+#[case::failed(staged("Failed"))]
+#[case::unrecorded({
+    let mut object = staged("AwaitingPromotion");
+    object["metadata"]["annotations"] = json!({});
+    object
+})]
+fn the_step_is_the_same_without_the_fields(#[case] object: Value) {
+    let summary = RolloutSummary::of(&object, None);
+    assert_eq!((phase_of(&object), step_of(&object)), (summary.phase, summary.step));
+}
