@@ -242,6 +242,7 @@ struct Passes<'k> {
 }
 
 impl Rounds for Passes<'_> {
+    type Lacks = Needs;
     type Writes = Wanted;
     type End = Rest;
     type Stop = Interrupted;
@@ -255,7 +256,7 @@ impl Rounds for Passes<'_> {
         self.gathered.facts.refused = self.kind.refused.of(self.owner);
         let view = View::new(&self.object, &self.gathered.facts, decided);
         Ok(match (self.kind.reconciler.reconcile)(&view) {
-            Err(needs) => Decision::Lacks(needs.into()),
+            Err(needs) => Decision::Lacks(needs),
             Ok(ReconcileStep::Write(effects)) => Decision::Write((effects, false, decided)),
             Ok(ReconcileStep::InOrder(effects)) => Decision::Write((effects, true, decided)),
             Ok(ReconcileStep::Await(after)) => {
@@ -266,7 +267,7 @@ impl Rounds for Passes<'_> {
         })
     }
 
-    async fn read(&mut self, needs: Needs) -> Result<(), Interrupted> {
+    async fn read(&mut self, needs: Needs) -> Result<Flow<Rest>, Interrupted> {
         let (kind, gathered) = (self.kind, &mut self.gathered);
         gathered.objects(kind.sources(), &needs).await?;
         gathered.lists(kind.sources(), needs.lists).await?;
@@ -279,7 +280,7 @@ impl Rounds for Passes<'_> {
             self.leads()?;
             self.gathered.facts.certificate = Some(kind.signer.certify(&request).await?);
         }
-        Ok(())
+        Ok(Flow::Again)
     }
 
     async fn write(&mut self, (effects, in_order, decided): Wanted) -> Result<Flow<Rest>, Interrupted> {

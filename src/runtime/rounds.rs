@@ -1,18 +1,16 @@
 //! The loop under what is decided by a pure function of what was read: each round decides from the start, then reads what
 //! the decision lacks or writes what it wants, on the versions that were read.
 
-use interlock_core::reconcile::Needs;
-
 use super::controller::Action;
 
 /// What a round decided.
-pub enum Decision<W, E> {
-    Lacks(Box<Needs>),
+pub enum Decision<L, W, E> {
+    Lacks(L),
     Write(W),
     End(E),
 }
 
-/// What follows a write.
+/// What follows a read or a write.
 #[derive(Debug)]
 pub enum Flow<E = Action> {
     /// Another round, on the new state.
@@ -21,10 +19,12 @@ pub enum Flow<E = Action> {
 }
 
 /// The decision of a round, or why the work stops.
-pub type Decided<R> = Result<Decision<<R as Rounds>::Writes, <R as Rounds>::End>, <R as Rounds>::Stop>;
+pub type Decided<R> =
+    Result<Decision<<R as Rounds>::Lacks, <R as Rounds>::Writes, <R as Rounds>::End>, <R as Rounds>::Stop>;
 
 /// Work that is done in rounds.
 pub trait Rounds: Send + Sized {
+    type Lacks: Send;
     type Writes: Send;
     type End: Send;
     /// Why it stops before its end.
@@ -36,8 +36,11 @@ pub trait Rounds: Send + Sized {
     /// Decides on what is known by now.
     fn decide(&mut self) -> impl Future<Output = Decided<Self>> + Send;
 
-    /// Gets what a decision lacks.
-    fn read(&mut self, needs: Needs) -> impl Future<Output = Result<(), Self::Stop>> + Send;
+    /// Gets what a decision lacks; ends where it cannot be known yet.
+    fn read(
+        &mut self,
+        lacks: Self::Lacks,
+    ) -> impl Future<Output = Result<Flow<Self::End>, Self::Stop>> + Send;
 
     /// Writes what a decision wants, and takes in what the API server answers.
     fn write(
@@ -51,10 +54,7 @@ pub async fn drive<R: Rounds>(work: &mut R, rounds: usize) -> Result<Option<R::E
     for _ in 0..rounds {
         work.leads()?;
         let flow = match work.decide().await? {
-            Decision::Lacks(needs) => {
-                work.read(*needs).await?;
-                Flow::Again
-            }
+            Decision::Lacks(lacks) => work.read(lacks).await?,
             Decision::Write(wanted) => {
                 work.leads()?;
                 work.write(wanted).await?
@@ -89,6 +89,7 @@ mod tests {
     }
 
     impl Rounds for Work {
+        type Lacks = ();
         type Writes = ();
         type End = &'static str;
         type Stop = &'static str;
@@ -100,15 +101,15 @@ mod tests {
         async fn decide(&mut self) -> Decided<Self> {
             self.done.push("decide");
             Ok(match (self.did("read"), self.did("write")) {
-                (0, _) => Decision::Lacks(Box::default()),
+                (0, _) => Decision::Lacks(()),
                 (_, writes) if writes < self.writes => Decision::Write(()),
                 _ => Decision::End("ended"),
             })
         }
 
-        async fn read(&mut self, _: Needs) -> Result<(), &'static str> {
+        async fn read(&mut self, (): ()) -> Result<Flow<&'static str>, &'static str> {
             self.done.push("read");
-            Ok(())
+            Ok(Flow::Again)
         }
 
         async fn write(&mut self, (): ()) -> Result<Flow<&'static str>, &'static str> {

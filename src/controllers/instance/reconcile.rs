@@ -21,20 +21,34 @@ use super::context::InstanceContext;
 use super::view::InstanceView;
 use super::{api_calls, execute, no_room, patches, plan_intent, plan_request, record, refusal, spec_archive};
 use crate::cluster::failure_reports;
+use crate::cluster::requests::Fence;
 use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
 use crate::runtime::index::KeptInstance;
-use crate::runtime::rounds::Flow;
+use crate::runtime::rounds::{self, Decided, Decision, Flow, Rounds};
 
-/// Steps of one reconcile; each ends in a write or ends the reconcile.
-const STEPS: usize = 64;
+/// Rounds of one reconcile, for 64 steps; each ends in a write or ends the reconcile, and takes a round for the Instance
+/// and at times one for a spec that is archived.
+const ROUNDS: usize = 3 * 64;
 
 /// What a failed write of an Instance's own records means.
 const NOT_RECORDED: &str = "what Interlock records of it was not written";
 
 /// Reconciles one Instance, while the leader epoch lasts.
 pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> Action {
-    let outcome = steps(ctx, key, leader_epoch).await;
+    let lead = Fence { leadership: ctx.leadership.clone(), epoch: Some(leader_epoch) };
+    let mut steps = Steps { ctx, key, lead, uid: String::new(), known: Known::default() };
+    let outcome = match rounds::drive(&mut steps, ROUNDS).await {
+        Ok(Some(outcome)) => {
+            ctx.reports.settle(&of(key));
+            outcome
+        }
+        Ok(None) => {
+            warn!(instance = %key, "a reconcile took too many steps and gives way");
+            Action::Retry
+        }
+        Err(outcome) => outcome,
+    };
     in_time(ctx, key);
     if outcome == Action::AwaitChange {
         ctx.store.unpin(key);
@@ -42,39 +56,164 @@ pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, leader_epoch
     outcome
 }
 
-async fn steps(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> Action {
-    for _ in 0..STEPS {
-        if ctx.leader_epoch() != Some(leader_epoch) {
-            // Another process may have led since, and continued from this state.
-            return Action::AwaitChange;
-        }
-        let subject = match subject(ctx, key).await {
-            Ok(subject) => subject,
-            Err(outcome) => return outcome,
-        };
-        let uid = subject.uid().to_owned();
-        match step(ctx, subject).await {
-            Ok(Flow::Again) => {}
-            Ok(Flow::End(outcome)) => {
-                ctx.reports.settle(&of(key));
-                return outcome;
-            }
-            Err(failure) => match recover(ctx, key, &uid, &failure).await {
-                Flow::Again => {}
-                Flow::End(outcome) => return outcome,
-            },
-        }
-    }
-    warn!(instance = %key, "a reconcile took too many steps and gives way");
-    Action::Retry
+/// The steps of one reconcile.
+struct Steps<'c> {
+    ctx: &'c InstanceContext,
+    key: &'c NamespacedName,
+    lead: Fence,
+    /// The uid of the Instance, once it was looked at.
+    uid: String,
+    known: Known,
 }
 
-/// The Instance as last known, or how the reconcile ends without it.
-async fn subject(ctx: &InstanceContext, key: &NamespacedName) -> Result<InstanceView, Action> {
-    match ctx.store.instance(key) {
-        // Nothing to do, and `Ready` is current: no request.
-        KeptInstance::AtRest { well: true } => Err(Action::AwaitChange),
-        _ => whole(ctx, key).await,
+/// What a step is decided on.
+#[derive(Default)]
+struct Known {
+    subject: Option<InstanceView>,
+    /// Whether the Lease names this process.
+    holds_lease: bool,
+    /// The spec of the stamp, wherever it is stored.
+    stamped: Option<Option<Applied<'static>>>,
+}
+
+/// What a step lacks.
+enum Lacks {
+    Instance,
+    /// Whether the Lease names this process. A status that others have written may be what another leader wrote, where
+    /// this process does not know yet that it was suspended.
+    Lease,
+    /// The spec of the stamp, which is archived.
+    Spec,
+    /// Whether packages may use an OperatorVersion of another namespace.
+    Access(NamespacedName),
+}
+
+/// What a step does.
+enum Step {
+    /// Restores the status, which others have written.
+    Restore(Value),
+    Settle(plan_request::Due),
+    Act(Next),
+}
+
+impl Rounds for Steps<'_> {
+    type Lacks = Lacks;
+    type Writes = Step;
+    type End = Action;
+    /// What follows where nothing is settled.
+    type Stop = Action;
+
+    /// Another process may have led since, and continued from this state.
+    fn leads(&self) -> Result<(), Action> {
+        if self.lead.holds() { Ok(()) } else { Err(Action::AwaitChange) }
+    }
+
+    async fn decide(&mut self) -> Decided<Self> {
+        let (ctx, Known { subject, holds_lease, stamped }) = (self.ctx, &mut self.known);
+        let Some(subject) = subject else {
+            return match ctx.store.instance(self.key) {
+                // Nothing to do, and `Ready` is current: no request.
+                KeptInstance::AtRest { well: true } => Err(Action::AwaitChange),
+                _ => Ok(Decision::Lacks(Lacks::Instance)),
+            };
+        };
+        if subject.deleted_at().is_none() && ctx.no_room.holds(subject) {
+            return Ok(Decision::End(Action::AwaitChange));
+        }
+        if let Some(status) = ctx.status_cache.restoration(subject) {
+            let lacks = Decision::Lacks(Lacks::Lease);
+            return Ok(if *holds_lease { Decision::Write(Step::Restore(status)) } else { lacks });
+        }
+        if let Some(due) = plan_request::due(ctx, subject) {
+            return Ok(Decision::Write(Step::Settle(due)));
+        }
+        if stamped.is_none() {
+            *stamped = match (subject.stamped_spec(), &subject.stamp) {
+                (None, Some(_)) => return Ok(Decision::Lacks(Lacks::Spec)),
+                (found, _) => Some(found),
+            };
+        }
+        let next = decide(ctx, subject, stamped.as_ref().and_then(Option::as_ref));
+        debug!(instance = %subject.key, ?next, "next");
+        Ok(match next {
+            Next::CheckAccess(version) => Decision::Lacks(Lacks::Access(version)),
+            next => Decision::Write(Step::Act(next)),
+        })
+    }
+
+    async fn read(&mut self, lacks: Lacks) -> Result<Flow, Action> {
+        let ctx = self.ctx;
+        let read = match (lacks, &self.known.subject) {
+            (Lacks::Lease, Some(_)) => match ctx.lease.is_this_process().await {
+                Ok(holds) => {
+                    self.known.holds_lease = holds;
+                    Ok(if holds { Flow::Again } else { Flow::End(Action::AwaitChange) })
+                }
+                Err(error) => {
+                    warn!(instance = %self.key, %error, "the status was changed by another process, and the lease could not be read");
+                    Ok(Flow::End(Action::Retry))
+                }
+            },
+            (Lacks::Spec, Some(subject)) => stamped_spec(ctx, subject).await.map(|found| {
+                self.known.stamped = Some(found);
+                Flow::Again
+            }),
+            (Lacks::Access(version), Some(subject)) => match ctx.account(&subject.key.namespace) {
+                Ok(account) => {
+                    let is_known = ctx.references.ask(&account, &version).await;
+                    is_known.map(|is_known| if is_known { Flow::Again } else { Flow::End(Action::Retry) })
+                }
+                // Without an account there is no subject to check.
+                Err(_) => Ok(Flow::End(Action::Retry)),
+            },
+            (Lacks::Instance, _) | (_, None) => {
+                let subject = whole(ctx, self.key).await?;
+                subject.uid().clone_into(&mut self.uid);
+                self.known.subject = Some(subject);
+                Ok(Flow::Again)
+            }
+        };
+        self.after(read).await
+    }
+
+    async fn write(&mut self, step: Step) -> Result<Flow, Action> {
+        let Known { subject: Some(subject), stamped, .. } = std::mem::take(&mut self.known) else {
+            return Ok(Flow::Again);
+        };
+        let written = match step {
+            Step::Restore(status) => self.restore(subject, status).await,
+            Step::Settle(due) => plan_request::settle(self.ctx, &subject, due).await,
+            Step::Act(next) => execute::act(self.ctx, subject, stamped.flatten(), next).await,
+        };
+        self.after(written).await
+    }
+}
+
+impl Steps<'_> {
+    /// Restores the status. Where none has written it after all, the watch shows the object without fields that its
+    /// definition got since, and no event corrects that before the next write: what the API server has goes on.
+    async fn restore(&mut self, subject: InstanceView, status: Value) -> Result<Flow, ApiFailure> {
+        let written = api_calls::write_status(self.ctx, &subject, status).await?;
+        self.known.subject =
+            written.filter(|written| written.resource_version() == subject.resource_version());
+        if self.known.subject.is_none() {
+            warn!(instance = %subject.key, "the status was written by another user and is restored");
+        }
+        Ok(Flow::Again)
+    }
+
+    /// What follows a read or a write. One that failed ends the step, and what it was decided on is read again.
+    async fn after(&mut self, done: Result<Flow, ApiFailure>) -> Result<Flow, Action> {
+        let failure = match done {
+            Ok(flow) => return Ok(flow),
+            Err(failure) => failure,
+        };
+        self.known = Known::default();
+        self.leads()?;
+        match recover(self.ctx, self.key, &self.uid, &failure).await {
+            Flow::Again => Ok(Flow::Again),
+            Flow::End(outcome) => Err(outcome),
+        }
     }
 }
 
@@ -170,57 +309,6 @@ async fn stalled_by(ctx: &InstanceContext, key: &NamespacedName, failure: &ApiFa
 fn of(key: &NamespacedName) -> ObjectKey {
     let gvk = Gvk::new(meta::KUDO_API_VERSION, "Instance");
     ObjectKey { gvk, namespace: Some(key.namespace.clone()), name: key.name.clone() }
-}
-
-async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiFailure> {
-    if subject.deleted_at().is_none() && ctx.no_room.holds(&subject) {
-        return Ok(Flow::End(Action::AwaitChange));
-    }
-    let subject = match restore(ctx, &subject).await? {
-        Restoration::Unneeded => subject,
-        Restoration::Unseen(current) => *current,
-        Restoration::Ended(flow) => return Ok(flow),
-    };
-    if let Some(flow) = plan_request::look(ctx, &subject).await? {
-        return Ok(flow);
-    }
-    let stamped = stamped_spec(ctx, &subject).await?;
-    let next = decide(ctx, &subject, stamped.as_ref());
-    debug!(instance = %subject.key, ?next, "next");
-    execute::act(ctx, subject, stamped, next).await
-}
-
-/// What became of a status that others have written.
-enum Restoration {
-    /// None has.
-    Unneeded,
-    /// None has, but the watch shows another: it has the object without fields that its definition got since, and no
-    /// event corrects that before the next write. What the API server has goes on.
-    Unseen(Box<InstanceView>),
-    /// It is restored, or not this process's to restore.
-    Ended(Flow),
-}
-
-/// Restores the status where others have written it.
-async fn restore(ctx: &InstanceContext, subject: &InstanceView) -> Result<Restoration, ApiFailure> {
-    let Some(status) = ctx.status_cache.restoration(subject) else { return Ok(Restoration::Unneeded) };
-    // It may be what another leader wrote, where this process does not know yet that it was suspended.
-    match ctx.lease.is_this_process().await {
-        Ok(true) => {}
-        Ok(false) => return Ok(Restoration::Ended(Flow::End(Action::AwaitChange))),
-        Err(error) => {
-            warn!(instance = %subject.key, %error, "the status was changed by another process, and the lease could not be read");
-            return Ok(Restoration::Ended(Flow::End(Action::Retry)));
-        }
-    }
-    let written = api_calls::write_status(ctx, subject, status).await?;
-    match written.filter(|written| written.resource_version() == subject.resource_version()) {
-        Some(current) => Ok(Restoration::Unseen(Box::new(current))),
-        None => {
-            warn!(instance = %subject.key, "the status was written by another user and is restored");
-            Ok(Restoration::Ended(Flow::Again))
-        }
-    }
 }
 
 /// The stamp's spec, wherever it is stored.

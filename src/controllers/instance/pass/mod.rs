@@ -305,6 +305,7 @@ impl<'a> Pass<'a> {
 }
 
 impl Rounds for Pass<'_> {
+    type Lacks = Needs;
     type Writes = EngineStep;
     /// What follows the pass.
     type End = Flow;
@@ -319,18 +320,18 @@ impl Rounds for Pass<'_> {
         observed.limits.now = Timestamp::now();
         let (step, observed) = self.ask(self.state.clone(), observed).await?;
         self.watch_state.observed = observed;
-        Ok(if step.needs.is_empty() { Decision::Write(step) } else { Decision::Lacks(step.needs.into()) })
+        Ok(if step.needs.is_empty() { Decision::Write(step) } else { Decision::Lacks(step.needs) })
     }
 
     /// The inventory is read once.
-    async fn read(&mut self, needs: Needs) -> Result<(), Stop> {
+    async fn read(&mut self, needs: Needs) -> Result<Flow<Flow>, Stop> {
         if needs.inventory && self.watch_state.observed.facts.inventory.is_none() {
             let kept = inventory::of_run(self.ctx, &self.subject).await?;
             self.watch_state.observed.facts.inventory = Some(kept.inventory.clone());
             self.inventory = kept;
         }
         self.watch_state.look_up(&needs).await;
-        Ok(())
+        Ok(Flow::Again)
     }
 
     /// Takes one step; records the phase of the run where it requests no write.

@@ -27,6 +27,7 @@ struct Survey<'s, 'p> {
 }
 
 impl Rounds for Survey<'_, '_> {
+    type Lacks = Needs;
     type Writes = EngineStep;
     type End = ();
     type Stop = Stop;
@@ -39,7 +40,7 @@ impl Rounds for Survey<'_, '_> {
         let (step, imagined) = self.pass.ask(self.state.clone(), std::mem::take(&mut self.imagined)).await?;
         self.imagined = imagined;
         Ok(if !step.needs.is_empty() {
-            Decision::Lacks(step.needs.into())
+            Decision::Lacks(step.needs)
         } else if step.effects.is_empty() || step.state.status.status.is_terminal() {
             Decision::End(())
         } else {
@@ -47,10 +48,10 @@ impl Rounds for Survey<'_, '_> {
         })
     }
 
-    async fn read(&mut self, needs: Needs) -> Result<(), Stop> {
+    async fn read(&mut self, needs: Needs) -> Result<Flow<()>, Stop> {
         self.pass.read(needs.clone()).await?;
         see(&mut self.imagined.facts, &self.pass.watch_state.observed.facts, &needs);
-        Ok(())
+        Ok(Flow::Again)
     }
 
     /// Imagines the writes.
