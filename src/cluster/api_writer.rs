@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::path;
 use crate::cluster::request_limit::RequestLimit;
-use crate::cluster::requests::{ApiRequests, FIELD_MANAGER, JSON, MERGE_PATCH, failure, local};
+use crate::cluster::requests::{ApiRequests, FIELD_MANAGER, Fence, JSON, MERGE_PATCH, failure, local};
 use crate::telemetry::metrics::Metrics;
 
 /// Writes of the API user of the process: Instances, their status, ControllerRevisions of large specs, and
@@ -33,6 +33,12 @@ impl Bookkeeping {
     /// The same; counts the requests that wait.
     pub fn counted(client: Client, metrics: Arc<Metrics>) -> Self {
         Self { requests: ApiRequests::new(client, RequestLimit::of_books(Some(metrics))) }
+    }
+
+    /// The same, whose writes are sent within a stretch of leading.
+    #[must_use]
+    pub fn within(&self, fence: Fence) -> Self {
+        Self { requests: self.requests.within(fence) }
     }
 
     /// What sends its requests.

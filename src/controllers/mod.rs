@@ -18,6 +18,7 @@ use crate::cluster::discovery::KindDiscovery;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::lease::{Leadership, LeaseHolder};
+use crate::cluster::requests::Fence;
 use crate::cluster::supervisor::{Assignment, Handle};
 use crate::cluster::tamper::{GuardState, PolicyState};
 use crate::runtime::certificates::CertificateSigner;
@@ -85,7 +86,7 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
     let Some(work) = context.supervisor.work(capabilities::INSTANCES) else { return };
     let (metrics, leadership) = (context.metrics.clone(), context.leadership.clone());
     let gateways = context.watches.gateways();
-    let consistency = Consistency::new(context.client.clone(), context.store.clone());
+    let consistency = Consistency::new(context.client.clone(), context.store.clone(), leadership.clone());
     let snapshot = context.supervisor.snapshot();
     let gate_leadership = leadership.clone();
     let guards_gate = move || {
@@ -175,11 +176,11 @@ fn instances(
 ) -> InstanceContext {
     InstanceContext {
         own_namespace: context.namespace,
-        requests: instance::request_guard::Requests::new(context.verbs),
-        references: instance::references::References::new(&context.client, context.versions),
+        requests: instance::request_guard::Requests::new(context.verbs).into(),
+        references: instance::references::References::new(&context.client, context.versions).into(),
         objects: Executor::new(context.effects, kinds.clone(), context.packages, context.metrics.clone()),
         events: EventPublisher::new(context.client.clone()).within(&bookkeeping),
-        reports: FailureReports::new(EventPublisher::new(context.client.clone()).within(&bookkeeping)),
+        reports: FailureReports::new(EventPublisher::new(context.client.clone()).within(&bookkeeping)).into(),
         bookkeeping,
         client: context.client,
         kinds,
@@ -188,15 +189,15 @@ fn instances(
         supervisor: context.supervisor,
         work,
         queue: context.queue,
-        leadership: context.leadership,
+        lead: Fence { leadership: context.leadership, epoch: None },
         lease: context.lease,
-        status_cache: instance::status_cache::StatusCache::default(),
-        inventories: instance::inventory_cache::InventoryCache::default(),
+        status_cache: Arc::default(),
+        inventories: Arc::default(),
         no_room: Arc::default(),
         pipe_helper: context.pipe_helper,
         pool: context.pool,
         template_key: context.template_key,
-        pod_failures: instance::pod_failures::PodFailures::default(),
+        pod_failures: Arc::default(),
         made_keys: Arc::default(),
         metrics: context.metrics,
     }

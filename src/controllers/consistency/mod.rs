@@ -24,11 +24,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::failure_reports::FailureReports;
+use crate::cluster::lease::Leadership;
+use crate::cluster::requests::Fence;
 use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
 use crate::runtime::gate::LeaderEpoch;
@@ -54,6 +57,7 @@ struct Unsettled {
 pub struct Consistency {
     client: Client,
     bookkeeping: Bookkeeping,
+    leadership: watch::Receiver<Leadership>,
     events: EventPublisher,
     /// Events about checks that failed.
     reports: FailureReports,
@@ -63,10 +67,10 @@ pub struct Consistency {
 
 impl Consistency {
     /// A controller without any state.
-    pub fn new(client: Client, store: Arc<Store>) -> Self {
+    pub fn new(client: Client, store: Arc<Store>, leadership: watch::Receiver<Leadership>) -> Self {
         let (bookkeeping, events) = (Bookkeeping::new(client.clone()), EventPublisher::new(client.clone()));
         let reports = FailureReports::new(events.clone());
-        Self { client, bookkeeping, events, reports, store, unsettled: Mutex::default() }
+        Self { client, bookkeeping, leadership, events, reports, store, unsettled: Mutex::default() }
     }
 }
 
@@ -87,8 +91,8 @@ impl Controller for Consistency {
         self.store.gateways().into_iter().map(|gateway| (gateway, GATEWAY_BURST)).collect()
     }
 
-    async fn reconcile(&self, gateway: &GatewayRef, _: LeaderEpoch) -> Action {
-        match self.check(gateway).await {
+    async fn reconcile(&self, gateway: &GatewayRef, epoch: LeaderEpoch) -> Action {
+        match self.check(gateway, epoch).await {
             Ok(action) => {
                 self.reports.settle(&list::key_of(gateway));
                 action
@@ -110,7 +114,7 @@ impl Controller for Consistency {
 }
 
 impl Consistency {
-    async fn check(&self, subject: &GatewayRef) -> Result<Action, ApiFailure> {
+    async fn check(&self, subject: &GatewayRef, epoch: LeaderEpoch) -> Result<Action, ApiFailure> {
         let Some(seen) = list::at(&self.client, &self.store, subject).await? else {
             self.unsettled().remove(subject);
             return Ok(Action::AwaitChange);
@@ -121,7 +125,8 @@ impl Consistency {
         // Of a new one whose pods start, nothing is known that would not be written anew in a moment.
         let starts = !is_known && (seen.starting || seen.pods.is_empty()) && found.is_settled();
         if subject.kind == GatewayKind::DataPlane && !starts {
-            self.write(subject, &seen.object, &found).await?;
+            let fence = Fence { leadership: self.leadership.clone(), epoch: Some(epoch) };
+            self.write(&self.bookkeeping.within(fence), subject, &seen.object, &found).await?;
         }
         self.warn(subject, &seen.object, &found).await;
         Ok(self.after(subject, &found))
@@ -167,6 +172,7 @@ impl Consistency {
     /// Writes the condition if it differs, on exactly the version that was read.
     async fn write(
         &self,
+        bookkeeping: &Bookkeeping,
         subject: &GatewayRef,
         object: &Value,
         found: &running::FlavorConsistency,
@@ -180,7 +186,7 @@ impl Consistency {
             return Ok(());
         }
         let status = json!({"conditions": after});
-        match self.bookkeeping.patch_data_plane_status(&subject.name, version, status).await {
+        match bookkeeping.patch_data_plane_status(&subject.name, version, status).await {
             Err(ApiFailure { code: 404, .. }) => Ok(()),
             written => written,
         }

@@ -21,7 +21,6 @@ use tracing::warn;
 use super::context::InstanceContext;
 use super::inventory;
 use super::view::InstanceView;
-use crate::cluster::requests::Fence;
 use crate::cluster::watch::WatchChange;
 use crate::runtime::executor::{Executor, Written};
 use crate::runtime::gathered;
@@ -45,12 +44,11 @@ type Outcome = Result<(Release, Vec<Note>), String>;
 /// Removes what the Instance has made in the cluster; returns the pause before the next attempt, or `None` when nothing
 /// holds up the deletion any more.
 pub(super) async fn remove(ctx: &InstanceContext, subject: &InstanceView) -> Option<Duration> {
-    let lead = ctx.lead();
-    let attempted = tokio::time::timeout(ATTEMPT, attempt(ctx, subject, lead.clone())).await;
+    let attempted = tokio::time::timeout(ATTEMPT, attempt(ctx, subject)).await;
     let outcome = attempted.unwrap_or_else(|_| Err(format!("it took longer than {} s", ATTEMPT.as_secs())));
     let waits = outcome.as_ref().map_or(true, |(release, _)| !release.waits.is_empty());
     // The next leader ends a deletion that this process began as one.
-    if !lead.holds() || waits && !is_last(ctx, subject, Timestamp::now()) {
+    if !ctx.lead.holds() || waits && !is_last(ctx, subject, Timestamp::now()) {
         return Some(PAUSE);
     }
     tell(ctx, subject, outcome).await;
@@ -65,11 +63,11 @@ fn is_last(ctx: &InstanceContext, subject: &InstanceView, now: Timestamp) -> boo
     ctx.instances_leave() || since.is_none_or(|since| now.duration_since(since).unsigned_abs() >= PATIENCE)
 }
 
-async fn attempt(ctx: &InstanceContext, subject: &InstanceView, lead: Fence) -> Outcome {
+async fn attempt(ctx: &InstanceContext, subject: &InstanceView) -> Outcome {
     let kept = inventory::read(ctx, subject).await;
     let kept = kept.map_err(|failure| format!("its inventory cannot be read: {}", failure.message))?;
     let account = ctx.account(&subject.key.namespace);
-    let objects = account.map(|account| ctx.objects.under(account).within(lead.clone()));
+    let objects = account.map(|account| ctx.objects.under(account));
     let (listed, unlisted) = match kept.is_absent() {
         false => (kept.inventory.all().into_iter().cloned().collect(), Vec::new()),
         true => by_label(ctx, subject, &objects).await?,
@@ -77,8 +75,7 @@ async fn attempt(ctx: &InstanceContext, subject: &InstanceView, lead: Fence) -> 
     if listed.is_empty() {
         return Ok((Release::default(), unlisted));
     }
-    let mut removal =
-        Removal { ctx, subject, lead, objects: objects?, listed, observed: Observed::default() };
+    let mut removal = Removal { ctx, subject, objects: objects?, listed, observed: Observed::default() };
     let released = rounds::drive(&mut removal, ROUNDS).await?;
     released.map(|release| (release, unlisted)).ok_or_else(|| "others change them all the time".to_owned())
 }
@@ -87,7 +84,6 @@ async fn attempt(ctx: &InstanceContext, subject: &InstanceView, lead: Fence) -> 
 struct Removal<'a> {
     ctx: &'a InstanceContext,
     subject: &'a InstanceView,
-    lead: Fence,
     objects: Executor,
     listed: BTreeSet<ListedObject>,
     observed: Observed,
@@ -100,7 +96,7 @@ impl Rounds for Removal<'_> {
     type Stop = String;
 
     fn leads(&self) -> Result<(), String> {
-        if self.lead.holds() { Ok(()) } else { Err("another process leads".to_owned()) }
+        if self.ctx.lead.holds() { Ok(()) } else { Err("another process leads".to_owned()) }
     }
 
     async fn decide(&mut self) -> Decided<Self> {

@@ -31,11 +31,12 @@ use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::discovery::{KindDiscovery, KindLookup};
 use crate::cluster::events::EventPublisher;
 use crate::cluster::failure_reports::FailureReports;
-use crate::cluster::lease::{Leadership, LeaseHolder};
+use crate::cluster::lease::LeaseHolder;
 use crate::cluster::requests::Fence;
 use crate::cluster::supervisor::{Assignment, Handle, WatchState, Watching};
 use crate::cluster::watch::WatchChange;
 use crate::runtime::executor::Executor;
+use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
 use crate::runtime::queue::Queue;
@@ -45,6 +46,7 @@ use crate::telemetry::metrics::Metrics;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Collaborators of the controller, shared by its workers.
+#[derive(Clone)]
 pub struct InstanceContext {
     /// The cache of watched objects.
     pub store: Arc<Store>,
@@ -66,22 +68,23 @@ pub struct InstanceContext {
     /// Events on Instances.
     pub events: EventPublisher,
     /// Events about writes of Instances that failed.
-    pub reports: FailureReports,
-    /// Whether this process leads.
-    pub leadership: watch::Receiver<Leadership>,
-    /// The same, asked of the API server.
+    pub reports: Arc<FailureReports>,
+    /// The stretch of leading in which it works. Work begun in one leader epoch never continues in another, nor outside
+    /// of one: between them another process may have led.
+    pub lead: Fence,
+    /// Whether this process leads, asked of the API server.
     pub lease: LeaseHolder,
-    pub status_cache: StatusCache,
+    pub status_cache: Arc<StatusCache>,
     /// Inventories of runs in progress.
-    pub inventories: InventoryCache,
+    pub inventories: Arc<InventoryCache>,
     /// Instances that leave no room for a status.
     pub no_room: Arc<NoRoomCache>,
     /// The namespace of the process.
     pub own_namespace: String,
     /// Whether the policy that guards requests is intact, and since when.
-    pub requests: Requests,
+    pub requests: Arc<Requests>,
     /// Whether references into other namespaces are permitted.
-    pub references: References,
+    pub references: Arc<References>,
     /// The helper of Pipe tasks.
     pub pipe_helper: Arc<PipeHelper>,
     /// Threads for work whose cost depends on the content of a package.
@@ -89,7 +92,7 @@ pub struct InstanceContext {
     /// The key of which what templates generate follows, once it is read.
     pub template_key: Arc<OnceLock<SeedKey>>,
     /// Why workloads lack pods.
-    pub pod_failures: PodFailures,
+    pub pod_failures: Arc<PodFailures>,
     /// Keys that templates have made.
     pub made_keys: Arc<KeyStore>,
     /// Counts.
@@ -213,14 +216,15 @@ impl InstanceContext {
         true
     }
 
-    /// The current leader epoch. Work begun in one epoch never continues in another, nor outside of one:
-    /// between them another process may have led.
-    pub fn leader_epoch(&self) -> Option<u64> {
-        self.leadership.borrow().leader_epoch()
-    }
-
-    /// The same for writes.
-    pub fn lead(&self) -> Fence {
-        Fence { leadership: self.leadership.clone(), epoch: self.leader_epoch() }
+    /// The same for the work of one leader epoch, after which none of its writes is sent any more.
+    #[must_use]
+    pub fn within(&self, epoch: LeaderEpoch) -> Self {
+        let lead = Fence { epoch: Some(epoch), ..self.lead.clone() };
+        Self {
+            bookkeeping: self.bookkeeping.within(lead.clone()),
+            objects: self.objects.within(lead.clone()),
+            lead,
+            ..self.clone()
+        }
     }
 }

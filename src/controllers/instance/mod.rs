@@ -112,8 +112,9 @@ impl Controller for InstanceContext {
     }
 
     async fn reconcile(&self, key: &NamespacedName, term: InstanceTerm) -> Action {
+        let within = self.within(term.epoch);
         // The next leader reconciles every Instance.
-        if self.leader_epoch() != Some(term.epoch) {
+        if !within.lead.holds() {
             return Action::AwaitChange;
         }
         let status_only = match self.assignment().work {
@@ -122,13 +123,13 @@ impl Controller for InstanceContext {
             Work::Deletions => !self.is_deleted(key),
         };
         if status_only {
-            let action = unavailable::say(self, key).await;
+            let action = unavailable::say(&within, key).await;
             // The answer to its write may be the first that shows a deletion: its echo by the watch is no change.
             if self.assignment().work != Work::Deletions || !self.is_deleted(key) {
                 return action;
             }
         }
-        reconcile::reconcile(self, key, term.epoch).await
+        reconcile::reconcile(&within, key).await
     }
 
     fn end(&self) {

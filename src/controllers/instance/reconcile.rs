@@ -21,7 +21,6 @@ use super::context::InstanceContext;
 use super::view::InstanceView;
 use super::{api_calls, execute, no_room, patches, plan_intent, plan_request, record, refusal, spec_archive};
 use crate::cluster::failure_reports;
-use crate::cluster::requests::Fence;
 use crate::cluster::watch::WatchChange;
 use crate::runtime::controller::Action;
 use crate::runtime::index::KeptInstance;
@@ -34,10 +33,9 @@ const ROUNDS: usize = 3 * 64;
 /// What a failed write of an Instance's own records means.
 const NOT_RECORDED: &str = "what Interlock records of it was not written";
 
-/// Reconciles one Instance, while the leader epoch lasts.
-pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> Action {
-    let lead = Fence { leadership: ctx.leadership.clone(), epoch: Some(leader_epoch) };
-    let mut steps = Steps { ctx, key, lead, uid: String::new(), known: Known::default() };
+/// Reconciles one Instance, while the leader epoch of the context lasts.
+pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName) -> Action {
+    let mut steps = Steps { ctx, key, uid: String::new(), known: Known::default() };
     let outcome = match rounds::drive(&mut steps, ROUNDS).await {
         Ok(Some(outcome)) => {
             ctx.reports.settle(&of(key));
@@ -60,7 +58,6 @@ pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, leader_epoch
 struct Steps<'c> {
     ctx: &'c InstanceContext,
     key: &'c NamespacedName,
-    lead: Fence,
     /// The uid of the Instance, once it was looked at.
     uid: String,
     known: Known,
@@ -105,7 +102,7 @@ impl Rounds for Steps<'_> {
 
     /// Another process may have led since, and continued from this state.
     fn leads(&self) -> Result<(), Action> {
-        if self.lead.holds() { Ok(()) } else { Err(Action::AwaitChange) }
+        if self.ctx.lead.holds() { Ok(()) } else { Err(Action::AwaitChange) }
     }
 
     async fn decide(&mut self) -> Decided<Self> {

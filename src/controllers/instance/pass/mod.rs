@@ -34,7 +34,6 @@ use super::patches::InstanceChange;
 use super::record::{self, RecordPhase};
 use super::view::InstanceView;
 use super::{inventory, patches, plan_intent};
-use crate::cluster::requests::Fence;
 use crate::runtime::controller::Action;
 use crate::runtime::executor::Executor;
 use crate::runtime::index::KeptInstance;
@@ -68,8 +67,6 @@ pub enum Begin {
 /// A run to continue.
 pub struct Pass<'a> {
     ctx: &'a InstanceContext,
-    /// The leader epoch in which it began.
-    lead: Fence,
     subject: InstanceView,
     spec: &'a Applied<'static>,
     package: &'a Package,
@@ -161,12 +158,9 @@ impl<'a> Pass<'a> {
             adopts: adopts.clone(),
             ..Observed::default()
         };
-        let lead = ctx.lead();
-        let objects = objects.within(lead.clone());
         let watch_state = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
         Self {
             ctx,
-            lead,
             subject,
             spec,
             package,
@@ -312,7 +306,7 @@ impl Rounds for Pass<'_> {
     type Stop = Stop;
 
     fn leads(&self) -> Result<(), Stop> {
-        if self.lead.holds() { Ok(()) } else { Err(Stop::Superseded) }
+        if self.ctx.lead.holds() { Ok(()) } else { Err(Stop::Superseded) }
     }
 
     async fn decide(&mut self) -> Decided<Self> {

@@ -22,6 +22,7 @@
 mod api;
 mod cluster;
 mod deletions;
+mod epochs;
 mod exploration;
 mod explored;
 mod fingerprint;

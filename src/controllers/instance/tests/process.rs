@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::topology::Epoch;
@@ -18,12 +18,9 @@ use tokio::time::Instant;
 
 use super::super::context::InstanceContext;
 use super::super::gate::InstanceTerm;
-use super::super::inventory_cache::InventoryCache;
-use super::super::pod_failures::PodFailures;
 use super::super::reconcile;
 use super::super::references::References;
 use super::super::request_guard::{EnforcementPhase, Requests, RevisionState};
-use super::super::status_cache::StatusCache;
 use super::super::view::InstanceView;
 use super::api::{Answer, Api, LEASE, PROCESS, Sent};
 use super::cluster::Cluster;
@@ -35,6 +32,7 @@ use crate::cluster::discovery::KindDiscovery;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::failure_reports::FailureReports;
 use crate::cluster::lease::{Leadership, LeaseHolder, LeaseName};
+use crate::cluster::requests::{Fence, JSON};
 use crate::cluster::supervisor::{
     Assignment, CapabilityStatus, Handle, Sink as _, WatchState, Watches, Watching, Work,
 };
@@ -50,6 +48,11 @@ use crate::telemetry::metrics::Metrics;
 /// Processor time of one rendering; the model renders nothing that takes any.
 const RENDER_LIMIT: Duration = Duration::from_secs(60);
 
+/// A path at which nothing is ever answered.
+const HELD: &str = "/api/v1/namespaces/ns/held";
+
+/// The leader epoch.
+const EPOCH: u64 = 1;
 /// How long a process leads.
 const TERM: Duration = Duration::from_secs(3600);
 
@@ -90,8 +93,7 @@ impl SharedParts {
             if let Some(object) = written.and_then(|written| written.objects.instance()) {
                 context.status_cache.record_write(&InstanceView::read(&key(), object.clone()).unwrap());
             }
-            let (key, epoch) = (key(), context.leader_epoch().unwrap());
-            let ended = reconcile::reconcile(&context, &key, epoch).await;
+            let ended = reconcile::reconcile(&context.within(EPOCH), &key()).await;
             let mut api = api.lock().unwrap().clone();
             api.end();
             (api, ended)
@@ -116,8 +118,32 @@ impl SharedParts {
                 supervisor: context.supervisor.clone().with_capabilities(capabilities),
                 ..context
             };
-            let term = InstanceTerm { epoch: context.leader_epoch().unwrap(), work };
+            let term = InstanceTerm { epoch: EPOCH, work };
             let action = context.reconcile(&key(), term).await;
+            let api = api.lock().unwrap().clone();
+            (api, action)
+        })
+    }
+
+    /// One reconcile by a process whose leader epoch ends while its first write waits for its turn.
+    pub fn outlasted(&self, cached: &Cluster, api: Api) -> (Api, Action) {
+        self.runtime.block_on(async {
+            let api = Arc::new(Mutex::new(api));
+            let (leads, leadership) = watch::channel(leader());
+            let lead = Fence { leadership, epoch: None };
+            let context = InstanceContext { lead, ..self.context(client(api.clone()), cached) };
+            let (requests, all_shares) = (context.bookkeeping.requests(), json!("x".repeat(64 << 10)));
+            let mut held = Box::pin(requests.send(None, Method::PUT, HELD, JSON, Some(&all_shares)));
+            assert!(futures::poll!(&mut held).is_pending());
+            let ends = async {
+                while !self.metrics.encode(0).contains("requests_put_off_total{why=\"in_flight\"} 1") {
+                    tokio::task::yield_now().await;
+                }
+                leads.send_replace(Leadership::Standby);
+                drop(held);
+            };
+            let (led, key) = (context.within(EPOCH), key());
+            let (action, ()) = tokio::join!(reconcile::reconcile(&led, &key), ends);
             let api = api.lock().unwrap().clone();
             (api, action)
         })
@@ -142,18 +168,17 @@ impl SharedParts {
         show(Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion"), versions(&self.version, cached));
         show(Gvk::new(meta::KUDO_API_VERSION, "Instance"), instance.into_iter().collect());
         show(config_maps, cached.objects.config_maps().cloned().collect());
-        let bookkeeping = Bookkeeping::new(client.clone());
-        let leads = Leadership::Leader { leader_epoch: 1, until: Instant::now() + TERM };
+        let bookkeeping = Bookkeeping::counted(client.clone(), self.metrics.clone());
         let packages = NamespacedName::new(NAMESPACE, "interlock-packages");
         let lease = LeaseName { namespace: NAMESPACE.to_owned(), name: LEASE.to_owned() };
         let lease = LeaseHolder::new(client.clone(), &lease, PROCESS.to_owned());
         InstanceContext {
             own_namespace: NAMESPACE.to_owned(),
-            requests: guarded(),
-            references: References::new(&client, watch::channel(GuardState::Intact).1),
+            requests: guarded().into(),
+            references: References::new(&client, watch::channel(GuardState::Intact).1).into(),
             objects: Executor::new(client.clone(), self.kinds.clone(), packages, Arc::default()),
             events: EventPublisher::new(client.clone()).within(&bookkeeping),
-            reports: FailureReports::new(EventPublisher::new(client.clone()).within(&bookkeeping)),
+            reports: FailureReports::new(EventPublisher::new(client.clone()).within(&bookkeeping)).into(),
             bookkeeping,
             client,
             kinds: self.kinds.clone(),
@@ -162,19 +187,23 @@ impl SharedParts {
             supervisor,
             work: watch::channel(Assignment::default()).1,
             queue,
-            leadership: watch::channel(leads).1,
+            lead: Fence { leadership: watch::channel(leader()).1, epoch: None },
             lease,
-            status_cache: StatusCache::default(),
-            inventories: InventoryCache::default(),
+            status_cache: Arc::default(),
+            inventories: Arc::default(),
             no_room: Arc::default(),
             pipe_helper: Arc::new(PipeHelper::default()),
             pool: self.pool.clone(),
             template_key: Arc::new(OnceLock::new()),
-            pod_failures: PodFailures::default(),
+            pod_failures: Arc::default(),
             made_keys: Arc::default(),
             metrics: self.metrics.clone(),
         }
     }
+}
+
+fn leader() -> Leadership {
+    Leadership::Leader { leader_epoch: EPOCH, until: Instant::now() + TERM }
 }
 
 /// The OperatorVersions.
@@ -197,6 +226,9 @@ fn client(api: Arc<Mutex<Api>>) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let api = api.clone();
         async move {
+            if request.uri().path() == HELD {
+                std::future::pending::<()>().await;
+            }
             let sent = read(request).await;
             let answer = api.lock().unwrap().answer(&sent);
             Ok::<_, Infallible>(response(answer))
