@@ -13,25 +13,23 @@ use interlock_core::api::revision;
 use interlock_core::api::revision::RevisionOwner;
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::{ApiFailure, Effect, Note, Severity};
-use interlock_core::reconcile::RefusedWrite;
+use interlock_core::reconcile::{Lookup, RefusedWrite};
 use interlock_kong::api as kong;
 use interlock_kong::data_plane::flavor::gateway::referenced_spec;
 use interlock_kong::data_plane::live_spec;
 use jiff::Timestamp;
-use kube::Client;
 use serde_json::{Value, json};
 
 use super::revisions;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::failure_reports::FailureReports;
-use crate::cluster::{path, read};
+use crate::cluster::requests::Fence;
 use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
 use crate::runtime::gate::LeaderEpoch;
-use crate::runtime::index::Store;
 use crate::runtime::queue::Queue;
-use crate::runtime::refused::RefusedWrites;
+use crate::runtime::reconciler::DescribedKind;
 
 /// Pause before another attempt to archive a spec.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -41,20 +39,16 @@ const HISTORY: usize = 10;
 const DRAIN: Duration = Duration::from_secs(10);
 
 pub struct Archive {
-    /// DataPlanes and their stamps.
-    pub store: Arc<Store>,
+    /// DataPlanes and their stamps, and their refused writes: their reconciler says in a condition what is not archived.
+    pub kind: Arc<DescribedKind>,
     /// DataPlanes whose live spec may not be archived yet.
     pub queue: Arc<Queue<NamespacedName>>,
-    /// Reads.
-    pub client: Client,
     /// Writes.
     pub bookkeeping: Bookkeeping,
     /// Publishes Events.
     pub events: EventPublisher,
     /// Events about specs that could not be archived.
     pub reports: FailureReports,
-    /// The refused writes of DataPlanes: their reconciler says in a condition what is not archived.
-    pub refused: Arc<RefusedWrites>,
     /// DataPlanes to reconcile.
     pub data_planes: Arc<Queue<NamespacedName>>,
     /// What this process has archived, or found archived, in its leader epoch.
@@ -87,7 +81,7 @@ impl Controller for Archive {
 
     /// The next staged change replaces the only source, so it does not wait for a burst to end.
     async fn beside(&self, _: Option<LeaderEpoch>) {
-        let mut changes = self.store.flavor_changes();
+        let mut changes = self.kind.store.flavor_changes();
         // The store lives as long as the process.
         while changes.changed().await.is_ok() {
             self.due().for_each(|name| self.queue.add(name));
@@ -95,8 +89,9 @@ impl Controller for Archive {
         std::future::pending().await
     }
 
-    async fn reconcile(&self, data_plane: &NamespacedName, _: LeaderEpoch) -> Action {
-        match self.archive(data_plane).await {
+    async fn reconcile(&self, data_plane: &NamespacedName, epoch: LeaderEpoch) -> Action {
+        let fence = Fence { leadership: self.kind.leadership.clone(), epoch: Some(epoch) };
+        match self.archive(data_plane, &self.bookkeeping.within(fence)).await {
             Ok(archived) => {
                 self.reports.settle(&key_of(data_plane));
                 self.archived().extend(archived);
@@ -106,7 +101,7 @@ impl Controller for Archive {
             Err(failure) => {
                 tracing::warn!(dataplane = %data_plane, error = failure.message, "its live spec was not archived");
                 let referenced =
-                    self.store.referenced_specs().into_iter().find(|(name, ..)| name == data_plane);
+                    self.kind.store.referenced_specs().into_iter().find(|(name, ..)| name == data_plane);
                 let Some((_, uid, hash)) = referenced else { return Action::Requeue(AGAIN) };
                 let what = "the spec that the live pods are made from, which is too large for the annotation, was not \
                             kept in a ControllerRevision";
@@ -142,14 +137,14 @@ impl Archive {
             let key = ObjectKey { gvk, namespace: Some(namespace), name };
             (key, RefusedWrite { effect: Effect::Create { object }, failure, since: now, retry: now })
         });
-        if self.refused.elsewhere(data_plane, refused) {
+        if self.kind.refused.elsewhere(data_plane, refused) {
             self.data_planes.add(data_plane.clone());
         }
     }
 
     /// DataPlanes whose stamp refers to a spec that is not known to be archived.
     fn due(&self) -> impl Iterator<Item = NamespacedName> {
-        let referenced = self.store.referenced_specs();
+        let referenced = self.kind.store.referenced_specs();
         let mut archived = self.archived();
         archived.retain(|(uid, hash)| referenced.iter().any(|(_, of, wanted)| of == uid && wanted == hash));
         let due =
@@ -158,9 +153,14 @@ impl Archive {
     }
 
     /// Archives the live spec of a DataPlane; returns its key, where the stamp refers to one.
-    async fn archive(&self, name: &NamespacedName) -> Result<Option<ArchivedSpec>, ApiFailure> {
-        let path = path::of(kong::API_VERSION, Some(&name.namespace), "dataplanes", &[&name.name])?;
-        let Some(object) = read::get(&self.client, &path).await? else { return Ok(None) };
+    async fn archive(
+        &self,
+        name: &NamespacedName,
+        bookkeeping: &Bookkeeping,
+    ) -> Result<Option<ArchivedSpec>, ApiFailure> {
+        let Lookup::Found(object) = self.kind.sources().look_up(&key_of(name)).await? else {
+            return Ok(None);
+        };
         let Some(hash) = referenced_spec(&object) else { return Ok(None) };
         let uid = meta_str(&object, "uid").unwrap_or_default();
         let owner = RevisionOwner {
@@ -172,10 +172,10 @@ impl Archive {
         };
         let spec = live_spec::after(None, &object["spec"]).to_string();
         if SpecHash::of(&spec) == hash {
-            revisions::write(&self.bookkeeping, &owner, &hash, &spec).await?;
-            revisions::prune(&self.bookkeeping, &owner, |short| short == hash.short(), HISTORY).await?;
+            revisions::write(bookkeeping, &owner, &hash, &spec).await?;
+            revisions::prune(bookkeeping, &owner, |short| short == hash.short(), HISTORY).await?;
             tracing::debug!(dataplane = %name, %hash, "its live spec is archived");
-        } else if revisions::read(&self.bookkeeping, &owner, &hash).await?.is_none() {
+        } else if revisions::read(bookkeeping, &owner, &hash).await?.is_none() {
             self.publish_lost(&object, &owner, &hash).await;
         }
         Ok(Some((uid.to_owned(), hash)))

@@ -121,17 +121,15 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
 /// The archive of live specs that are too large for the stamp.
 fn archive(
     context: &ControllersContext,
-    data_planes: &DescribedKind,
+    data_planes: &Arc<DescribedKind>,
     queue: &Arc<Queue<NamespacedName>>,
 ) -> Archive {
     Archive {
-        store: context.store.clone(),
+        kind: data_planes.clone(),
         queue: Arc::default(),
-        client: context.client.clone(),
         bookkeeping: Bookkeeping::new(context.client.clone()),
         events: EventPublisher::new(context.client.clone()),
         reports: FailureReports::new(EventPublisher::new(context.client.clone())),
-        refused: data_planes.refused.clone(),
         data_planes: queue.clone(),
         archived: Mutex::default(),
     }

@@ -177,7 +177,8 @@ impl DescribedKind {
         ObjectKey { gvk: self.resource.gvk(), namespace, name: key.name.clone() }
     }
 
-    fn sources(&self) -> Sources<'_> {
+    /// What its objects are looked up in.
+    pub fn sources(&self) -> Sources<'_> {
         Sources { executor: &self.executor, store: &self.store, observer: &self.observer }
     }
 
