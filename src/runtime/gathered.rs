@@ -18,6 +18,7 @@ use super::executor::{Executor, OfProcess, WriteIdentity};
 use super::index::{Child, Observer, Store};
 use crate::cluster::pods;
 use crate::cluster::read::BoundedList;
+use crate::cluster::requests::local;
 
 /// Other objects that a view has.
 const OBJECTS: usize = 64;
@@ -50,6 +51,17 @@ pub struct LookedUp {
     pub by_request: Vec<ObjectKey>,
     /// Those that could not be read.
     pub failed: Vec<(ObjectKey, ApiFailure)>,
+}
+
+/// Refuses a need that its host serves none of: the same decision would follow again and again.
+pub fn serves_all(served: &[&str], needs: &Needs) -> Result<(), ApiFailure> {
+    let unserved = needs
+        .parts()
+        .find(|part| !["objects", "if_allowed", "certainly"].contains(part) && !served.contains(part));
+    match unserved {
+        Some(part) => Err(local(format!("what decides here lacks {part:?}, which nothing gets for it"))),
+        None => Ok(()),
+    }
 }
 
 /// Looks up the objects that a pass lacks: as they are kept, else by request. One of which a lookup or a write has failed
@@ -113,10 +125,10 @@ pub struct Sources<'s> {
 }
 
 impl ObjectSource for Sources<'_> {
-    async fn kept(&self, key: &ObjectKey, _: bool) -> Option<Lookup> {
+    async fn kept(&self, key: &ObjectKey, certainly: bool) -> Option<Lookup> {
         match self.store.kept_object(key)? {
             Child::Kept(object) => Some(Lookup::Found(object)),
-            Child::Absent => Some(Lookup::Absent),
+            Child::Absent => (!certainly).then_some(Lookup::Absent),
             Child::Unread => None,
         }
     }

@@ -20,7 +20,7 @@ use super::certificates::CertificateSigner;
 use super::controller::{Action, Controller, WorkerLimits};
 use super::executor::{Executor, OfProcess, Written};
 use super::gate::LeaderEpoch;
-use super::gathered::{GatherError, Gathered, ObjectSource as _, Sources, TooMuch};
+use super::gathered::{self, GatherError, Gathered, ObjectSource as _, Sources, TooMuch};
 use super::index::{Observer, Store};
 use super::queue::FairnessGroup;
 use super::refused::RefusedWrites;
@@ -270,6 +270,7 @@ impl Rounds for Passes<'_> {
 
     async fn read(&mut self, needs: Needs) -> Result<Flow<Rest>, Interrupted> {
         let (kind, gathered) = (self.kind, &mut self.gathered);
+        gathered::serves_all(&["lists", "answers", "again", "certificate"], &needs)?;
         gathered.objects(kind.sources(), &needs).await?;
         gathered.lists(kind.sources(), needs.lists).await?;
         if needs.again {

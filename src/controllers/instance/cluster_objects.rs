@@ -110,6 +110,7 @@ impl Rounds for Removal<'_> {
     }
 
     async fn read(&mut self, needs: Needs) -> Result<Flow<Release>, String> {
+        gathered::serves_all(&["kinds"], &needs).map_err(|failure| failure.message)?;
         let facts = &mut self.observed.facts;
         for gvk in &needs.kinds {
             facts.kinds.insert(gvk.clone(), self.ctx.served(gvk).await);

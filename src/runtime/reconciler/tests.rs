@@ -1,9 +1,12 @@
 //! What a reconcile asks the API server for.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use http::{Method, Request, Response};
+use interlock_core::api::object::Gvk;
 use interlock_core::kinds::capabilities::FLAVORS;
+use interlock_core::topology::Epoch;
 use kube::Client;
 use kube::client::Body;
 use rstest::rstest;
@@ -12,6 +15,8 @@ use serde_json::json;
 use super::*;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
+use crate::cluster::supervisor::Sink as _;
+use crate::cluster::watch::WatchChange;
 
 /// Makes a ConfigMap, then marks the object.
 static MARKS: Reconciler = Reconciler {
@@ -33,6 +38,13 @@ static MARKS: Reconciler = Reconciler {
         let patch = json!({"metadata": {"labels": {"marked": "yes"}}});
         Ok(ReconcileStep::Write(vec![Effect::Patch { key: own, resource_version, patch }]))
     },
+};
+
+/// Lacks what no reconciler of a described kind gets.
+static LACKS: Reconciler = Reconciler {
+    name: "lacks",
+    capability: &FLAVORS,
+    reconcile: |_| Err(Needs { inventory: true, ..Needs::default() }),
 };
 
 const OBJECT: &str = "/api/v1/namespaces/ns/services/edge";
@@ -108,6 +120,38 @@ fn controller(client: Client) -> DescribedKind {
     }
 }
 
+fn served() -> Arc<std::sync::Mutex<Api>> {
+    let metadata = json!({"name": "edge", "namespace": "ns", "uid": "u", "resourceVersion": "7"});
+    let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata});
+    Arc::new(std::sync::Mutex::new(Api { object, conflicts: 0, requests: Vec::new() }))
+}
+
+#[tokio::test]
+async fn a_need_that_nothing_serves_is_not_decided_on_again() {
+    let api = served();
+    let controller = DescribedKind { reconciler: &LACKS, ..controller(client(api.clone())) };
+    let action = controller.reconcile(&NamespacedName::new("ns", "edge"), 1).await;
+    assert_eq!(action, Action::Retry);
+    assert_eq!(api.lock().unwrap().requests, ["GET edge"], "no Event tells of a limit");
+    let needs = Needs { inventory: true, lists: BTreeSet::new(), ..Needs::default() };
+    let refused = gathered::serves_all(&["lists"], &needs).unwrap_err();
+    assert!(refused.message.contains("\"inventory\""), "{}", refused.message);
+    gathered::serves_all(&["inventory"], &needs).unwrap();
+}
+
+/// The watch shows an empty list.
+#[tokio::test]
+async fn an_absence_that_has_to_be_certain_is_asked_for() {
+    let controller = controller(client(served()));
+    let (gvk, everywhere) = (Gvk::new(interlock_kong::api::API_VERSION, "DataPlane"), Arc::<str>::from(""));
+    for change in [WatchChange::Listing(everywhere.clone()), WatchChange::Synced(everywhere)] {
+        controller.observer.observe(&gvk, Epoch(1), change);
+    }
+    let key = ObjectKey { gvk, namespace: Some("ns".to_owned()), name: "lost".to_owned() };
+    assert_eq!(controller.sources().kept(&key, false).await, Some(Lookup::Absent));
+    assert_eq!(controller.sources().kept(&key, true).await, None);
+}
+
 /// The object as its own write was answered, or as it was read after a conflict, is not read again.
 #[rstest]
 #[case::written(0, &["GET edge", "GET child", "POST configmaps", "GET edge", "PATCH edge"])]
@@ -117,9 +161,8 @@ fn controller(client: Client) -> DescribedKind {
 )]
 #[tokio::test]
 async fn what_the_api_server_answered_is_not_read_again(#[case] conflicts: usize, #[case] asked: &[&str]) {
-    let metadata = json!({"name": "edge", "namespace": "ns", "uid": "u", "resourceVersion": "7"});
-    let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata});
-    let api = Arc::new(std::sync::Mutex::new(Api { object, conflicts, requests: Vec::new() }));
+    let api = served();
+    api.lock().unwrap().conflicts = conflicts;
     let controller = controller(client(api.clone()));
     let action = controller.reconcile(&NamespacedName::new("ns", "edge"), 1).await;
     assert_eq!(action, Action::AwaitChange);

@@ -48,6 +48,40 @@ impl Needs {
         *self == Self::default()
     }
 
+    /// What is lacking, by the names of the fields.
+    pub fn parts(&self) -> impl Iterator<Item = &'static str> + use<> {
+        // Every field, so that a new one is named.
+        let Self {
+            objects,
+            if_allowed,
+            lists,
+            answers,
+            certificate,
+            again,
+            certainly,
+            kinds,
+            digests,
+            pod_failures,
+            files,
+            inventory,
+        } = self;
+        let parts = [
+            ("objects", !objects.is_empty()),
+            ("if_allowed", !if_allowed.is_empty()),
+            ("lists", !lists.is_empty()),
+            ("answers", !answers.is_empty()),
+            ("certificate", certificate.is_some()),
+            ("again", *again),
+            ("certainly", !certainly.is_empty()),
+            ("kinds", !kinds.is_empty()),
+            ("digests", !digests.is_empty()),
+            ("pod_failures", !pod_failures.is_empty()),
+            ("files", !files.is_empty()),
+            ("inventory", *inventory),
+        ];
+        parts.into_iter().filter(|(_, is_lacking)| *is_lacking).map(|(part, _)| part)
+    }
+
     /// Adds what another pass, or another part of it, lacks.
     pub fn add(&mut self, other: Self) {
         self.objects.extend(other.objects);

@@ -36,6 +36,7 @@ use super::view::InstanceView;
 use super::{inventory, patches, plan_intent};
 use crate::runtime::controller::Action;
 use crate::runtime::executor::Executor;
+use crate::runtime::gathered;
 use crate::runtime::index::KeptInstance;
 use crate::runtime::pool::{Deadline, Hold, NotDone};
 use crate::runtime::rounds::{self, Decided, Decision, Flow, Rounds};
@@ -319,6 +320,7 @@ impl Rounds for Pass<'_> {
 
     /// The inventory is read once.
     async fn read(&mut self, needs: Needs) -> Result<Flow<Flow>, Stop> {
+        gathered::serves_all(&["kinds", "digests", "pod_failures", "files", "inventory"], &needs)?;
         if needs.inventory && self.watch_state.observed.facts.inventory.is_none() {
             let kept = inventory::of_run(self.ctx, &self.subject).await?;
             self.watch_state.observed.facts.inventory = Some(kept.inventory.clone());
