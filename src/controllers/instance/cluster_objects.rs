@@ -21,8 +21,7 @@ use tracing::warn;
 use super::context::InstanceContext;
 use super::inventory;
 use super::view::InstanceView;
-use crate::cluster::watch::WatchChange;
-use crate::runtime::executor::{Executor, Written};
+use crate::runtime::executor::Executor;
 use crate::runtime::gathered;
 use crate::runtime::rounds::{self, Decided, Decision, Flow, Rounds};
 
@@ -126,11 +125,7 @@ impl Rounds for Removal<'_> {
         let facts = &mut self.observed.facts;
         for (key, answer) in self.objects.run(effects).await {
             match answer {
-                Ok(Written::Now(object, _)) => {
-                    self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
-                    facts.wrote(key, Some(object));
-                }
-                Ok(Written::Gone | Written::Published) => facts.wrote(key, None),
+                Ok(answer) => drop(self.ctx.wrote(&self.subject.key, facts, &key, answer)),
                 Err(failure) => drop(facts.failures.insert(key, failure)),
             }
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use go_template::KeyStore;
 use interlock_core::api::interlock::{Account, Adoption, CountedReferences};
 use interlock_core::api::meta;
-use interlock_core::api::object::{Gvk, NamespacedName};
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::api::stamp::VersionRef;
-use interlock_core::reconcile::KindServed;
+use interlock_core::reconcile::{Facts, KindServed};
 use interlock_kudo::engine::run::PipeHelper;
 use interlock_kudo::engine::seed::SeedKey;
 use interlock_kudo::instance::change::next::ReferenceAccess;
@@ -35,7 +35,7 @@ use crate::cluster::lease::LeaseHolder;
 use crate::cluster::requests::Fence;
 use crate::cluster::supervisor::{Assignment, Handle, WatchState, Watching};
 use crate::cluster::watch::WatchChange;
-use crate::runtime::executor::Executor;
+use crate::runtime::executor::{Executor, Written};
 use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
@@ -214,6 +214,31 @@ impl InstanceContext {
         told.concerned.retain(|concerned| concerned.instance != *instance);
         self.watches.took(told);
         true
+    }
+
+    /// Takes in what the API server answered a write for an Instance with; returns its warnings.
+    pub fn wrote(
+        &self,
+        instance: &NamespacedName,
+        facts: &mut Facts,
+        key: &ObjectKey,
+        answer: Written,
+    ) -> Vec<String> {
+        let (change, object, warnings) = match answer {
+            Written::Now(object, warnings) => {
+                (Some(WatchChange::Applied(object.clone())), Some(object), warnings)
+            }
+            Written::Gone => {
+                let known = facts.get(key).ok().flatten().cloned();
+                (known.map(WatchChange::Deleted), None, Vec::new())
+            }
+            Written::Published => return Vec::new(),
+        };
+        if let Some(change) = change {
+            self.saw(instance, &change);
+        }
+        facts.wrote(key.clone(), object);
+        warnings
     }
 
     /// The same for the work of one leader epoch, after which none of its writes is sent any more.

@@ -22,7 +22,7 @@ use crate::cluster::discovery;
 use crate::cluster::requests::local;
 use crate::cluster::watch::WatchChange;
 use crate::controllers::instance::context::InstanceContext;
-use crate::runtime::executor::{Executor, Written};
+use crate::runtime::executor::Executor;
 use crate::runtime::gathered::{self, ObjectSource};
 use crate::runtime::index::{Child, KeptInstance};
 
@@ -290,18 +290,10 @@ impl<'a> ReadSet<'a> {
     pub(super) async fn write(&mut self, lanes: Vec<Vec<Effect>>) {
         for (key, answer) in self.objects.run(lanes).await {
             match answer {
-                Ok(Written::Now(object, warnings)) => {
+                Ok(answer) => {
+                    let warnings = self.ctx.wrote(&self.instance, &mut self.observed.facts, &key, answer);
                     self.warnings.extend(warnings.into_iter().map(|text| (key.clone(), text)));
-                    self.ctx.saw(&self.instance, &WatchChange::Applied(object.clone()));
-                    self.observed.facts.wrote(key, Some(object));
                 }
-                Ok(Written::Gone) => {
-                    if let Ok(Some(object)) = self.observed.facts.get(&key) {
-                        self.ctx.saw(&self.instance, &WatchChange::Deleted(object.clone()));
-                    }
-                    self.observed.facts.wrote(key, None);
-                }
-                Ok(Written::Published) => {}
                 Err(failure) => {
                     debug!(object = %key, code = failure.code, message = %failure.message, "a write was refused");
                     self.failed(&key, failure);
