@@ -26,7 +26,7 @@ use crate::runtime::controller::Action;
 use crate::runtime::index::KeptInstance;
 use crate::runtime::rounds::{self, Decided, Decision, Flow, Rounds};
 
-/// Rounds of one reconcile, for 64 steps; each ends in a write or ends the reconcile, and takes a round for the Instance
+/// Rounds of one reconcile, for at least 64 steps; each ends in a write or ends the reconcile, and takes a round for the Instance
 /// and at times one for a spec that is archived.
 const ROUNDS: usize = 3 * 64;
 
