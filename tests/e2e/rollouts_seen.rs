@@ -211,13 +211,14 @@ fn what_is_named_works_as_it_stands(ground: &Ground<'_>) {
     let edge = NamespacedName::new(ground.ns.name(), "edge");
     ground.stage(&json!({"containers": proxy("kong:3.9"), "nodeSelector": null}));
     ground.await_phase("Staging");
+    // What waits until nothing is staged comes after the abort.
     let commands = NextStep::ALL.map(|step| step.remedy(&edge).command);
+    let (later, now): (Vec<_>, Vec<_>) = commands.iter().partition(|command| command.ends_with(" --watch"));
     // A promotion is asked for beforehand, as the fake pods report nothing: service_path carries one out.
-    commands.iter().filter(|command| !command.contains(" abort ")).for_each(|command| {
-        run(&ground.user, command).ok();
-    });
+    now.into_iter().for_each(|command| _ = run(&ground.user, command).ok());
     run(&ground.user, &format!("interlock rollout abort edge -n {} --wait", ground.ns.name())).ok();
     ground.await_phase("Idle");
+    later.into_iter().for_each(|command| _ = run(&ground.user, command).ok());
     run(&ground.user, &remedy::of_stalled(&edge).command).ok();
     let gateway = GatewayRef { kind: GatewayKind::DataPlane, name: edge };
     // The fake pods have no Admin API.
