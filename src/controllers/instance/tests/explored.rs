@@ -98,6 +98,8 @@ const CANCELLED: Budget = Budget {
     crashes: 1,
     ..NONE
 };
+/// One edit while a process sleeps in the run before it.
+const OVERTAKEN: Budget = Budget { of: &[(Edit::A, Way::Admitted)], ..ASLEEP };
 /// A plan is triggered, while a process sleeps.
 const TRIGGERED: Budget = Budget { of: &[(Edit::Trigger, Way::Admitted)], ..ASLEEP };
 /// Another plan is scheduled, while a process sleeps that has begun the first one: what was written since is no
@@ -112,7 +114,7 @@ const RESYNCED: Budget =
 #[case::versions(Without::Versions, ASLEEP, CHILD)]
 #[case::child_versions(Without::ChildVersions, ASLEEP, CHILD)]
 #[case::first_write_creates(Without::FirstWriteCreates, ASLEEP, CHILD)]
-#[case::proof(Without::Proof, ASLEEP, CHILD)]
+#[case::proof(Without::Proof, OVERTAKEN, CHILD)]
 #[case::test_of_clear(Without::TestOfClear, TRIGGERED, NEVER)]
 #[case::effects_first(Without::EffectsFirst, NONE, "plan deploy is COMPLETE, and d1 is None")]
 #[case::stamped_spec(Without::StampedSpec, Budget { crashes: 1, ..UNSEEN }, CHILD)]
