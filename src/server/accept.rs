@@ -173,8 +173,8 @@ impl Connection {
             .header_read_timeout(None)
             .serve_connection(io, service);
         tokio::pin!(connection);
-        let crowded = || self.all.len() * 2 > self.port.limits.connections;
-        let expired = self.phase_clock.expired(&self.port.limits, crowded);
+        let in_the_way = || self.all.len() * 2 > self.port.limits.connections && !self.open.is_pooled();
+        let expired = self.phase_clock.expired(&self.port.limits, in_the_way);
         tokio::pin!(expired);
         let mut closing = false;
         loop {

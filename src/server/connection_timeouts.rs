@@ -35,9 +35,9 @@ pub enum ConnectionPhase {
 impl ConnectionPhase {
     const ALL: [Self; 5] = [Self::Unused, Self::Idle, Self::Headers, Self::Exchange, Self::Answering];
 
-    fn deadline(self, limits: &Limits, crowded: bool) -> Duration {
+    fn deadline(self, limits: &Limits, in_the_way: bool) -> Duration {
         match self {
-            Self::Unused if crowded => limits.idle_unused_when_crowded,
+            Self::Unused if in_the_way => limits.idle_unused_when_crowded,
             Self::Unused | Self::Idle => limits.idle,
             Self::Headers => limits.headers,
             Self::Exchange | Self::Answering => limits.exchange,
@@ -73,12 +73,13 @@ impl PhaseClock {
     }
 
     /// Returns when one phase has lasted too long, with that phase.
-    pub async fn expired(&self, limits: &Limits, crowded: impl Fn() -> bool) -> ConnectionPhase {
+    /// `in_the_way`: there are many others, and the API server's pool does not hold this one.
+    pub async fn expired(&self, limits: &Limits, in_the_way: impl Fn() -> bool) -> ConnectionPhase {
         // Phases change without a notification, so it sleeps at most for the shortest limit.
         let glance = limits.headers.min(limits.exchange).min(limits.idle_unused_when_crowded);
         loop {
             let (phase, since) = self.now();
-            let deadline = since + phase.deadline(limits, crowded());
+            let deadline = since + phase.deadline(limits, in_the_way());
             let now = Instant::now();
             if now >= deadline {
                 return phase;

@@ -4,7 +4,8 @@
 //! connection for each review in flight, and the API server may have hundreds, so the limit for an address
 //! counts its connections without a request. A connection that has carried a review is presumably the API
 //! server's: it pools idle connections for 90 s and a POST on one that is being closed may be lost, so such
-//! a connection is kept for [`Bounds::pooled`] after its last review.
+//! a connection is kept for [`Bounds::pooled`] after its last review. So is one without any request yet of an
+//! address that a review came from: in a burst the API server dials more than it then needs, and pools those.
 //!
 //! The table knows no socket and no clock; `now` is the time since the port opened.
 
@@ -74,7 +75,7 @@ struct Connection {
 /// Order of eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// Has never carried a review, and carries nothing.
+    /// Has never carried a review, and carries nothing; one without any request yet only where its address has none.
     Unused,
     /// Has carried no review for so long that the API server has dropped it from its pool.
     Abandoned,
@@ -96,10 +97,19 @@ pub struct Connections {
     bounds: Bounds,
     next: u64,
     open: HashMap<ConnectionId, Connection>,
-    /// Connections without a request in flight by address, except exempt ones.
-    idle: HashMap<IpAddr, usize>,
-    /// The others by address, except exempt ones.
-    busy: HashMap<IpAddr, usize>,
+    /// By address, those that have a connection which is not exempt.
+    addresses: HashMap<IpAddr, Address>,
+}
+
+/// The connections of one address, except exempt ones.
+#[derive(Clone, Copy, Debug, Default)]
+struct Address {
+    /// Without a request in flight.
+    idle: usize,
+    /// The others.
+    busy: usize,
+    /// When a review on any of its connections arrived or was answered.
+    last_review: Option<Duration>,
 }
 
 /// The result of adding a connection.
@@ -116,7 +126,7 @@ pub struct Opened {
 impl Connections {
     /// No connection yet.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, next: 0, open: HashMap::new(), idle: HashMap::new(), busy: HashMap::new() }
+        Self { bounds, next: 0, open: HashMap::new(), addresses: HashMap::new() }
     }
 
     /// Number of open connections.
@@ -144,7 +154,7 @@ impl Connections {
         self.next += 1;
         let connection = Connection { address, exempt, state: State::Opening, since: now, last_review: None };
         self.open.insert(id, connection);
-        self.count(connection, true);
+        self.count(None, Some(connection));
         let for_address = self.close_surplus(address, now);
         Some(Opened { id, for_total, for_address })
     }
@@ -152,8 +162,8 @@ impl Connections {
     /// The peer is identified as an API server.
     pub fn exempt(&mut self, id: ConnectionId) {
         let Some(before) = self.open.get(&id).copied() else { return };
-        self.count(before, false);
         self.open.insert(id, Connection { exempt: true, ..before });
+        self.count(Some(before), None);
     }
 
     /// The head of a request has arrived.
@@ -161,9 +171,10 @@ impl Connections {
         self.enter(id, State::Reading, now);
     }
 
-    /// The body of the request has arrived.
+    /// The body of the request, as it seems a review, has arrived.
     pub fn answering(&mut self, id: ConnectionId, now: Duration) {
         self.enter(id, State::Answering, now);
+        self.reviewed(id, now);
     }
 
     /// The answer is being sent.
@@ -183,42 +194,75 @@ impl Connections {
     pub fn answered(&mut self, id: ConnectionId, review: bool, now: Duration) -> Vec<ConnectionId> {
         self.enter(id, State::Idle, now);
         let Some(connection) = self.open.get_mut(&id) else { return Vec::new() };
+        let address = connection.address;
         if review {
             connection.last_review = Some(now);
+            self.reviewed(id, now);
         }
-        let address = connection.address;
         self.close_surplus(address, now)
+    }
+
+    /// The address of a connection has reviews. An address that an API server shares with others has them by its own.
+    fn reviewed(&mut self, id: ConnectionId, now: Duration) {
+        let Some(connection) = self.open.get(&id).filter(|own| !own.exempt) else { return };
+        if let Some(of) = self.addresses.get_mut(&connection.address) {
+            of.last_review = Some(now);
+        }
     }
 
     /// The connection is closed.
     pub fn close(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.open.remove(&id) {
-            self.count(connection, false);
-        }
+        let closed = self.open.remove(&id);
+        self.count(closed, None);
+    }
+
+    /// Whether its peer may use it for the next review: it is an API server's, as far as is known.
+    pub fn is_pooled(&self, id: ConnectionId, now: Duration) -> bool {
+        let Some(connection) = self.open.get(&id) else { return false };
+        connection.exempt || self.last_review(connection).is_some_and(|review| !self.is_dropped(review, now))
     }
 
     fn enter(&mut self, id: ConnectionId, state: State, now: Duration) {
         let Some(before) = self.open.get(&id).copied() else { return };
-        self.count(before, false);
         let after = Connection { state, since: now, ..before };
         self.open.insert(id, after);
-        self.count(after, true);
+        self.count(Some(before), Some(after));
     }
 
-    fn count(&mut self, connection: Connection, more: bool) {
-        if connection.exempt {
-            return;
+    /// A connection of one address is no longer as `before`, but as `after`.
+    fn count(&mut self, before: Option<Connection>, after: Option<Connection>) {
+        let counted = |connection: &Connection| !connection.exempt;
+        if let Some(after) = after.filter(counted) {
+            *self.addresses.entry(after.address).or_default().count_of(after.state) += 1;
         }
-        let counts = if connection.state.is_idle() { &mut self.idle } else { &mut self.busy };
-        let count = counts.entry(connection.address).or_default();
-        *count = if more { *count + 1 } else { count.saturating_sub(1) };
-        if *count == 0 {
-            counts.remove(&connection.address);
+        let Some(before) = before.filter(counted) else { return };
+        let Some(of) = self.addresses.get_mut(&before.address) else { return };
+        let count = of.count_of(before.state);
+        *count = count.saturating_sub(1);
+        if of.idle + of.busy == 0 {
+            self.addresses.remove(&before.address);
         }
+    }
+
+    fn of(&self, address: IpAddr) -> Address {
+        self.addresses.get(&address).copied().unwrap_or_default()
     }
 
     fn is_over(&self, address: IpAddr) -> bool {
-        self.idle.get(&address).is_some_and(|idle| *idle > self.bounds.per_address)
+        self.of(address).idle > self.bounds.per_address
+    }
+
+    /// Its own, or before its first request that of its address, from when on the API server's pool may hold it.
+    fn last_review(&self, connection: &Connection) -> Option<Duration> {
+        match connection.state {
+            State::Opening => self.of(connection.address).last_review.map(|own| own.max(connection.since)),
+            _ => connection.last_review,
+        }
+    }
+
+    /// Whether the API server has dropped a connection from its pool whose last review was then.
+    fn is_dropped(&self, review: Duration, now: Duration) -> bool {
+        now.saturating_sub(review) >= self.bounds.pooled
     }
 
     /// Brings an address down to its limit, as far as its connections may be evicted for that.
@@ -245,7 +289,7 @@ impl Connections {
         let ranked = self.open.iter().filter_map(|(id, connection)| {
             let rank = self.rank(connection, now)?;
             let over = self.is_over(connection.address);
-            let busy = if rank == Rank::BusyOfMany { self.busy_of(connection.address) } else { 0 };
+            let busy = if rank == Rank::BusyOfMany { self.of(connection.address).busy } else { 0 };
             eligible((connection, rank)).then_some((
                 rank,
                 Reverse(over),
@@ -261,12 +305,8 @@ impl Connections {
     fn busiest(&self) -> Option<ConnectionId> {
         let others = self.open.iter().filter(|(_, connection)| !connection.exempt);
         others
-            .min_by_key(|(id, found)| (Reverse(self.busy_of(found.address)), found.since, **id))
+            .min_by_key(|(id, found)| (Reverse(self.of(found.address).busy), found.since, **id))
             .map(|(id, _)| *id)
-    }
-
-    fn busy_of(&self, address: IpAddr) -> usize {
-        self.busy.get(&address).copied().unwrap_or_default()
     }
 
     /// `None`: it is never evicted.
@@ -276,11 +316,11 @@ impl Connections {
         }
         let bounds = &self.bounds;
         let been = |than: Duration| now.saturating_sub(connection.since) >= than;
-        match (connection.state, connection.last_review) {
+        match (connection.state, self.last_review(connection)) {
             (State::Opening, _) if !been(bounds.opening) => Some(Rank::Opening),
             (State::Opening | State::Idle, None) => Some(Rank::Unused),
             (State::Opening | State::Idle, Some(review)) => {
-                if now.saturating_sub(review) >= bounds.pooled {
+                if self.is_dropped(review, now) {
                     Some(Rank::Abandoned)
                 } else if self.is_over(connection.address) {
                     Some(Rank::PooledOfMany)
@@ -292,9 +332,15 @@ impl Connections {
             (State::Answering, _) if been(bounds.answering) => Some(Rank::Stalled),
             (State::Sending, _) if been(bounds.sending) => Some(Rank::Stalled),
             (State::Reading | State::Answering | State::Sending, _) => {
-                (self.busy_of(connection.address) > bounds.busy_per_address).then_some(Rank::BusyOfMany)
+                (self.of(connection.address).busy > bounds.busy_per_address).then_some(Rank::BusyOfMany)
             }
         }
+    }
+}
+
+impl Address {
+    fn count_of(&mut self, state: State) -> &mut usize {
+        if state.is_idle() { &mut self.idle } else { &mut self.busy }
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Limits {
     /// on one that was closed meanwhile, so it must close first.
     pub idle: Duration,
     /// The same for a connection that never carried a request, while more than half of
-    /// [`Self::connections`] are open: idle clients are closed early.
+    /// [`Self::connections`] are open: idle clients are closed early, but for those of addresses with reviews.
     pub idle_unused_when_crowded: Duration,
     /// Size of one body.
     pub body_bytes: usize,

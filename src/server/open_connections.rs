@@ -136,6 +136,11 @@ impl OpenConnection {
         self.of.lock().table.exempt(self.id);
     }
 
+    /// Whether its peer may use it for the next review.
+    pub fn is_pooled(&self) -> bool {
+        self.of.lock().table.is_pooled(self.id, self.of.now())
+    }
+
     /// The head of a request has arrived.
     pub fn reading(&self) {
         self.review.store(false, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use interlock::server::limits::Limits;
 use interlock::telemetry::metrics::Cap;
 use tokio::net::TcpStream;
 
-use crate::peer::{Peer, connect, request};
+use crate::peer::{Peer, connect, connect_from, request};
 use crate::world::{CAP, patient, until, world};
 
 /// The limit that a test is about.
@@ -88,17 +88,19 @@ fn the_idle_limit_is_above_the_pool_of_the_api_server() {
 #[tokio::test]
 async fn who_never_asks_is_let_go_early_in_a_crowd_and_only_then() {
     let world =
-        world(Limits { connections: 6, idle: FOREVER, idle_unused_when_crowded: SHORT, ..patient() }).await;
+        world(Limits { connections: 7, idle: FOREVER, idle_unused_when_crowded: SHORT, ..patient() }).await;
     let mut alone = connect(&world).await;
+    let mut spare = connect(&world).await;
     // Longer than it would be borne in a crowd.
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(alone.post("/mutate", "{}").await.unwrap().status, 200, "not crowded");
     let mut crowd = Vec::new();
     for _ in 0..5 {
-        crowd.push(connect(&world).await);
+        crowd.push(connect_from(&world, "127.0.0.2").await.unwrap());
     }
     until("most of them are let go", async || world.metrics.refusals(Cap::Idle) >= 3).await;
     assert_eq!(alone.post("/mutate", "{}").await.unwrap().status, 200, "it has asked before");
+    assert_eq!(spare.post("/mutate", "{}").await.unwrap().status, 200, "a review came from its address");
 }
 
 #[tokio::test]

@@ -72,7 +72,6 @@ fn idle_connections_of_a_tenant_keep_no_review_out() {
         failed.len()
     ));
     assert!(failed.is_empty(), "{:#?}", &failed[..failed.len().min(5)]);
-    // The API server's are not counted: one that it dials and then has no use for is closed like a tenant's.
     let closed = held.into_iter().filter_map(|mut caller| block_on(caller.ask("/livez", None)).err()).count();
     assert_eq!(closed, IDLE - 64, "of the tenant's");
 }

@@ -178,6 +178,61 @@ fn a_burst_of_reviews_from_one_address_is_kept() {
     assert_eq!((opened.for_address.len(), table.len()), (137, 64));
 }
 
+/// Beside a burst of 200 reviews the API server has dialled 100 more, which its pool holds for later.
+#[rstest]
+#[case::soon(NOW + 6, 0)]
+#[case::while_pooled(NOW + 96, 0)]
+#[case::dropped_from_its_pool(NOW + 97, 237)]
+fn connections_that_were_dialled_for_a_burst_are_kept(#[case] then: u64, #[case] go: usize) {
+    let mut table = Connections::new(bounds(1024, 64));
+    let ids: Vec<_> = (0..300).map(|_| make(&mut table, API_SERVER, Nothing(NOW))).collect();
+    for id in &ids[..200] {
+        table.reading(*id, at(NOW + 1));
+        assert_eq!(table.answered(*id, true, at(NOW + 2)), []);
+    }
+    assert_eq!(table.is_pooled(ids[299], at(then)), go == 0);
+    let later = make(&mut table, API_SERVER, Nothing(NOW + 20));
+    assert!(then < NOW + 20 || table.is_pooled(later, at(then)), "dialled after the reviews");
+    table.close(later);
+    let opened = table.open(address(API_SERVER), false, at(then)).unwrap();
+    assert_eq!((opened.for_total.len(), opened.for_address.len()), (0, go));
+}
+
+/// Before the first answer of a burst, and not by reviews of a certified API server behind the same address.
+#[rstest]
+#[case::reviews(false)]
+#[case::reviews_of_an_api_server(true)]
+fn dialled_connections_are_kept_by_reviews_of_their_own_kind(#[case] is_certified: bool) {
+    let mut table = Connections::new(bounds(1024, 3));
+    let ids: Vec<_> = (0..6).map(|_| make(&mut table, API_SERVER, Nothing(NOW))).collect();
+    if is_certified {
+        table.exempt(ids[0]);
+    }
+    table.reading(ids[0], at(NOW + 1));
+    table.answering(ids[0], at(NOW + 1));
+    let opened = table.open(address(API_SERVER), false, at(NOW + 6)).unwrap();
+    assert_eq!(opened.for_address.len(), if is_certified { 3 } else { 0 });
+    table.answered(ids[0], true, at(NOW + 7));
+    assert_eq!(table.is_pooled(ids[1], at(NOW + 7)), !is_certified);
+}
+
+/// What an address holds beside its reviews makes room before a connection of any other.
+#[test]
+fn dialled_connections_of_a_tenant_that_sends_reviews_make_room() {
+    let mut table = Connections::new(bounds(100, 10));
+    let pooled = make(&mut table, API_SERVER, Reviewed(NOW - 50));
+    let spare = make(&mut table, API_SERVER, Nothing(NOW - 50));
+    make(&mut table, OTHER, Reviewed(NOW));
+    for _ in 0..97 {
+        make(&mut table, OTHER, Nothing(NOW - 6));
+    }
+    for _ in 0..80 {
+        table.open(address(3), true, at(NOW)).unwrap();
+    }
+    assert!(table.is_pooled(pooled, at(NOW)) && table.is_pooled(spare, at(NOW)));
+    assert_eq!(table.of(address(OTHER)).idle, 18);
+}
+
 #[test]
 fn counts_return_to_zero() {
     let mut table = Connections::new(bounds(8, 2));
@@ -188,5 +243,5 @@ fn counts_return_to_zero() {
         table.reading(id, at(2));
         assert_eq!(table.answered(id, true, at(2)), []);
     }
-    assert!(table.is_empty() && table.idle.is_empty());
+    assert!(table.is_empty() && table.addresses.is_empty());
 }
