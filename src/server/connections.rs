@@ -75,7 +75,8 @@ struct Connection {
 /// Order of eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// Has never carried a review, and carries nothing; one without any request yet only where its address has none.
+    /// Carries nothing, and has never carried a review. One without any request yet counts only where no review came from
+    /// its address.
     Unused,
     /// Has carried no review for so long that the API server has dropped it from its pool.
     Abandoned,
@@ -171,7 +172,7 @@ impl Connections {
         self.enter(id, State::Reading, now);
     }
 
-    /// The body of the request, as it seems a review, has arrived.
+    /// The body of the request has arrived. Only requests to the webhook's paths come so far.
     pub fn answering(&mut self, id: ConnectionId, now: Duration) {
         self.enter(id, State::Answering, now);
         self.reviewed(id, now);
@@ -202,7 +203,8 @@ impl Connections {
         self.close_surplus(address, now)
     }
 
-    /// The address of a connection has reviews. An address that an API server shares with others has them by its own.
+    /// Notes that a review came from an address. Those of a known API server do not count: they say nothing of others that
+    /// share its address, behind one NAT.
     fn reviewed(&mut self, id: ConnectionId, now: Duration) {
         let Some(connection) = self.open.get(&id).filter(|own| !own.exempt) else { return };
         if let Some(of) = self.addresses.get_mut(&connection.address) {
@@ -252,7 +254,8 @@ impl Connections {
         self.of(address).idle > self.bounds.per_address
     }
 
-    /// Its own, or before its first request that of its address, from when on the API server's pool may hold it.
+    /// Of its own; before its first request, of its address, but not before it was opened: the API server's pool holds it
+    /// from then on.
     fn last_review(&self, connection: &Connection) -> Option<Duration> {
         match connection.state {
             State::Opening => self.of(connection.address).last_review.map(|own| own.max(connection.since)),
@@ -260,7 +263,7 @@ impl Connections {
         }
     }
 
-    /// Whether the API server has dropped a connection from its pool whose last review was then.
+    /// Whether the API server's pool has dropped a connection since its last review.
     fn is_dropped(&self, review: Duration, now: Duration) -> bool {
         now.saturating_sub(review) >= self.bounds.pooled
     }
