@@ -95,6 +95,11 @@ pub trait PolicyKind: Send + Sync {
     /// into other policies, and a route's `when: false` would switch off a Gateway's overrides.
     fn rules(&self, block: &Map<String, Value>) -> Result<Rules, Vec<Violation>>;
 
+    /// The predicates of a whole block, which are in its rules already.
+    fn conditions(&self, _block: &Map<String, Value>) -> Vec<Value> {
+        Vec::new()
+    }
+
     /// Whether a key is a rule by itself. A policy with no such key is invalid, as it can never act.
     fn is_rule(&self, _key: &str) -> bool {
         true

@@ -84,6 +84,8 @@ pub struct Block {
     pub strategy: Strategy,
     /// The rules.
     pub rules: Rules,
+    /// The predicates of the whole block ([`crate::PolicyKind::conditions`]).
+    pub conditions: Vec<Value>,
 }
 
 /// What is wrong with a field of a policy.

@@ -166,7 +166,7 @@ fn block(kind: &dyn PolicyKind, spec: &Map<String, Value>, violations: &mut Vec<
         violations.push(Violation::new(field, NO_RULE));
         return None;
     }
-    Some(Block { role, strategy, rules })
+    Some(Block { role, strategy, rules, conditions: kind.conditions(block) })
 }
 
 fn strategy(

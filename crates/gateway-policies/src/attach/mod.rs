@@ -71,6 +71,15 @@ struct Parent<'a> {
     listeners: Vec<(NodeKey, &'a Listener)>,
 }
 
+/// Whether a listener of a Gateway takes routes of a namespace.
+pub(crate) fn admits(store: &Store, gateway: &NodeKey, namespace: &str) -> bool {
+    let listeners = listeners_of(store, gateway);
+    listeners.iter().filter(|own| own.refusal != Some(RefusalReason::ListenerSetNotAllowed)).any(|own| {
+        let rule = &own.listener.allowed_routes.namespaces;
+        namespace::admits(store, rule, NamespacesFrom::Same, &own.key.namespace, namespace).is_ok()
+    })
+}
+
 /// Links a route. `controllers` are the `controllerName`s whose classes count; none stands for all.
 pub(crate) fn links(store: &Store, controllers: Option<&BTreeSet<String>>, route: &Route) -> RouteLinks {
     let mut attached: BTreeMap<NodeKey, Attachment> = BTreeMap::new();

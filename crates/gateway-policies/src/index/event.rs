@@ -78,6 +78,8 @@ pub struct Changes {
     pub policies: BTreeSet<PolicyId>,
     /// What finding it out cost.
     pub cost: Cost,
+    /// Whether an object differs from its version before in what decides about paths, also where none is affected.
+    pub is_stored: bool,
 }
 
 impl Changes {
@@ -88,7 +90,8 @@ impl Changes {
 
     /// Adds the changes of another event.
     pub fn extend(&mut self, other: Self) {
-        let Self { outputs, routes, policies, cost } = other;
+        let Self { outputs, routes, policies, cost, is_stored } = other;
+        self.is_stored |= is_stored;
         self.outputs.extend(outputs);
         self.routes.extend(routes);
         self.policies.extend(policies);

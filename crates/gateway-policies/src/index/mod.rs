@@ -116,6 +116,7 @@ impl Index {
         match change {
             Change::Object(key, new) => {
                 let Stored { old, routes } = store_object(&mut self.store, &key, new)?;
+                journal.is_stored = true;
                 work.routes += routes.len();
                 for route in routes {
                     if work.is_over_budget() {

@@ -51,6 +51,11 @@ impl Index {
         attach::listeners_of(&self.store, gateway)
     }
 
+    /// Whether a listener of a Gateway takes routes of a namespace.
+    pub fn admits(&self, gateway: &NodeKey, namespace: &str) -> bool {
+        attach::admits(&self.store, gateway, namespace)
+    }
+
     /// `controllerName` of the class of a Gateway, where both are there.
     pub fn controller_of(&self, gateway: &NodeKey) -> Option<&str> {
         let class = &self.store.gateway(gateway)?.spec.gateway_class_name;

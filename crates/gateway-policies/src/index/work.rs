@@ -44,6 +44,8 @@ pub(super) struct Journal {
     /// Whether states are kept; a long one is then copied to be changed.
     pub keeps_states: bool,
     pub cost: Cost,
+    /// Whether an object is another one than before.
+    pub is_stored: bool,
 }
 
 impl Journal {
@@ -53,6 +55,7 @@ impl Journal {
             routes: self.links.into_keys().collect(),
             policies: self.states.into_keys().collect(),
             cost: self.cost,
+            is_stored: self.is_stored,
         }
     }
 }

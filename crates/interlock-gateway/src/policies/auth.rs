@@ -69,6 +69,10 @@ impl PolicyKind for AuthPolicy {
         if violations.is_empty() { Ok(rules) } else { Err(violations) }
     }
 
+    fn conditions(&self, block: &Map<String, Value>) -> Vec<Value> {
+        block.get("when").and_then(Value::as_array).cloned().unwrap_or_default()
+    }
+
     fn is_rule(&self, key: &str) -> bool {
         key.split('.').next() != Some(PATTERNS)
     }
