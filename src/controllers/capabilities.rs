@@ -45,16 +45,20 @@ pub fn of(kinds: Kinds) -> Vec<CapabilityKinds> {
     all
 }
 
-/// The watch of a kind, the same for the further capabilities that read it, and for that of its reconciler where that is
-/// another one.
+/// The watch of a kind, the same for the further capabilities that read it, and for that of its reconciler, which needs the
+/// kind where it is none of them.
 fn watches(kind: &Kind) -> impl Iterator<Item = Watch> {
     let of_reconciler = kind.watch.zip(kind.reconciler).map(|(watch, reconciler)| Watch {
         capability: reconciler.capability,
         required: true,
         ..watch
     });
-    let declared = kind.watch.map(|watch| watch.capability.name);
-    let other = of_reconciler.filter(|watch| Some(watch.capability.name) != declared);
+    let is_declared = |capability: &Capability| {
+        let declared =
+            kind.watch.iter().flat_map(|watch| watch.also.iter().copied().chain([watch.capability]));
+        declared.into_iter().any(|own| own.name == capability.name)
+    };
+    let other = of_reconciler.filter(|watch| !is_declared(watch.capability));
     let also = kind.watch.into_iter().flat_map(|watch| {
         watch.also.iter().copied().map(move |capability| Watch { capability, required: false, ..watch })
     });
@@ -105,6 +109,11 @@ mod tests {
     #[case::same(Watch::optional(&FLAVORS), &FLAVORS, &["flavors:optional"])]
     #[case::needed_by_the_same(Watch::required(&FLAVORS), &FLAVORS, &["flavors:required"])]
     #[case::another(Watch::optional(&FLAVORS), &DATA_PLANES, &["flavors:optional", "dataplanes:required"])]
+    #[case::another_that_can_do_without(
+        Watch::optional(&FLAVORS).also(&[&DATA_PLANES]),
+        &DATA_PLANES,
+        &["flavors:optional", "dataplanes:optional"]
+    )]
     fn the_capability_of_a_reconciler_needs_its_kind(
         #[case] watch: Watch,
         #[case] capability: &'static Capability,

@@ -26,3 +26,5 @@ pub const TLS_ROUTE: KindName = KindName::new(GATEWAY_API, "TLSRoute");
 pub const KUADRANT: &str = "kuadrant.io";
 /// The group of Envoy Gateway's policies.
 pub const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io";
+/// The group of AuthConfigs.
+pub const AUTHORINO: &str = "authorino.kuadrant.io";

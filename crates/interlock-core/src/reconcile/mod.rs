@@ -23,7 +23,8 @@ use crate::effect::Effect;
 pub struct Reconciler {
     /// Name in metrics and logs; one word.
     pub name: &'static str,
-    /// The capability that switches it on and off. It needs the kind, whatever else the kind is watched for.
+    /// The capability that switches it on and off. It needs the kind, whatever else the kind is watched for, but where
+    /// the watch names it among those that it is for, too.
     pub capability: &'static Capability,
     /// Decides the next step. It is called again with what it lacked, and after its effects.
     pub reconcile: fn(&View<'_>) -> Result<ReconcileStep, Needs>,

@@ -50,17 +50,38 @@ macro_rules! guarded {
     };
 }
 
-/// A kind whose policies are carried out.
-macro_rules! enforced {
+/// A kind whose policies are carried out: limits.
+macro_rules! limited {
     ($kind:expr, $resource:expr, $plural:literal) => {
+        $crate::policies::declared::enforced!($kind, $resource, $plural, OF_LIMITS, &[])
+    };
+}
+
+/// The same: authentication, where its definition is there.
+macro_rules! authenticated {
+    ($kind:expr, $resource:expr, $plural:literal) => {
+        $crate::policies::declared::enforced!(
+            $kind,
+            $resource,
+            $plural,
+            OF_AUTH,
+            &[&interlock_core::kinds::capabilities::POLICIES]
+        )
+    };
+}
+
+/// A kind whose policies are carried out, what reconciles them, and the capabilities that do without its definition.
+macro_rules! enforced {
+    ($kind:expr, $resource:expr, $plural:literal, $reconciler:ident, $optional_for:expr) => {
         interlock_core::kinds::Kind {
             watch: Some(
                 interlock_core::kinds::descriptor::Watch::optional(
                     &interlock_core::kinds::capabilities::ATTACHMENTS,
                 )
+                .also($optional_for)
                 .kept(&interlock_core::kinds::descriptor::Kept::WHOLE),
             ),
-            reconciler: Some(&$crate::policies::enforcement::RATE_LIMIT_POLICIES),
+            reconciler: Some(&$crate::policies::enforcement::$reconciler),
             rights: &[interlock_core::kinds::descriptor::Right::new(
                 interlock_core::kinds::descriptor::Role::Policies,
                 $resource.group,
@@ -133,4 +154,4 @@ macro_rules! attached {
     };
 }
 
-pub(crate) use {attached, carrying, enforced, guarded, read};
+pub(crate) use {attached, authenticated, carrying, enforced, guarded, limited, read};

@@ -21,8 +21,8 @@ fn of_limits() {
     let limit = |predicate: &str, counter: &str| json!({"when": [{"predicate": "true"}, {"predicate": predicate}], "counters": [{"expression": counter}]});
     let spec = json!({
         "when": [{"predicate": "request.methd == 'GET'"}],
-        "limits": {"a": limit("auth.identity.admin", "request.host"), "b": limit("request.size > 1", "1 +")},
-        "overrides": {"when": [{"predicate": "1"}], "limits": {"c": limit("true", "auth.identity.userid")}},
+        "limits": {"a": limit("auth.identity.admin && request.host.lowerAscii() == 'a'", "auth.identity.userid"), "b": limit("request.size > 1", "1 +")},
+        "overrides": {"when": [{"predicate": "1"}], "limits": {"c": limit("auth.identity.admin", "auth")}},
     });
     assert_eq!(
         found("RateLimitPolicy", &spec),

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::auth;
-use super::dialect::{Use, Verdict, check};
+use super::dialect::{Use, Verdict, check, located};
 
 /// Expressions of a policy that are checked.
 const MAX_EXPRESSIONS: usize = 2_000;
@@ -81,8 +81,7 @@ impl Findings {
     }
 
     fn authentication(&mut self, field: &str, block: &Map<String, Value>) {
-        // The proxy decides by it whether it asks the auth server.
-        self.each(&format!("{field}.when"), block.get("when"), "predicate", Use::Predicate);
+        self.each(&format!("{field}.when"), block.get("when"), "predicate", Use::AuthPredicate);
         for (key, part, value) in auth::entries(block) {
             self.rule = Some(key);
             self.below(&format!("{field}.{part}"), value);
@@ -131,7 +130,10 @@ impl Findings {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(text.len());
         let verdict = if self.count <= MAX_EXPRESSIONS && self.bytes <= MAX_BYTES {
-            check(text, of)
+            match of.is_of_proxy() {
+                true => check(&located(text).text, of),
+                false => check(text, of),
+            }
         } else if was_within {
             Verdict::Unsupported(format!(
                 "is beyond what is checked of one policy, {MAX_EXPRESSIONS} expressions of {} KiB together; split the policy",

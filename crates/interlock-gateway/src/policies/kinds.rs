@@ -9,15 +9,15 @@ use interlock_core::kinds::{Kind, Kinds};
 use interlock_core::topology::KindName;
 use interlock_core::topology::schema::DeclaredKind;
 
-use super::declared::{attached, carrying, enforced, guarded, read};
+use super::declared::{attached, authenticated, carrying, guarded, limited, read};
 use super::enforcement;
-use crate::names::{ENVOY_GATEWAY, GATEWAY_API, KUADRANT};
+use crate::names::{AUTHORINO, ENVOY_GATEWAY, GATEWAY_API, KUADRANT};
 
 attached! {
     /// Everything that is known of RateLimitPolicies.
-    RATE_LIMIT_POLICY: enforced = KUADRANT, &["v1"], "RateLimitPolicy", "ratelimitpolicies", "limits of requests";
+    RATE_LIMIT_POLICY: limited = KUADRANT, &["v1"], "RateLimitPolicy", "ratelimitpolicies", "limits of requests";
     /// Everything that is known of AuthPolicies.
-    AUTH_POLICY: guarded = KUADRANT, &["v1"], "AuthPolicy", "authpolicies", "who may send requests";
+    AUTH_POLICY: authenticated = KUADRANT, &["v1"], "AuthPolicy", "authpolicies", "who may send requests";
     /// Everything that is known of TLSPolicies.
     TLS_POLICY: read = KUADRANT, &["v1"], "TLSPolicy", "tlspolicies", "certificates of listeners";
     /// Everything that is known of DNSPolicies.
@@ -81,6 +81,16 @@ static LIMITADOR: Kind = Kind {
     )
 };
 
+/// Everything that is known of AuthConfigs.
+static AUTH_CONFIG: Kind = Kind {
+    rights: &[Right::new(Role::Policies, AUTHORINO, "authconfigs", &["create", "patch", "delete"])],
+    ..beside(
+        Resource::custom(AUTHORINO, &["v1beta3"], "AuthConfig", "authconfigs"),
+        &made(KindName::new(AUTHORINO, "AuthConfig"), "decides about requests"),
+        Watch::optional(&POLICIES).kept(&Kept::WHOLE),
+    )
+};
+
 /// Everything that is known of Kuadrants: where one is, Kuadrant's operator carries policies out.
 static KUADRANT_OBJECT: Kind = beside(
     Resource::custom(KUADRANT, &["v1beta1"], "Kuadrant", "kuadrants"),
@@ -89,4 +99,4 @@ static KUADRANT_OBJECT: Kind = beside(
 );
 
 /// The kinds that policies are carried out with.
-pub static OF_ENFORCEMENT: Kinds = &[&LIMITS_CONFIG_MAP, &LIMITADOR, &KUADRANT_OBJECT];
+pub static OF_ENFORCEMENT: Kinds = &[&LIMITS_CONFIG_MAP, &LIMITADOR, &AUTH_CONFIG, &KUADRANT_OBJECT];

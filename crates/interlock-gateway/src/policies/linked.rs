@@ -9,7 +9,9 @@ use interlock_core::kinds::inventory::Affected;
 use interlock_core::topology::KindName;
 use serde_json::Value;
 
-use super::enforcement::{Concern, Enforcement, RATE_LIMIT_POLICY};
+use super::enforcement::{
+    CARRIED_OUT, Concern, Enforcement, carried_out, guards_routes, is_auth, is_of_route,
+};
 use super::known::PolicyKinds;
 use super::labels::{Labels, Selector, labels_of, namespace_of, node_of};
 use super::survey::group_and_kind;
@@ -28,6 +30,8 @@ pub(super) struct LinkedObjects {
     /// By namespace, with the object.
     selecting: BTreeMap<Arc<str>, BTreeMap<PolicyId, Value>>,
     pub(super) enforcement: Enforcement,
+    /// AuthPolicies of routes.
+    guarding: BTreeSet<PolicyId>,
     /// Takes the objects that a change affects, where controllers reconcile them.
     pub(super) affected: Option<Affected>,
 }
@@ -41,6 +45,7 @@ impl Default for LinkedObjects {
             labels: Labels::default(),
             selecting: BTreeMap::new(),
             enforcement: Enforcement::default(),
+            guarding: BTreeSet::new(),
             affected: None,
         }
     }
@@ -74,8 +79,8 @@ impl LinkedObjects {
             let moved = self.enforcement.take_listeners(object);
             // What does not decode is listed as a fault, and its last version stays.
             let changes = self.index.observe(object).ok();
-            // A status alone links no route anew.
-            let is_new = changes.as_ref().is_some_and(|changes| changes.cost.routes > 0);
+            // A status alone is nothing new.
+            let is_new = changes.as_ref().is_some_and(|changes| changes.is_stored);
             self.changed(changes);
             match (object["kind"].as_str(), node_of(object)) {
                 (Some(kind), node) if is_new => self.listeners_changed(kind, node),
@@ -104,9 +109,10 @@ impl LinkedObjects {
         };
         self.changed(changes.ok());
         // Its status may have been edited.
-        if let (Some(affected), Some(RATE_LIMIT_POLICY)) = (&self.affected, object["kind"].as_str()) {
+        let kind = object["kind"].as_str().and_then(carried_out);
+        if let (Some(affected), Some(kind)) = (&self.affected, kind) {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            affected(POLICY_NAME, NamespacedName::new(namespace_of(object), name));
+            affected(KindName::new(KUADRANT, kind), NamespacedName::new(namespace_of(object), name));
         }
     }
 
@@ -156,7 +162,7 @@ impl LinkedObjects {
         let mut gateways: BTreeSet<NodeKey> = BTreeSet::new();
         for key in &changes.outputs {
             match &key.scope {
-                Scope::Path(path) if &*key.kind == RATE_LIMIT_POLICY => {
+                Scope::Path(path) if CARRIED_OUT.contains(&&*key.kind) => {
                     gateways.insert(path.gateway.clone());
                 }
                 Scope::Target(target) if key.kind.as_ref() == CLIENT_TRAFFIC_POLICY => {
@@ -165,11 +171,21 @@ impl LinkedObjects {
                 Scope::Path(_) | Scope::Target(_) => {}
             }
         }
+        for id in changes.policies.iter().filter(|id| is_auth(&id.kind)) {
+            gateways.extend(self.gateways_near(id));
+            let is_guarding = self.index.policy(id).is_some_and(guards_routes);
+            if is_guarding != self.guarding.contains(id) {
+                gateways.extend(self.gateways().filter(|own| self.index.admits(own, &id.namespace)).cloned());
+                match is_guarding {
+                    true => self.guarding.insert(id.clone()),
+                    false => self.guarding.remove(id),
+                };
+            }
+        }
         for route in &changes.routes {
             gateways.extend(self.index.paths_of(route).map(|path| path.gateway.clone()));
         }
-        let policies = changes.policies.iter().filter(|id| &*id.kind == RATE_LIMIT_POLICY);
-        policies.for_each(|id| affected(POLICY_NAME, NamespacedName::new(&*id.namespace, &*id.name)));
+        changes.policies.iter().for_each(|id| wake_policy(affected, id));
         for gateway in gateways {
             self.enforcement.outdate(&gateway);
             affected(GATEWAY, NamespacedName::new(&*gateway.namespace, &*gateway.name));
@@ -180,7 +196,7 @@ impl LinkedObjects {
     pub(super) fn wake_restated(&mut self) {
         let restated = self.enforcement.take_restated();
         let Some(affected) = &self.affected else { return };
-        restated.for_each(|id| affected(POLICY_NAME, NamespacedName::new(&*id.namespace, &*id.name)));
+        restated.for_each(|id| wake_policy(affected, &id));
     }
 
     /// A change of listeners may change the names in the proxy, and of a class, whose controller carries it out.
@@ -200,6 +216,16 @@ impl LinkedObjects {
         self.wake(&concern);
     }
 
+    /// The Gateways that an AuthPolicy may target, also one without routes, or where it is gone.
+    fn gateways_near<'a>(&'a self, id: &'a PolicyId) -> impl Iterator<Item = NodeKey> + 'a {
+        let is_of_routes = is_of_route(&self.index, id);
+        let is_near = move |gateway: &&NodeKey| {
+            let mut listeners = self.index.listeners(gateway).into_iter();
+            gateway.namespace == id.namespace || listeners.any(|own| own.key.namespace == id.namespace)
+        };
+        self.gateways().filter(move |_| !is_of_routes).filter(is_near).cloned()
+    }
+
     fn gateways(&self) -> impl Iterator<Item = &NodeKey> {
         self.index.objects().filter_map(|object| match object {
             ObjectKey::Node(node) if node.kind == ObjectKind::Gateway => Some(node),
@@ -210,8 +236,8 @@ impl LinkedObjects {
     fn wake(&self, concern: &Concern) {
         let Some(affected) = &self.affected else { return };
         let name = |node: &NodeKey| NamespacedName::new(&*node.namespace, &*node.name);
-        let policies = || self.index.policies().filter(|policy| &*policy.id.kind == RATE_LIMIT_POLICY);
-        let policy = |id: &PolicyId| affected(POLICY_NAME, NamespacedName::new(&*id.namespace, &*id.name));
+        let policies = || self.index.policies().filter(|own| CARRIED_OUT.contains(&&*own.id.kind));
+        let policy = |id: &PolicyId| wake_policy(affected, id);
         match concern {
             Concern::Graph | Concern::Nothing => {}
             Concern::Gateway(gateway) => affected(GATEWAY, name(gateway)),
@@ -282,8 +308,14 @@ impl LinkedObjects {
     }
 }
 
+/// Wakes a policy, where its kind is carried out.
+fn wake_policy(affected: &Affected, id: &PolicyId) {
+    if let Some(kind) = carried_out(&id.kind) {
+        affected(KindName::new(KUADRANT, kind), NamespacedName::new(&*id.namespace, &*id.name));
+    }
+}
+
 const CLIENT_TRAFFIC_POLICY: &str = "ClientTrafficPolicy";
-const POLICY_NAME: KindName = KindName::new(KUADRANT, RATE_LIMIT_POLICY);
 
 const NAMESPACE: &str = "Namespace";
 const GRANT: &str = "ReferenceGrant";

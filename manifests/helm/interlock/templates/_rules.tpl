@@ -473,6 +473,14 @@
   - list
   - watch
 - apiGroups:
+  - authorino.kuadrant.io
+  resources:
+  - authconfigs
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
   - kuadrant.io
   resources:
   - kuadrants
@@ -490,12 +498,21 @@
   - kuadrant.io
   resources:
   - ratelimitpolicies/status
+  - authpolicies/status
   verbs:
   - patch
 - apiGroups:
   - gateway.envoyproxy.io
   resources:
   - envoypatchpolicies
+  verbs:
+  - create
+  - patch
+  - delete
+- apiGroups:
+  - authorino.kuadrant.io
+  resources:
+  - authconfigs
   verbs:
   - create
   - patch

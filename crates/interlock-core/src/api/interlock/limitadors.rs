@@ -4,20 +4,9 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::SettingProblem;
 use crate::api::object::NamespacedName;
-
-/// How policies of the Gateway API are carried out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PoliciesSetting {
-    /// The Limitadors that count requests. One that names no Gateways counts for all that no other names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
-    pub limitadors: Vec<LimitadorSetting>,
-}
 
 /// A Limitador: either `limitador`, or `configMap` and `host`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -118,13 +107,6 @@ impl Limitadors {
     pub fn of(&self, gateway: &NamespacedName) -> Option<&Limitador> {
         let named = self.0.iter().find(|own| own.gateways.contains(gateway));
         named.or_else(|| self.0.iter().find(|own| own.gateways.is_empty()))
-    }
-}
-
-impl PoliciesSetting {
-    /// Reads `spec.policies`; none where it is not as its schema says.
-    pub fn of(policies: &Value) -> Option<Self> {
-        if policies.is_null() { Some(Self::default()) } else { Self::deserialize(policies).ok() }
     }
 }
 

@@ -11,19 +11,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod accounts;
+pub mod auth_servers;
 mod by_namespace;
 pub mod dependencies_hash;
 pub mod existing;
 pub mod limitadors;
+pub mod policies;
 mod problem;
 pub mod rule_actions;
 pub mod selector;
 
 pub use accounts::{Account, Accounts, InstancesSetting, ServiceAccountSetting};
+pub use auth_servers::AuthServers;
 pub use by_namespace::ByNamespace;
 pub use dependencies_hash::{CountedReferences, DependenciesHashSetting, DependenciesHashes};
 pub use existing::{Adoption, Adoptions, ExistingObjectsSetting};
-pub use limitadors::{LimitStore, Limitador, Limitadors, PoliciesSetting};
+pub use limitadors::{LimitStore, Limitador, Limitadors};
+pub use policies::PoliciesSetting;
 pub use problem::SettingProblem;
 pub use rule_actions::{Actions, RuleAction, RuleSetting, Rules};
 pub use selector::{Labels, NamespaceSelector};
@@ -143,6 +147,8 @@ pub struct Settings {
     pub dependencies_hashes: DependenciesHashes,
     /// Where limits of requests are counted.
     pub limitadors: Limitadors,
+    /// What authenticates and authorizes requests.
+    pub auth_servers: AuthServers,
     /// Settings that are ignored.
     pub problems: Vec<SettingProblem>,
 }
@@ -180,9 +186,12 @@ impl Settings {
         problems.extend(wrong);
         let (dependencies_hashes, wrong) = DependenciesHashes::of(&instances.dependencies_hash);
         problems.extend(wrong);
-        let (limitadors, wrong) = Limitadors::read(&spec.policies.clone().unwrap_or_default().limitadors);
+        let policies = spec.policies.clone().unwrap_or_default();
+        let (limitadors, wrong) = Limitadors::read(&policies.limitadors);
         problems.extend(wrong);
-        Self { modes, rules, accounts, adoptions, dependencies_hashes, limitadors, problems }
+        let (auth_servers, wrong) = AuthServers::read(&policies.auth_servers);
+        problems.extend(wrong);
+        Self { modes, rules, accounts, adoptions, dependencies_hashes, limitadors, auth_servers, problems }
     }
 }
 

@@ -91,8 +91,8 @@ pub const LATER: &[(&str, Type)] = &[
     ("xds.upstream_host_locality_metadata", Any),
 ];
 
-/// Attributes of Kuadrant that Envoy does not have, and what to write in their place. One that a filter of ours
-/// sets in the metadata gets its path there as a column of this table.
+/// Attributes of Kuadrant that Envoy does not have, and what to write in their place. Members of `auth` are in the
+/// metadata ([`super::located`]).
 pub const KUADRANT: &[(&str, Type, &str)] = &[
     ("auth", Any, NO_IDENTITY),
     ("context", Any, "use request, source or destination"),
@@ -118,7 +118,8 @@ pub const KUADRANT: &[(&str, Type, &str)] = &[
     ("ratelimit.hits_addend", Int, "leave it out: a request counts once"),
 ];
 
-const NO_IDENTITY: &str = "use a header that the client cannot set, or remove it";
+const NO_IDENTITY: &str =
+    "use a member of it, as in auth.identity.userid, or a header that the client cannot set";
 const NO_BODY: &str = "use request.headers, request.query or request.size";
 const NO_PEER: &str = "use an attribute of the connection, such as connection.uri_san_peer_certificate";
 /// By an address with its port each connection would be counted for itself.

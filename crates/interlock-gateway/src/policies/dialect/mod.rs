@@ -10,6 +10,7 @@
 mod attributes;
 mod checker;
 mod functions;
+mod identity;
 mod literal;
 mod pattern;
 mod types;
@@ -24,6 +25,7 @@ pub use self::attributes::{
 };
 use self::checker::Checker;
 pub use self::functions::{ENVOY as ENVOY_FUNCTIONS, Form, Function, KUADRANT as KUADRANT_FUNCTIONS};
+pub use self::identity::located;
 pub use self::literal::literal;
 pub use self::types::Type;
 pub use self::verdict::{MAX_LEVELS, Use, Verdict};

@@ -27,7 +27,7 @@ fn what_the_proxy_can_evaluate(#[case] expression: &str) {
 }
 
 #[rstest]
-#[case::identity("auth.identity.userid == 'a'", "cannot evaluate auth; use a header")]
+#[case::identity("auth.identity.userid == 'a'", "cannot evaluate auth; use a member")]
 #[case::peer(
     "source.remote_address == 'a'",
     "cannot evaluate source.remote_address; use request.headers['x-envoy-external-address']"

@@ -1,9 +1,11 @@
-//! Which Limitador counts the requests of a Gateway.
+//! Which Limitador counts the requests of a Gateway, and which auth server decides about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_policies::{Index, NodeKey};
-use interlock_core::api::interlock::{LimitStore, Limitador, Limitadors, limitadors};
+use interlock_core::api::interlock::{
+    AuthServers, LimitStore, Limitador, Limitadors, PoliciesSetting, limitadors,
+};
 use interlock_core::api::object::NamespacedName;
 use serde_json::Value;
 
@@ -12,26 +14,38 @@ use super::names;
 /// The controller of Envoy Gateway's GatewayClasses.
 const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io/gatewayclass-controller";
 
-/// Where proxies reach a Limitador: host and port.
+/// Where proxies reach a server: host and port.
 pub(super) type Address = (String, u16);
 
-/// Why nothing is carried out for a Gateway.
+/// Why nothing is carried out for a Gateway, or nothing of one kind of policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Idle {
     /// Kuadrant's operator does it.
     Kuadrant,
     /// Something is missing; the text says what, and what to do.
     Lacks(String),
-    /// Something is on its way.
+    /// Something is on its way; what was written stays.
     Awaits(String),
+}
+
+/// What the proxies of a Gateway ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// The Limitador and its address.
+    pub(super) limitador: Result<(Limitador, Address), Idle>,
+    /// The address of the auth server.
+    pub(super) auth: Result<Address, Idle>,
 }
 
 /// The settings, and what they name.
 #[derive(Clone, Default)]
 pub(super) struct Counting {
     limitadors: Limitadors,
-    /// Whether the settings are there, and all their Limitadors can be honoured.
-    are_valid: bool,
+    auth_servers: AuthServers,
+    /// Whether the settings are there, and all Limitadors can be honoured.
+    are_limitadors_valid: bool,
+    /// The same of the auth servers.
+    are_auth_servers_valid: bool,
     /// Addresses of objects of the kind Limitador.
     addresses: BTreeMap<NamespacedName, Address>,
     /// Objects of the kind Kuadrant, whose operator carries policies out.
@@ -42,14 +56,22 @@ impl Counting {
     /// Takes in the settings; whether they are others than before. Without an object there are none: the leader makes it
     /// anew.
     pub(super) fn configure(&mut self, interlock: Option<&Value>) -> bool {
-        let setting = interlock.and_then(|own| limitadors::PoliciesSetting::of(&own["spec"]["policies"]));
-        let (limitadors, are_valid) = match setting.map(|setting| Limitadors::read(&setting.limitadors)) {
-            Some((limitadors, problems)) => (limitadors, problems.is_empty()),
-            None => (Limitadors::default(), false),
-        };
-        let is_new = self.limitadors != limitadors || self.are_valid != are_valid;
-        (self.limitadors, self.are_valid) = (limitadors, are_valid);
+        let setting = interlock.and_then(|own| PoliciesSetting::of(&own["spec"]["policies"]));
+        let read =
+            setting.map(|own| (Limitadors::read(&own.limitadors), AuthServers::read(&own.auth_servers)));
+        let mut found = Self::default();
+        if let Some(((limitadors, wrong), (auth_servers, wrong_too))) = read {
+            (found.limitadors, found.are_limitadors_valid) = (limitadors, wrong.is_empty());
+            (found.auth_servers, found.are_auth_servers_valid) = (auth_servers, wrong_too.is_empty());
+        }
+        let is_new = self.settings() != found.settings();
+        (self.limitadors, self.are_limitadors_valid) = (found.limitadors, found.are_limitadors_valid);
+        (self.auth_servers, self.are_auth_servers_valid) = (found.auth_servers, found.are_auth_servers_valid);
         is_new
+    }
+
+    fn settings(&self) -> (&Limitadors, bool, &AuthServers, bool) {
+        (&self.limitadors, self.are_limitadors_valid, &self.auth_servers, self.are_auth_servers_valid)
     }
 
     /// Takes in where an object of the kind Limitador is reached; none where it is gone, or does not say.
@@ -80,35 +102,52 @@ impl Counting {
         !self.is_idle() && self.limitadors != Limitadors::default()
     }
 
-    /// The Limitador of a Gateway and its address, where the policies of the Gateway are carried out.
-    pub(super) fn limitador(&self, index: &Index, gateway: &NodeKey) -> Result<(Limitador, Address), Idle> {
+    /// What the proxies of a Gateway ask, where its policies are carried out.
+    pub(super) fn asked(&self, index: &Index, gateway: &NodeKey) -> Result<Asked, Idle> {
         if self.is_idle() {
             return Err(Idle::Kuadrant);
         }
-        if index.controller_of(gateway) != Some(ENVOY_GATEWAY) {
-            return Err(Idle::Lacks(format!(
-                "{gateway} is not of a GatewayClass of Envoy Gateway ({ENVOY_GATEWAY}), and only those are carried out"
-            )));
-        }
-        let Some(limitador) = self.limitadors.of(&name_of(gateway)) else {
-            if !self.are_valid {
-                return Err(Idle::Awaits(
-                    "spec.policies.limitadors of Interlock default, which is invalid".to_owned(),
-                ));
+        match index.controller_of(gateway) {
+            Some(ENVOY_GATEWAY) => {}
+            // It may be made anew.
+            None => return Err(Idle::Awaits(format!("the GatewayClass of {gateway}"))),
+            Some(_) => {
+                return Err(Idle::Lacks(format!(
+                    "{gateway} is not of a GatewayClass of Envoy Gateway ({ENVOY_GATEWAY}), and only those are carried out"
+                )));
             }
-            return Err(Idle::Lacks(format!(
-                "no Limitador counts for {gateway}; name one in spec.policies.limitadors of Interlock default"
-            )));
+        }
+        let name = name_of(gateway);
+        Ok(Asked { limitador: self.limitador(gateway, &name), auth: self.auth_server(gateway, &name) })
+    }
+
+    fn limitador(&self, gateway: &NodeKey, name: &NamespacedName) -> Result<(Limitador, Address), Idle> {
+        let Some(limitador) = self.limitadors.of(name) else {
+            return Err(lacks(self.are_limitadors_valid, "spec.policies.limitadors", |field| {
+                format!("no Limitador counts for {gateway}; name one in {field}")
+            }));
         };
         let address = limitador.address.clone().or_else(|| match &limitador.store {
             LimitStore::Limitador(name) => self.addresses.get(name).cloned(),
             LimitStore::ConfigMap(_) => None,
         });
-        match address {
-            Some(address) => Ok((limitador.clone(), address)),
-            None => Err(Idle::Awaits(names::store(&limitador.store))),
-        }
+        let address = address.ok_or_else(|| Idle::Awaits(names::store(&limitador.store)))?;
+        Ok((limitador.clone(), address))
     }
+
+    fn auth_server(&self, gateway: &NodeKey, name: &NamespacedName) -> Result<Address, Idle> {
+        self.auth_servers.of(name).cloned().ok_or_else(|| {
+            lacks(self.are_auth_servers_valid, "spec.policies.authServers", |field| {
+                format!("no auth server decides for {gateway}; name one in {field}")
+            })
+        })
+    }
+}
+
+/// What a Gateway lacks by a field of the settings; where that is invalid, it may not lack it.
+fn lacks(is_valid: bool, field: &str, message: impl FnOnce(&str) -> String) -> Idle {
+    let field = format!("{field} of Interlock default");
+    if is_valid { Idle::Lacks(message(&field)) } else { Idle::Awaits(format!("{field}, which is invalid")) }
 }
 
 fn address_of(object: &Value) -> Option<Address> {

@@ -1,15 +1,15 @@
 //! Filters as Envoy 1.40 has them.
 //!
-//! One composite filter in each HTTP connection manager looks up the route's name in a map of its route configuration,
-//! which says which limits to ask about. An operation for each route would cost Envoy Gateway the square of their
-//! number.
+//! A composite filter in each HTTP connection manager looks up the route's name in a map of its route configuration, which
+//! says what is asked for it: one for authentication, and behind it one for limits. An operation for each route would cost
+//! Envoy Gateway the square of their number.
 
 use serde_json::{Map, Value, json};
 
 use super::limits::RequestLimit;
 
-/// The filter that keeps the route's name for the next one.
-const ROUTE_FILTER: &str = "interlock.route";
+/// Where the name of a route is kept for the filter of the limits.
+pub(super) const ROUTE: &str = "interlock.route";
 /// The filter of the limits, and the key of its map in a route configuration.
 pub(super) const LIMITS_FILTER: &str = "interlock.limits";
 /// The router, before which both stand.
@@ -19,7 +19,7 @@ const TIMEOUT: &str = "0.1s";
 /// What Limitador is called in requests; else it is the cluster's name, which servers refuse that is no host.
 const AUTHORITY: &str = "limitador";
 
-fn typed(message: &str, fields: Value) -> Value {
+pub(super) fn typed(message: &str, fields: Value) -> Value {
     let mut typed = Map::from_iter([("@type".to_owned(), format!("type.googleapis.com/{message}").into())]);
     if let Value::Object(fields) = fields {
         typed.extend(fields);
@@ -27,22 +27,21 @@ fn typed(message: &str, fields: Value) -> Value {
     Value::Object(typed)
 }
 
-fn extension(name: &str, message: &str, fields: Value) -> Value {
+pub(super) fn extension(name: &str, message: &str, fields: Value) -> Value {
     json!({"name": name, "typed_config": typed(message, fields)})
 }
 
-/// The two filters before the router, in their order.
-pub(super) fn filters() -> [Value; 2] {
+/// The filter that keeps the route's name in a place for the filter behind it.
+pub(super) fn route_filter(place: &str) -> Value {
     let name = json!({"text_format_source": {"inline_string": "%ROUTE_NAME%"}});
-    let state = json!([{"object_key": ROUTE_FILTER, "factory_key": "envoy.string", "format_string": name}]);
-    [
-        extension(
-            ROUTE_FILTER,
-            "envoy.extensions.filters.http.set_filter_state.v3.Config",
-            json!({"on_request_headers": state}),
-        ),
-        extension(LIMITS_FILTER, "envoy.extensions.filters.http.composite.v3.Composite", json!({})),
-    ]
+    let state = json!([{"object_key": place, "factory_key": "envoy.string", "format_string": name}]);
+    let state = json!({"on_request_headers": state});
+    extension(place, "envoy.extensions.filters.http.set_filter_state.v3.Config", state)
+}
+
+/// The filter of the limits.
+pub(super) fn limits_filter() -> Value {
+    extension(LIMITS_FILTER, "envoy.extensions.filters.http.composite.v3.Composite", json!({}))
 }
 
 /// The map of a route configuration.
@@ -50,24 +49,24 @@ pub(super) fn per_route(matcher: Value) -> Value {
     typed("envoy.extensions.filters.http.composite.v3.CompositePerRoute", json!({"matcher": matcher}))
 }
 
-fn route_name() -> Value {
+fn route_name(place: &str) -> Value {
     extension(
         "route",
         "envoy.extensions.matching.common_inputs.network.v3.FilterStateInput",
-        json!({"key": ROUTE_FILTER}),
+        json!({"key": place}),
     )
 }
 
-/// Looks a route up by the beginning of its name.
-pub(super) fn by_prefix(entries: Map<String, Value>) -> Value {
-    json!({"matcher_tree": {"input": route_name(), "prefix_match_map": {"map": entries}}})
+/// Looks a route up by the beginning of its name, which is kept in a place.
+pub(super) fn by_prefix(place: &str, entries: Map<String, Value>) -> Value {
+    json!({"matcher_tree": {"input": route_name(place), "prefix_match_map": {"map": entries}}})
 }
 
 /// Looks a route up by the end of its name, one of several.
-pub(super) fn by_suffix(entries: impl IntoIterator<Item = (Vec<String>, Value)>) -> Value {
+pub(super) fn by_suffix(place: &str, entries: impl IntoIterator<Item = (Vec<String>, Value)>) -> Value {
     let matchers = entries.into_iter().map(|(suffixes, on_match)| {
         let single = |suffix: &String| {
-            json!({"single_predicate": {"input": route_name(), "value_match": {"suffix": suffix}}})
+            json!({"single_predicate": {"input": route_name(place), "value_match": {"suffix": suffix}}})
         };
         let predicate = match suffixes.as_slice() {
             [suffix] => single(suffix),
@@ -100,10 +99,13 @@ pub(super) fn ask<'a>(domain: &str, cluster: &str, limits: impl Iterator<Item = 
             "rate_limits": [{"actions": actions}],
         }),
     );
+    execute("limits", filter)
+}
+
+/// Lets a filter decide about a request.
+pub(super) fn execute(name: &str, filter: Value) -> Value {
     let action = json!({"typed_config": filter});
-    json!({"action": extension(
-        "limits", "envoy.extensions.filters.http.composite.v3.ExecuteFilterAction", action,
-    )})
+    json!({"action": extension(name, "envoy.extensions.filters.http.composite.v3.ExecuteFilterAction", action)})
 }
 
 fn entries(limit: &RequestLimit) -> impl Iterator<Item = Value> {
@@ -120,10 +122,13 @@ fn entry(key: &str, expression: &str) -> Value {
     )})
 }
 
-/// The cluster of a Limitador.
-pub(super) fn cluster(name: &str, host: &str, port: u16) -> Value {
+/// The cluster of a server that is asked, with filters of its own.
+pub(super) fn cluster(name: &str, (host, port): &(String, u16), filters: Option<Value>) -> Value {
     let address = json!({"socket_address": {"address": host, "port_value": port}});
-    let options = json!({"explicit_http_config": {"http2_protocol_options": {}}});
+    let mut options = json!({"explicit_http_config": {"http2_protocol_options": {}}});
+    if let Some(filters) = filters {
+        options["http_filters"] = filters;
+    }
     let options = typed("envoy.extensions.upstreams.http.v3.HttpProtocolOptions", options);
     json!({
         "name": name,

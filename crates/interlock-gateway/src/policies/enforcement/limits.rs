@@ -1,14 +1,15 @@
 //! The limits of one effective policy: what Envoy asks, and what Limitador counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gateway_policies::{EffectivePolicy, Index, PolicyId};
 use serde_json::Value;
 
+use super::left_out::LeftOut;
 use super::names::digest;
 use crate::policies::checks::milliseconds;
-use crate::policies::dialect::{Use, Verdict, check};
+use crate::policies::dialect::{Use, Verdict, check, located};
 
 /// Bytes of the limits of one rule of a route. Beyond it, those of the policies nearest to the route are left out.
 pub(super) const BYTES_OF_RULE: usize = 64 << 10;
@@ -20,7 +21,7 @@ const SHOWN: usize = 100;
 const NAME: usize = 40;
 
 /// A limit, as it is carried out.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestLimit {
     /// The key of its descriptor, which no user chooses.
     pub(super) id: String,
@@ -32,28 +33,12 @@ pub(super) struct RequestLimit {
     pub(super) predicates: Vec<String>,
     /// It counts separately by each of these.
     pub(super) counters: Vec<String>,
+    /// What it needs of authentication: names of `response.success.filters`.
+    pub(super) identities: BTreeSet<String>,
     /// Its policy.
     pub(super) policy: PolicyId,
     /// Whether the policy is one of a route.
     pub(super) is_of_route: bool,
-}
-
-/// A rule of a policy that cannot be carried out.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LeftOut {
-    /// The policy.
-    pub(super) policy: PolicyId,
-    /// The limit.
-    pub(super) limit: Arc<str>,
-    /// Why, and what to do.
-    pub(super) why: String,
-}
-
-impl LeftOut {
-    /// What comes before all of a policy.
-    pub(super) fn first_of(policy: &PolicyId) -> Self {
-        Self { policy: policy.clone(), limit: "".into(), why: String::new() }
-    }
 }
 
 /// The limits of one effective policy.
@@ -88,16 +73,39 @@ pub(super) fn limits_of(index: &Index, effective: &EffectivePolicy) -> RuleLimit
                 }
                 Err(why) => why,
             };
-            let limit = word(name).into();
-            found.left_out.push(LeftOut { policy: policy.clone(), limit, why });
+            found.left_out.push(LeftOut { policy: policy.clone(), rule: word(name).into(), why });
         }
     }
     found.limits.sort_by(|one, other| one.id.cmp(&other.id));
     found
 }
 
+impl RuleLimits {
+    /// Those of a path whose authentication finds out these names. A limit that needs another would never count.
+    pub(super) fn with_identities(self: Arc<Self>, has: impl Fn(&str) -> bool) -> Arc<Self> {
+        let lacks = |limit: &RequestLimit| limit.identities.iter().find(|name| !has(name)).cloned();
+        if !self.limits.iter().any(|limit| lacks(limit).is_some()) {
+            return self;
+        }
+        let mut found = Self { limits: Vec::new(), left_out: self.left_out.clone() };
+        for limit in &self.limits {
+            let Some(name) = lacks(limit) else {
+                found.limits.push(limit.clone());
+                continue;
+            };
+            let why = format!(
+                "auth.{name} has no value where it counts; add response.success.filters.{name} to the AuthPolicy of its \
+                 routes, and name an auth server in spec.policies.authServers of Interlock default"
+            );
+            let (policy, rule) = (limit.policy.clone(), limit.name.clone());
+            found.left_out.push(LeftOut { policy, rule, why });
+        }
+        Arc::new(found)
+    }
+}
+
 /// Whether a policy targets a route, or a rule of one.
-pub(super) fn is_of_route(index: &Index, policy: &PolicyId) -> bool {
+pub(in crate::policies) fn is_of_route(index: &Index, policy: &PolicyId) -> bool {
     index.policy(policy).is_some_and(|own| own.targets.iter().any(|target| target.kind.is_route()))
 }
 
@@ -125,17 +133,28 @@ fn read(
     if rates.len() > RATES {
         return Err(format!("it has more than {RATES} rates; write fewer"));
     }
-    let predicates = expressions(rule, "when", "predicate", Use::Predicate)?;
-    let counters = expressions(rule, "counters", "expression", Use::Counter)?;
+    let mut identities = BTreeSet::new();
+    let predicates = expressions(rule, "when", "predicate", Use::Predicate, &mut identities)?;
+    let counters = expressions(rule, "counters", "expression", Use::Counter, &mut identities)?;
     let (id, name, policy) = (identifier(policy, name), word(name).into(), policy.clone());
-    Ok(Some(RequestLimit { id, name, rates, predicates, counters, policy, is_of_route }))
+    Ok(Some(RequestLimit { id, name, rates, predicates, counters, identities, policy, is_of_route }))
 }
 
-fn expressions(rule: &Value, list: &str, member: &str, of: Use) -> Result<Vec<String>, String> {
+fn expressions(
+    rule: &Value,
+    list: &str,
+    member: &str,
+    of: Use,
+    identities: &mut BTreeSet<String>,
+) -> Result<Vec<String>, String> {
     let each = rule[list].as_array().into_iter().flatten().enumerate().map(|(index, holder)| {
         let text = holder[member].as_str().unwrap_or_default();
-        match check(text, of) {
-            Verdict::Right => Ok(text.to_owned()),
+        let located = located(text);
+        match check(&located.text, of) {
+            Verdict::Right => {
+                identities.extend(located.names);
+                Ok(located.text)
+            }
             Verdict::Unsupported(why) | Verdict::Refused(why) => {
                 let shown: String = text.chars().take(SHOWN).collect();
                 Err(format!("{list}[{index}].{member} {shown:?} {why}"))

@@ -1,6 +1,6 @@
 //! Names, labels and hashes of what is written.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use gateway_policies::NodeKey;
 use interlock_core::api::interlock::LimitStore;
@@ -8,10 +8,10 @@ use interlock_core::api::object::NamespacedName;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The label with the uid of the Gateway that an EnvoyPatchPolicy is of.
+/// The label with the uid of the Gateway that limits or an AuthConfig are of.
 pub(super) const GATEWAY_UID: &str = "interlock.dev/gateway-uid";
-/// How the names of EnvoyPatchPolicies begin.
-pub(super) const PATCH: &str = "interlock-limits-";
+/// How the names of AuthConfigs begin.
+pub(super) const AUTH_CONFIG: &str = "interlock-auth-";
 /// The label of ConfigMaps that Interlock writes limits into.
 pub(crate) const LIMITS: &str = "interlock.dev/limits";
 /// The annotation with the hash of what was written.
@@ -24,19 +24,64 @@ pub(super) const LIMITS_FILE: &str = "limits.yaml";
 /// Characters of a Gateway's name in the names of its EnvoyPatchPolicies.
 const NAME: usize = 200;
 
-/// The name of an EnvoyPatchPolicy, by its position.
-pub(super) fn patch(gateway: &NodeKey, position: usize) -> NamespacedName {
+/// What EnvoyPatchPolicies carry out. Each is written by itself: what holds one up leaves the other as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Patched {
+    /// AuthPolicies.
+    Guards,
+    /// RateLimitPolicies.
+    Limits,
+}
+
+impl Patched {
+    pub(super) const ALL: [Self; 2] = [Self::Guards, Self::Limits];
+
+    /// How the names begin.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Guards => "interlock-auth-",
+            Self::Limits => "interlock-limits-",
+        }
+    }
+
+    /// The label with the uid of the Gateway. A version before guards deletes what has its label and is no limit.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Guards => "interlock.dev/guarded-gateway-uid",
+            Self::Limits => GATEWAY_UID,
+        }
+    }
+
+    /// What an EnvoyPatchPolicy of that name carries out.
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|own| name.starts_with(own.prefix()))
+    }
+}
+
+/// The name of an EnvoyPatchPolicy, by its position, or what else tells it from the others of a Gateway.
+pub(super) fn patch(patched: Patched, gateway: &NodeKey, position: impl Display) -> NamespacedName {
     let name = &*gateway.name;
     let own = match name.get(..NAME) {
         Some(shortened) if name.len() > NAME => format!("{shortened}-{}", digest(name, 4)),
         _ => name.to_owned(),
     };
-    NamespacedName::new(&*gateway.namespace, format!("{PATCH}{own}-{position}"))
+    NamespacedName::new(&*gateway.namespace, format!("{}{own}-{position}", patched.prefix()))
 }
 
 /// The name of the cluster of a Limitador.
 pub(super) fn cluster((host, port): &(String, u16)) -> String {
     format!("interlock.limitador.{host}:{port}")
+}
+
+/// The name of the cluster of an auth server.
+pub(super) fn auth_cluster((host, port): &(String, u16)) -> String {
+    format!("interlock.auth.{host}:{port}")
+}
+
+/// The name of the AuthConfig of a host, which begins with `interlock-`.
+pub(super) fn auth_config(gateway: &NodeKey, host: &str) -> NamespacedName {
+    let own = host.rsplit('-').next().unwrap_or_default();
+    NamespacedName::new(&*gateway.namespace, format!("{AUTH_CONFIG}{own}"))
 }
 
 /// Where limits are stored, for people.

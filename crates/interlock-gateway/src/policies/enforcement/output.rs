@@ -7,12 +7,13 @@ use gateway_policies::{EffectivePolicy, Index, NodeKey, Path, PolicyId};
 use serde_json::{Map, Value};
 
 use super::budget::{self, Shares, Sizes};
-use super::limits::{LeftOut, RequestLimit, RuleLimits, limits_of};
-use super::listeners::UnreadyListeners;
-use super::{envoy, limitador, xds};
+use super::carried::{CarriedRules, RuleKey};
+use super::left_out::LeftOut;
+use super::limits::{RequestLimit, RuleLimits, limits_of};
+use super::{auth, envoy, limitador, xds};
 
 /// The kind that is carried out.
-pub(in crate::policies) const KIND: &str = "RateLimitPolicy";
+pub(super) const KIND: &str = "RateLimitPolicy";
 
 /// Bytes of what is done for the routes of one rule.
 const ENTRY: usize = 256 << 10;
@@ -36,8 +37,6 @@ impl ReadLimits {
 /// What one Gateway has.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct GatewayOutput {
-    /// The listeners to be patched.
-    pub(super) listeners: Vec<String>,
     /// By route configuration and beginning of the routes' names: what is done for these routes.
     pub(super) routes: BTreeMap<String, Map<String, Value>>,
     /// The limits that Limitador counts.
@@ -66,40 +65,32 @@ pub(super) struct CountedLimit {
 }
 
 /// The limits of a rule on each listener that carries it, and the hosts there.
-type RuleOnListeners<'a> = Vec<(Arc<RuleLimits>, &'a [String])>;
+type RuleOnListeners<'a> = Vec<(Arc<RuleLimits>, &'a [&'a str])>;
 
-/// The output of a Gateway, whose limits a cluster of that name counts.
+/// The output of a Gateway, whose limits a cluster of that name counts. `has_auth`: its AuthPolicies are carried out.
 pub(super) fn output_of(
     index: &Index,
     read: &mut ReadLimits,
-    unready: &UnreadyListeners,
     gateway: &NodeKey,
+    carried: &CarriedRules<'_>,
     cluster: &str,
+    has_auth: bool,
 ) -> GatewayOutput {
-    let mut listeners = index.listeners(gateway);
-    listeners.retain(|own| !unready.has(&own.key));
-    let has_http3 = |listener: &NodeKey| has_http3(index, gateway, listener);
-    let names = xds::names(gateway, &listeners, has_http3);
-    let configuration_of: BTreeMap<&NodeKey, &String> = names
-        .route_configurations
-        .iter()
-        .flat_map(|(name, listeners)| listeners.iter().map(move |listener| (listener, name)))
-        .collect();
-    let mut rules: BTreeMap<(&String, &NodeKey, usize), RuleOnListeners<'_>> = BTreeMap::new();
-    for path in index.paths_through(gateway) {
-        let Some(configuration) = configuration_of.get(&path.listener) else { continue };
+    let mut of_path = |path: &Arc<Path>| {
         let limits =
             index.effective(KIND, path).map(|effective| read.of(index, effective)).unwrap_or_default();
-        rules
-            .entry((configuration, &path.route, path.rule_index))
-            .or_default()
-            .push((limits, hostnames(index, path)));
+        limits.with_identities(|name| has_auth && finds_out(index, path, name))
+    };
+    let mut rules: BTreeMap<&RuleKey<'_>, RuleOnListeners<'_>> = BTreeMap::new();
+    for (key, on_listeners) in &carried.rules {
+        let own = on_listeners.iter().map(|(path, hosts)| (of_path(path), hosts.as_slice()));
+        rules.insert(key, own.collect());
     }
     let mut routes_of: BTreeMap<&Arc<str>, BTreeSet<&NodeKey>> = BTreeMap::new();
     for (_, route, _) in rules.keys() {
         routes_of.entry(&route.namespace).or_default().insert(route);
     }
-    let mut output = GatewayOutput { listeners: names.listeners, ..GatewayOutput::default() };
+    let mut output = GatewayOutput::default();
     let mut shares = Shares::of(sizes(index, &rules).share(budget::OF_GATEWAY));
     let mut counted: BTreeMap<(String, &str), (&NodeKey, &RequestLimit)> = BTreeMap::new();
     let mut asked: BTreeSet<&PolicyId> = BTreeSet::new();
@@ -135,7 +126,7 @@ pub(super) fn output_of(
                 if lost.contains(limit.id.as_str()) {
                     output.left_out.insert(LeftOut {
                         policy: limit.policy.clone(),
-                        limit: limit.name.clone(),
+                        rule: limit.name.clone(),
                         why: format!(
                             "this namespace has more limits than its share of the proxies of {gateway}; write fewer"
                         ),
@@ -146,7 +137,7 @@ pub(super) fn output_of(
             }
         }
         if let Some(action) = action {
-            let of_configuration = output.routes.entry((*configuration).clone()).or_default();
+            let of_configuration = output.routes.entry(configuration.clone()).or_default();
             of_configuration.insert(xds::route_prefix(route, *rule), action);
         }
     }
@@ -158,8 +149,16 @@ pub(super) fn output_of(
     output
 }
 
+/// Whether authentication of a path puts what is named so into the metadata.
+fn finds_out(index: &Index, path: &Arc<Path>, name: &str) -> bool {
+    let rules = index.effective(auth::KIND, path).into_iter().flat_map(|own| &own.rules);
+    let mut filters =
+        rules.filter_map(|(key, rule)| Some((key.strip_prefix("response.success.filters.")?, rule)));
+    filters.any(|(own, rule)| rule.value["key"].as_str().unwrap_or(own) == name)
+}
+
 /// The bytes of the limits of all rules that are asked about.
-fn sizes(index: &Index, rules: &BTreeMap<(&String, &NodeKey, usize), RuleOnListeners<'_>>) -> Sizes {
+fn sizes(index: &Index, rules: &BTreeMap<&RuleKey<'_>, RuleOnListeners<'_>>) -> Sizes {
     let mut sizes = Sizes::default();
     let asked = rules.iter().filter(|((_, route, rule), _)| redirect(index, route, *rule).is_none());
     for ((_, route, _), on_listeners) in asked {
@@ -186,30 +185,14 @@ fn action(
         return (own(first) > 0).then(|| ask(first));
     }
     let limited = on_listeners.iter().filter(|(limits, hosts)| own(limits) > 0 && !hosts.is_empty());
-    let suffixes = |hosts: &[String]| hosts.iter().map(|host| xds::host_suffix(host)).collect::<Vec<_>>();
+    let suffixes = |hosts: &[&str]| hosts.iter().map(|host| xds::host_suffix(host)).collect::<Vec<_>>();
     let by_host: Vec<(Vec<String>, Value)> =
         limited.map(|(limits, hosts)| (suffixes(hosts), ask(limits))).collect();
-    (!by_host.is_empty()).then(|| envoy::go_on(envoy::by_suffix(by_host)))
+    (!by_host.is_empty()).then(|| envoy::go_on(envoy::by_suffix(envoy::ROUTE, by_host)))
 }
 
 /// The rule at a position, where it redirects.
 fn redirect<'a>(index: &'a Index, route: &NodeKey, position: usize) -> Option<&'a NodeKey> {
     let links = index.links(route).filter(|links| links.redirects.contains(&position))?;
     links.rules.get(position)
-}
-
-fn hostnames<'a>(index: &'a Index, path: &Path) -> &'a [String] {
-    let attached = index.links(&path.route).into_iter().flat_map(|links| &links.attached);
-    attached
-        .filter(|own| own.listener == path.listener)
-        .map(|own| own.hostnames.as_slice())
-        .next()
-        .unwrap_or_default()
-}
-
-/// Whether a ClientTrafficPolicy gives a listener HTTP/3, which is a listener of its own in the proxy.
-fn has_http3(index: &Index, gateway: &NodeKey, listener: &NodeKey) -> bool {
-    let of = |target: &NodeKey| index.direct("ClientTrafficPolicy", target);
-    let acting = of(listener).or_else(|| of(&listener.object())).or_else(|| of(gateway));
-    acting.is_some_and(|effective| effective.rules.contains_key("http3"))
 }

@@ -1,4 +1,4 @@
-//! A RateLimitPolicy is reconciled: its conditions say how far it is carried out.
+//! A policy that is carried out is reconciled: its conditions say how far.
 
 use std::time::Duration;
 
@@ -13,17 +13,20 @@ use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::ancestors;
 use super::finding::Finding;
-use super::gateway::unread;
-use super::output::{KIND, Redirects};
+use super::gateway::{unread, unread_auth_configs};
+use super::names::Patched;
+use super::output::Redirects;
 use super::state::Enforcement;
+use super::{ancestors, auth};
 use crate::policies::attachments::AttachmentGraph;
 use crate::policies::linked::LinkedObjects;
 
 /// Reconciles RateLimitPolicies.
-pub(crate) static RECONCILER: Reconciler =
+pub(crate) static OF_LIMITS: Reconciler =
     Reconciler { name: "rate-limit-policy", capability: &POLICIES, reconcile };
+/// Reconciles AuthPolicies.
+pub(crate) static OF_AUTH: Reconciler = Reconciler { name: "auth-policy", capability: &POLICIES, reconcile };
 
 /// When it is looked again whether all kinds are read.
 const UNREAD: Duration = Duration::from_secs(5);
@@ -43,16 +46,17 @@ fn reconcile(view: &View<'_>) -> Result<ReconcileStep, Needs> {
         return Ok(ReconcileStep::Await(None));
     };
     let namespace = meta_str(object, "namespace").unwrap_or_default();
-    let id = PolicyId { kind: KIND.into(), namespace: namespace.into(), name: key.name.as_str().into() };
+    let kind = key.gvk.kind.as_str();
+    let id = PolicyId { kind: kind.into(), namespace: namespace.into(), name: key.name.as_str().into() };
     let generation = object["metadata"]["generation"].as_i64();
-    let unread = unread(view);
+    let unread = unread(view).or_else(|| unread_auth_configs(view).filter(|_| kind == auth::KIND));
     let again = if unread.is_some() { UNREAD } else { AGAIN };
     let room = ancestors::room(object);
     let standing = graph.decide(|linked| match unread {
         _ if linked.enforcement.is_idle() => Some(Standing::default()),
         // Of what is not read, nothing is known: what was decided of this version stays.
         Some(_) if is_decided(object) => None,
-        Some(unread) => Some(unknown(unread, generation.unwrap_or_default())),
+        Some(unread) => Some(unknown(kind, unread, generation.unwrap_or_default())),
         None => standing(linked, &id, room),
     });
     let Some(standing) = standing else { return Ok(ReconcileStep::Await(Some(again))) };
@@ -129,8 +133,8 @@ fn is_decided(object: &Value) -> bool {
 }
 
 /// What holds a version up of which nothing is known yet.
-fn unknown(unread: String, observed_generation: i64) -> Standing {
-    let message = format!("{KIND} waiting for the following components to sync: [{unread}]");
+fn unknown(kind: &str, unread: String, observed_generation: i64) -> Standing {
+    let message = format!("{kind} waiting for the following components to sync: [{unread}]");
     let enforced = Found { kind: ENFORCED, is_true: false, reason: "Unknown", message, observed_generation };
     Standing { found: vec![enforced.into()], ancestors: None, is_awaited: true }
 }
@@ -176,7 +180,7 @@ struct BelowGateway<'a> {
     delivery: Delivery,
     /// Whether what was there before is.
     is_patched: bool,
-    /// The limit that the proxy cannot carry out, and why.
+    /// The rule that the proxy cannot carry out, and why.
     left_out: Option<String>,
     /// What the proxy redirects without asking.
     redirects: Option<Redirects>,
@@ -186,15 +190,15 @@ impl<'a> BelowGateway<'a> {
     fn of(enforcement: &mut Enforcement, index: &Index, gateway: &'a NodeKey, id: &PolicyId) -> Self {
         Self {
             gateway,
-            delivery: enforcement.delivery(index, gateway),
-            is_patched: enforcement.written.is_patched(gateway),
+            delivery: enforcement.delivery(index, gateway, id),
+            is_patched: enforcement.written.is_patched(gateway, Patched::of_kind(&id.kind)),
             left_out: enforcement.left_out(index, gateway, id),
             redirects: enforcement.redirects(index, gateway, id),
         }
     }
 }
 
-/// Says in a condition why limits do not act, though they are delivered.
+/// Says in a condition why rules do not act as written, though they are delivered.
 fn say<'a>(condition: &mut Found, below: impl IntoIterator<Item = &'a BelowGateway<'a>>) {
     let below: Vec<&BelowGateway<'_>> = below.into_iter().collect();
     if let Some(why) = below.iter().find_map(|own| own.left_out.as_ref()) {

@@ -7,20 +7,57 @@ use gateway_policies::{Index, NodeKey, ObjectKey, ObjectKind, PolicyId};
 use interlock_core::api::interlock::{LimitStore, Limitador};
 use serde_json::Value;
 
+use super::auth::filters;
+use super::auth::guards::{GuardedRoutes, guarded_routes};
 use super::budget::{self, Shares, Sizes};
-use super::counting::{Address, Counting};
+use super::carried::carried;
+use super::counting::{Asked, Counting, Idle};
 use super::listeners::UnreadyListeners;
+use super::names::Patched;
 use super::output::{GatewayOutput, ReadLimits, Redirects, output_of};
-use super::patches::{TooLarge, operations};
+use super::patches::{Patches, TooLarge, of_guards, of_limits, standby};
 use super::{envoy, limitador, names};
 
 /// All that carries out the policies of one Gateway.
 #[derive(Debug)]
 pub(super) struct Rendered {
-    address: Address,
+    pub(super) asked: Asked,
     pub(super) output: GatewayOutput,
-    /// The operations of each EnvoyPatchPolicy, and their hash.
-    pub(super) patches: Result<Vec<(Vec<Value>, String)>, TooLarge>,
+    /// What is guarded, where it has an AuthPolicy.
+    pub(super) guarded: Option<GuardedRoutes>,
+    limits: Result<Patches, TooLarge>,
+    guards: Result<Patches, TooLarge>,
+    /// What guards listeners that the proxies may have later.
+    pub(super) standby: Option<(Vec<Value>, String)>,
+}
+
+impl Rendered {
+    /// The EnvoyPatchPolicies.
+    pub(super) fn patches(&self, patched: Patched) -> &Result<Patches, TooLarge> {
+        match patched {
+            Patched::Guards => &self.guards,
+            Patched::Limits => &self.limits,
+        }
+    }
+
+    /// Why there are none, if so.
+    pub(super) fn idle(&self, patched: Patched) -> Option<&Idle> {
+        match patched {
+            Patched::Guards => self.asked.auth.as_ref().err(),
+            Patched::Limits => self.asked.limitador.as_ref().err(),
+        }
+    }
+
+    /// Whether what is written stays as it is, as nothing can be rendered. What is guarded is not opened by a setting that
+    /// goes.
+    pub(super) fn is_kept(&self, patched: Patched) -> bool {
+        let is_kept = match self.idle(patched) {
+            Some(Idle::Kuadrant | Idle::Awaits(_)) => true,
+            Some(Idle::Lacks(_)) => patched == Patched::Guards && self.guarded.is_some(),
+            None => false,
+        };
+        is_kept || self.patches(patched).is_err()
+    }
 }
 
 /// The limits of all Gateways of one Limitador.
@@ -69,27 +106,37 @@ impl Rendering {
         std::mem::take(&mut self.restated)
     }
 
-    /// All that carries out the policies of a Gateway.
+    /// All that carries out the policies of a Gateway. `is_ready` says whether the auth server decides by the AuthConfig
+    /// of a host.
     pub(super) fn of_gateway(
         &mut self,
         index: &Index,
         gateway: &NodeKey,
-        address: &Address,
+        asked: Asked,
+        is_ready: &dyn Fn(&str) -> bool,
     ) -> Arc<Rendered> {
-        if let Some(rendered) = self.rendered.get(gateway).filter(|own| own.address == *address) {
+        if let Some(rendered) = self.rendered.get(gateway).filter(|own| own.asked == asked) {
             return rendered.clone();
         }
-        let (host, port) = address;
-        let cluster = names::cluster(address);
-        let output = output_of(index, &mut self.read, &self.unready, gateway, &cluster);
-        let patches = operations(&output, (&cluster, envoy::cluster(&cluster, host, *port)));
-        let hashed = |operations: Vec<Value>| {
-            let hash = names::hash(&Value::from(operations.clone()));
-            (operations, hash)
-        };
-        let patches = patches.map(|patches| patches.into_iter().map(hashed).collect());
+        let carried = carried(index, &self.unready, gateway);
+        let (mut output, mut limits) = (GatewayOutput::default(), Ok(Patches::new()));
+        if let Ok((_, address)) = &asked.limitador {
+            let name = names::cluster(address);
+            output = output_of(index, &mut self.read, gateway, &carried, &name, asked.auth.is_ok());
+            let cluster = envoy::cluster(&name, address, None);
+            limits = of_limits(&output.routes, &carried.listeners, (&name, cluster));
+        }
+        let name = asked.auth.as_ref().map(names::auth_cluster).unwrap_or_default();
+        let guarded = guarded_routes(index, gateway, &carried, &name, is_ready);
+        let (mut guards, mut on_standby) = (Ok(Patches::new()), None);
+        if let (Some(guarded), Ok(address)) = (&guarded, &asked.auth) {
+            let cluster = envoy::cluster(&name, address, Some(filters::of_cluster()));
+            guards = of_guards(guarded, &carried.listeners, (&name, cluster));
+            on_standby = standby(guarded, &carried.standby);
+        }
         self.restate(gateway, &output.redirects);
-        let rendered = Arc::new(Rendered { address: address.clone(), output, patches });
+        let rendered = Rendered { asked, output, guarded, limits, guards, standby: on_standby };
+        let rendered = Arc::new(rendered);
         self.rendered.insert(gateway.clone(), rendered.clone());
         self.read.sweep();
         rendered
@@ -111,6 +158,7 @@ impl Rendering {
         index: &Index,
         counting: &Counting,
         limitador: &Limitador,
+        is_ready: &dyn Fn(&NodeKey, &str) -> bool,
     ) -> Arc<StoredLimits> {
         if let Some(stored) = self.stored.get(&limitador.store) {
             return stored.clone();
@@ -121,9 +169,9 @@ impl Rendering {
             if gateway.kind != ObjectKind::Gateway {
                 continue;
             }
-            let Ok((own, address)) = counting.limitador(index, gateway) else { continue };
-            if own.store == limitador.store {
-                all.push(self.of_gateway(index, gateway, &address));
+            let Ok(asked) = counting.asked(index, gateway) else { continue };
+            if asked.limitador.as_ref().is_ok_and(|(own, _)| own.store == limitador.store) {
+                all.push(self.of_gateway(index, gateway, asked, &|host| is_ready(gateway, host)));
             }
         }
         let stored = Arc::new(stored(&all, &limitador.store));

@@ -8,9 +8,11 @@ use interlock_core::api::object::{NamespacedName, meta_str};
 use serde_json::Value;
 
 use super::ancestors::Pruning;
-use super::counting::{Address, Counting, Idle};
-use super::limits::{LeftOut, is_of_route};
-use super::names;
+use super::auth::seen::{self, SeenAuthConfig};
+use super::counting::{Counting, Idle};
+use super::left_out::LeftOut;
+use super::limits::is_of_route;
+use super::names::{self, Patched};
 use super::output::Redirects;
 use super::rendering::{Rendered, Rendering, StoredLimits};
 use super::written::{SeenPatch, Written, is_ours};
@@ -27,8 +29,8 @@ pub(in crate::policies) struct Enforcement {
 /// What one Gateway wants written.
 pub(super) struct Wanted {
     pub(super) rendered: Arc<Rendered>,
-    pub(super) limitador: Limitador,
-    pub(super) stored: Arc<StoredLimits>,
+    /// Its Limitador, and what that counts.
+    pub(super) stored: Option<(Limitador, Arc<StoredLimits>)>,
 }
 
 /// What a report concerns.
@@ -56,6 +58,10 @@ impl Enforcement {
         let Some(name) = meta_str(object, "name") else { return Concern::Graph };
         let name = NamespacedName::new(meta_str(object, "namespace").unwrap_or_default(), name);
         match kind {
+            // Its label may have been taken away.
+            "EnvoyPatchPolicy" if !is_ours(object, &name) && self.written.patches.contains_key(&name) => {
+                self.drop(kind, &name)
+            }
             "EnvoyPatchPolicy" if is_ours(object, &name) => {
                 let seen = SeenPatch::of(object, &name);
                 let gateway = seen.gateway.clone();
@@ -65,6 +71,23 @@ impl Enforcement {
                     _ => Concern::GatewayAndPolicies(gateway),
                 }
             }
+            "AuthConfig" if seen::is_ours(object, &name) => {
+                let was = self.written.auth_configs.get(&name);
+                let seen = SeenAuthConfig::of(object, &name, was);
+                let gateway = seen.gateway.clone();
+                let was = self.written.auth_configs.insert(name, seen.clone());
+                // An edit by hand is put right, and what else changes decides whether requests are let in.
+                match was {
+                    Some(was) if was == seen => Concern::Gateway(gateway),
+                    Some(was) if was.gateway != gateway => {
+                        self.rendering.outdate(&gateway);
+                        self.reguard(was.gateway)
+                    }
+                    _ => self.reguard(gateway),
+                }
+            }
+            // Its label may have been taken away.
+            "AuthConfig" => self.drop("AuthConfig", &name),
             "ConfigMap" => self.store(LimitStore::ConfigMap(name), object),
             "Limitador" => {
                 self.counting.locate(&name, Some(object));
@@ -87,6 +110,10 @@ impl Enforcement {
                 let seen = self.written.patches.remove(name);
                 seen.map_or(Concern::Graph, |seen| Concern::GatewayAndPolicies(seen.gateway))
             }
+            "AuthConfig" => match self.written.auth_configs.remove(name) {
+                Some(seen) => self.reguard(seen.gateway),
+                None => Concern::Nothing,
+            },
             "ConfigMap" => {
                 self.written.stores.remove(&LimitStore::ConfigMap(name.clone()));
                 Concern::Gateways
@@ -104,7 +131,7 @@ impl Enforcement {
                 self.rendering.unready.drop(kind, name);
                 if kind == "Gateway" {
                     let gateway = NodeKey::new(ObjectKind::Gateway, &name.namespace, &name.name);
-                    self.written.refuse(&gateway, None);
+                    self.written.drop(&gateway);
                     self.rendering.drop(&gateway);
                 }
                 Concern::Graph
@@ -119,6 +146,10 @@ impl Enforcement {
     pub(in crate::policies) fn forget(&mut self, kind: &str) -> Concern {
         match kind {
             "EnvoyPatchPolicy" => self.written.patches.clear(),
+            "AuthConfig" => {
+                let all = std::mem::take(&mut self.written.auth_configs);
+                all.into_values().for_each(|own| self.rendering.outdate(&own.gateway));
+            }
             "Kuadrant" => self.counting.kuadrants.clear(),
             "ConfigMap" => self.written.stores.retain(|store, _| !matches!(store, LimitStore::ConfigMap(_))),
             "Limitador" => {
@@ -138,6 +169,12 @@ impl Enforcement {
         let gateway = self.rendering.unready.take(object)?;
         self.outdate(&gateway);
         Some(gateway)
+    }
+
+    /// The auth server decides by other AuthConfigs of a Gateway than before.
+    fn reguard(&mut self, gateway: NodeKey) -> Concern {
+        self.rendering.outdate(&gateway);
+        Concern::GatewayAndPolicies(gateway)
     }
 
     fn store(&mut self, store: LimitStore, object: &Value) -> Concern {
@@ -177,18 +214,32 @@ impl Enforcement {
 
     /// What a Gateway wants written.
     pub(super) fn wanted(&mut self, index: &Index, gateway: &NodeKey) -> Result<Wanted, Idle> {
-        let (limitador, rendered) = self.rendered(index, gateway)?;
-        let stored = self.rendering.of_limitador(index, &self.counting, &limitador);
-        Ok(Wanted { rendered, limitador, stored })
+        let rendered = self.rendered(index, gateway)?;
+        let limitador = rendered.asked.limitador.as_ref().ok().map(|(own, _)| own.clone());
+        let stored = limitador.map(|own| {
+            let stored = self.stored(index, &own);
+            (own, stored)
+        });
+        Ok(Wanted { rendered, stored })
     }
 
-    /// Why limits of a policy are not carried out on a Gateway.
+    /// Why rules of a policy are not carried out on a Gateway.
     pub(super) fn left_out(&mut self, index: &Index, gateway: &NodeKey, policy: &PolicyId) -> Option<String> {
-        let Wanted { rendered, limitador, stored } = self.wanted(index, gateway).ok()?;
-        let mut left_out = rendered.output.left_out.range(LeftOut::first_of(policy)..);
-        if let Some(own) = left_out.next().filter(|own| own.policy == *policy) {
-            return Some(format!("limit {} is not carried out: {}", own.limit, own.why));
+        let Wanted { rendered, stored } = self.wanted(index, gateway).ok()?;
+        let first = LeftOut::first_of(policy);
+        let of_policy = |own: &&LeftOut| own.policy == *policy;
+        if let Some(own) = rendered.output.left_out.range(&first..).next().filter(of_policy) {
+            return Some(format!("limit {} is not carried out: {}", own.rule, own.why));
         }
+        let guarded = rendered.guarded.iter().filter(|_| rendered.asked.auth.is_ok());
+        let mut guarded = guarded.flat_map(|own| own.left_out.range(&first..));
+        if let Some(own) = guarded.next().filter(of_policy) {
+            return Some(format!(
+                "{} is not carried out, and its routes let no request in: {}",
+                own.rule, own.why
+            ));
+        }
+        let (limitador, stored) = stored?;
         (stored.beyond.contains(&policy.namespace) && is_of_route(index, policy)).then(|| {
             format!(
                 "this namespace has more limits than its share of {}; write fewer, or count them with another Limitador",
@@ -204,34 +255,66 @@ impl Enforcement {
         gateway: &NodeKey,
         policy: &PolicyId,
     ) -> Option<Redirects> {
-        let (_, rendered) = self.rendered(index, gateway).ok()?;
+        let rendered = self.rendered(index, gateway).ok()?;
         rendered.output.redirects.get(policy).cloned()
     }
 
-    fn rendered(&mut self, index: &Index, gateway: &NodeKey) -> Result<(Limitador, Arc<Rendered>), Idle> {
-        let (limitador, address): (_, Address) = self.counting.limitador(index, gateway)?;
-        Ok((limitador, self.rendering.of_gateway(index, gateway, &address)))
+    /// Whether policies of a kind are carried out on a Gateway.
+    pub(super) fn carries_out(&mut self, index: &Index, gateway: &NodeKey, kind: &str) -> bool {
+        self.rendered(index, gateway).is_ok_and(|rendered| rendered.idle(Patched::of_kind(kind)).is_none())
     }
 
-    /// How far the outputs of a Gateway have come.
-    pub(super) fn delivery(&mut self, index: &Index, gateway: &NodeKey) -> Delivery {
-        let (limitador, rendered) = match self.rendered(index, gateway) {
+    fn rendered(&mut self, index: &Index, gateway: &NodeKey) -> Result<Arc<Rendered>, Idle> {
+        let asked = self.counting.asked(index, gateway)?;
+        let written = &self.written;
+        let is_ready = |host: &str| written.is_auth_config_ready(gateway, host);
+        Ok(self.rendering.of_gateway(index, gateway, asked, &is_ready))
+    }
+
+    fn stored(&mut self, index: &Index, limitador: &Limitador) -> Arc<StoredLimits> {
+        let written = &self.written;
+        let is_ready = |gateway: &NodeKey, host: &str| written.is_auth_config_ready(gateway, host);
+        self.rendering.of_limitador(index, &self.counting, limitador, &is_ready)
+    }
+
+    /// How far what a Gateway has for a policy has come.
+    pub(super) fn delivery(&mut self, index: &Index, gateway: &NodeKey, policy: &PolicyId) -> Delivery {
+        let rendered = match self.rendered(index, gateway) {
             Ok(own) => own,
-            Err(Idle::Kuadrant) => {
-                return Delivery::Failed("Kuadrant carries policies out in this cluster".to_owned());
-            }
-            Err(Idle::Lacks(what)) => return Delivery::Failed(what),
-            Err(Idle::Awaits(what)) => return Delivery::Pending(what),
+            Err(idle) => return undelivered(&idle),
         };
-        let delivery = self.written.delivery(gateway, &rendered);
-        if delivery != Delivery::Delivered || rendered.patches.as_ref().is_ok_and(Vec::is_empty) {
+        let patched = Patched::of_kind(&policy.kind);
+        if let Some(idle) = rendered.idle(patched) {
+            return undelivered(idle);
+        }
+        let delivery = self.written.delivery(gateway, &rendered, patched);
+        if delivery != Delivery::Delivered {
             return delivery;
         }
-        let stored = self.rendering.of_limitador(index, &self.counting, &limitador);
+        match patched {
+            Patched::Guards => self.written.auth_delivery(gateway, &rendered, policy),
+            Patched::Limits => self.limits_delivery(index, &rendered),
+        }
+    }
+
+    fn limits_delivery(&mut self, index: &Index, rendered: &Rendered) -> Delivery {
+        let Ok((limitador, _)) = &rendered.asked.limitador else { return Delivery::Delivered };
+        if rendered.output.routes.is_empty() {
+            return Delivery::Delivered;
+        }
+        let stored = self.stored(index, limitador);
         match self.written.stores.get(&limitador.store) == Some(&Some(stored.hash.clone())) {
             true => Delivery::Delivered,
             false => Delivery::Pending(names::store(&limitador.store)),
         }
+    }
+}
+
+fn undelivered(idle: &Idle) -> Delivery {
+    match idle {
+        Idle::Kuadrant => Delivery::Failed("Kuadrant carries policies out in this cluster".to_owned()),
+        Idle::Lacks(what) => Delivery::Failed(what.clone()),
+        Idle::Awaits(what) => Delivery::Pending(what.clone()),
     }
 }
 
@@ -243,7 +326,7 @@ mod tests {
     fn a_gateway_that_goes_takes_along_what_was_refused() {
         let mut enforcement = Enforcement::default();
         let gateway = NodeKey::new(ObjectKind::Gateway, "shop", "gw");
-        enforcement.written.refuse(&gateway, Some("a quota".to_owned()));
+        enforcement.written.refuse(&gateway, Patched::Limits, Some("a quota".to_owned()));
         enforcement.drop("ListenerSet", &NamespacedName::new("shop", "gw"));
         assert_eq!(enforcement.written.refused.len(), 1);
         enforcement.drop("Gateway", &NamespacedName::new("shop", "gw"));

@@ -1,6 +1,7 @@
 //! Gateways and policies are reconciled until nothing is left to do, against a map of objects.
 
 mod ancestors;
+mod auth;
 mod cluster;
 
 use std::collections::BTreeSet;
@@ -213,7 +214,7 @@ fn kuadrants_own_operator_goes_first() {
 /// What cannot be carried out is said, and the other limits of the policy are.
 #[rstest]
 #[case::of_kuadrant(json!([{"predicate": "request.path.lowerAscii() == '/a'"}]), json!([]), "lowerAscii")]
-#[case::of_authentication(json!([]), json!([{"expression": "auth.identity.userid"}]), "auth.identity.userid")]
+#[case::of_authentication(json!([]), json!([{"expression": "auth.identity.userid"}]), "auth.identity has no value")]
 #[case::broken(json!([{"predicate": "request.host == "}]), json!([]), "does not parse")]
 fn an_expression_that_envoy_lacks_is_left_out(
     #[case] when: Value,

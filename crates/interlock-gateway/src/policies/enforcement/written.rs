@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use gateway_policies::{Delivery, NodeKey, ObjectKind};
+use gateway_policies::{Delivery, NodeKey, ObjectKind, PolicyId};
 use interlock_core::api::interlock::LimitStore;
 use interlock_core::api::object::{NamespacedName, annotation};
 use serde_json::Value;
 
-use super::names::{self, GATEWAY_UID, RENDERED};
+use super::auth::seen::SeenAuthConfig;
+use super::names::{self, Patched, RENDERED};
 use super::patches::TooLarge;
 use super::rendering::Rendered;
 
@@ -27,10 +28,13 @@ pub(super) struct SeenPatch {
 #[derive(Clone, Default)]
 pub(super) struct Written {
     pub(super) patches: BTreeMap<NamespacedName, SeenPatch>,
+    pub(super) auth_configs: BTreeMap<NamespacedName, SeenAuthConfig>,
     /// The hash of the limits that each has.
     pub(super) stores: BTreeMap<LimitStore, Option<String>>,
     /// The write for each Gateway that the API server refuses, and why.
-    pub(super) refused: BTreeMap<NodeKey, String>,
+    pub(super) refused: BTreeMap<(NodeKey, Patched), String>,
+    /// AuthConfigs of each Gateway that it refuses, and why.
+    pub(super) refused_configs: BTreeMap<NodeKey, BTreeMap<NamespacedName, String>>,
 }
 
 impl Written {
@@ -40,33 +44,77 @@ impl Written {
     }
 
     /// Takes in which write for a Gateway the API server refuses, and why; none where it refuses none.
-    pub(super) fn refuse(&mut self, gateway: &NodeKey, refused: Option<String>) {
+    pub(super) fn refuse(&mut self, gateway: &NodeKey, patched: Patched, refused: Option<String>) {
+        let key = (gateway.clone(), patched);
         match refused {
-            Some(why) => self.refused.insert(gateway.clone(), why),
-            None => self.refused.remove(gateway),
+            Some(why) => self.refused.insert(key, why),
+            None => self.refused.remove(&key),
         };
+    }
+
+    /// Takes in which AuthConfigs of a Gateway it refuses.
+    pub(super) fn refuse_configs(&mut self, gateway: &NodeKey, refused: BTreeMap<NamespacedName, String>) {
+        match refused.is_empty() {
+            true => self.refused_configs.remove(gateway),
+            false => self.refused_configs.insert(gateway.clone(), refused),
+        };
+    }
+
+    /// Forgets a Gateway.
+    pub(super) fn drop(&mut self, gateway: &NodeKey) {
+        Patched::ALL.into_iter().for_each(|patched| self.refuse(gateway, patched, None));
+        self.refused_configs.remove(gateway);
     }
 
     /// Whether an EnvoyPatchPolicy of a Gateway is there, Envoy Gateway has not refused it, and the API server refuses no
     /// change of it.
-    pub(super) fn is_patched(&self, gateway: &NodeKey) -> bool {
-        let seen = self.patches.get(&names::patch(gateway, 0));
-        !self.refused.contains_key(gateway)
+    pub(super) fn is_patched(&self, gateway: &NodeKey, patched: Patched) -> bool {
+        let seen = self.patches.get(&names::patch(patched, gateway, 0));
+        !self.refused.contains_key(&(gateway.clone(), patched))
             && seen.is_some_and(|seen| !matches!(seen.programmed, Some(Err(_))))
     }
 
-    /// How far the EnvoyPatchPolicies of a Gateway have come.
-    pub(super) fn delivery(&self, gateway: &NodeKey, rendered: &Rendered) -> Delivery {
-        let patches = match &rendered.patches {
+    /// Whether an auth server decides by the AuthConfig of a host.
+    pub(super) fn is_auth_config_ready(&self, gateway: &NodeKey, host: &str) -> bool {
+        let seen = self.auth_configs.get(&names::auth_config(gateway, host));
+        seen.is_some_and(|own| own.is_ready(host).is_ok())
+    }
+
+    /// How far the AuthConfigs with rules of a policy have come.
+    pub(super) fn auth_delivery(
+        &self,
+        gateway: &NodeKey,
+        rendered: &Rendered,
+        policy: &PolicyId,
+    ) -> Delivery {
+        let configs = rendered.guarded.iter().flat_map(|own| &own.configs);
+        for (host, config) in configs.filter(|(_, own)| own.policies.contains(policy)) {
+            let name = names::auth_config(gateway, host);
+            if let Some(why) = self.refused_configs.get(gateway).and_then(|own| own.get(&name)) {
+                return Delivery::Pending(why.clone());
+            }
+            let seen = self.auth_configs.get(&name).filter(|own| own.rendered.as_ref() == Some(&config.hash));
+            match seen.map(|own| own.is_ready(host)) {
+                Some(Ok(())) => {}
+                Some(Err(why)) => return Delivery::Pending(format!("AuthConfig {name}: {why}")),
+                None => return Delivery::Pending(format!("AuthConfig {name}")),
+            }
+        }
+        Delivery::Delivered
+    }
+
+    /// How far EnvoyPatchPolicies of a Gateway have come.
+    pub(super) fn delivery(&self, gateway: &NodeKey, rendered: &Rendered, patched: Patched) -> Delivery {
+        let patches = match rendered.patches(patched) {
             Ok(patches) => patches,
             Err(TooLarge) => return Delivery::Failed(TooLarge::message()),
         };
         // It is tried again, so it is looked at again.
-        if let Some(why) = self.refused.get(gateway) {
+        if let Some(why) = self.refused.get(&(gateway.clone(), patched)) {
             return Delivery::Pending(why.clone());
         }
         for (position, (_, hash)) in patches.iter().enumerate() {
-            let name = names::patch(gateway, position);
+            let name = names::patch(patched, gateway, position);
             let seen = self.patches.get(&name).filter(|seen| seen.rendered.as_ref() == Some(hash));
             match seen.and_then(|seen| seen.programmed.as_ref()) {
                 None => return Delivery::Pending(format!("EnvoyPatchPolicy {name}")),
@@ -105,5 +153,6 @@ impl SeenPatch {
 
 /// Whether an EnvoyPatchPolicy has a name and the label of those that Interlock makes.
 pub(super) fn is_ours(object: &Value, name: &NamespacedName) -> bool {
-    name.name.starts_with(names::PATCH) && !object["metadata"]["labels"][GATEWAY_UID].is_null()
+    let patched = Patched::of_name(&name.name);
+    patched.is_some_and(|own| !object["metadata"]["labels"][own.label()].is_null())
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use gateway_policies::{ListenerOf, NodeKey};
+use gateway_policies::{ListenerOf, NodeKey, RefusalReason};
 
 /// Listeners and route configurations of one Gateway.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -44,6 +44,22 @@ pub(super) fn names(
     for (name, has_quic) in ports.into_values() {
         names.listeners.extend(has_quic.then(|| format!("{name}-quic")));
         names.listeners.push(name);
+    }
+    names
+}
+
+/// The names that listeners of a Gateway may have: each can be the first of its port, and have HTTP/3.
+pub(super) fn listeners(gateway: &NodeKey, listeners: &[ListenerOf<'_>]) -> Vec<String> {
+    let mut names = Vec::new();
+    let is_admitted = |own: &&ListenerOf<'_>| own.refusal != Some(RefusalReason::ListenerSetNotAllowed);
+    for own in listeners.iter().filter(is_admitted) {
+        let name = listener_name(gateway, &own.key);
+        match own.listener.protocol.as_str() {
+            "HTTP" => {}
+            "HTTPS" => names.push(format!("{name}-quic")),
+            _ => continue,
+        }
+        names.push(name);
     }
     names
 }

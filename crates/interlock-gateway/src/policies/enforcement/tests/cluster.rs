@@ -11,7 +11,7 @@ use interlock_core::reconcile::{Facts, Lookup, Needs, ReconcileStep, Reconciler,
 use interlock_core::topology::KindName;
 use serde_json::{Value, json};
 
-use super::super::names::{GATEWAY_UID, LIMITS, LIMITS_CONFIG_MAP};
+use super::super::names::{LIMITS, LIMITS_CONFIG_MAP, Patched};
 use super::super::{gateway as of_gateways, policy as of_policies};
 use crate::policies::Attachments;
 
@@ -35,6 +35,8 @@ pub struct Cluster {
     /// A kind of which the API server refuses writes.
     pub denied: Option<&'static str>,
     refused: BTreeMap<ObjectKey, RefusedWrite>,
+    /// What the auth server says of the AuthConfigs that it does not decide by.
+    pub unready: Option<&'static str>,
     /// Whether the definition of policies is Kuadrant's, which prunes the conditions by ancestor.
     pub prunes_ancestors: bool,
 }
@@ -72,6 +74,7 @@ impl Cluster {
             refuses: false,
             denied: None,
             refused: BTreeMap::new(),
+            unready: None,
             prunes_ancestors: false,
         };
         cluster.put(class("gateway.envoyproxy.io/gatewayclass-controller"));
@@ -155,8 +158,11 @@ impl Cluster {
             let Some((kind, key)) = next else { return };
             let name = format!("{kind} {}", key.name);
             let Some(object) = self.objects.get(&name).cloned() else { continue };
-            let reconciler =
-                if kind == "Gateway" { &of_gateways::RECONCILER } else { &of_policies::RECONCILER };
+            let reconciler = match kind {
+                "Gateway" => &of_gateways::RECONCILER,
+                "AuthPolicy" => &of_policies::OF_AUTH,
+                _ => &of_policies::OF_LIMITS,
+            };
             match self.step(reconciler, &object) {
                 ReconcileStep::Write(effects) | ReconcileStep::InOrder(effects) => {
                     let mut is_done = true;
@@ -246,6 +252,14 @@ impl Cluster {
                 self.put(whole);
                 self.program(&name);
             }
+            Effect::Patch { key, patch, .. } => {
+                let name = format!("{} {}", key.gvk.kind, key.name);
+                self.written.insert(name.clone());
+                let mut object = self.objects[&name].clone();
+                json_patch::merge(&mut object, &patch);
+                self.put(object);
+                self.program(&name);
+            }
             Effect::Delete { key, .. } => {
                 let name = format!("{} {}", key.gvk.kind, key.name);
                 self.written.insert(name.clone());
@@ -268,11 +282,34 @@ impl Cluster {
         }
     }
 
+    /// What the auth server says of an AuthConfig.
+    fn say(&mut self, name: &str) {
+        let mut object = self.objects[name].clone();
+        let hosts = object["spec"]["hosts"].clone();
+        object["status"] = match self.unready {
+            None => {
+                json!({"conditions": [{"type": "Ready", "status": "True"}], "summary": {"hostsReady": hosts}})
+            }
+            Some(why) => json!({"conditions": [{"type": "Ready", "status": "False", "reason": why}]}),
+        };
+        self.store(name.to_owned(), object);
+    }
+
+    /// The auth server says something else of all AuthConfigs.
+    pub fn say_of_all(&mut self, unready: Option<&'static str>) {
+        self.unready = unready;
+        let all: Vec<String> =
+            self.objects.keys().filter(|name| name.starts_with("AuthConfig ")).cloned().collect();
+        all.iter().for_each(|name| self.say(name));
+    }
+
     /// What Envoy Gateway says of an EnvoyPatchPolicy.
     fn program(&mut self, name: &str) {
         let mut object = self.objects[name].clone();
-        if object["kind"] != "EnvoyPatchPolicy" {
-            return;
+        match object["kind"].as_str() {
+            Some("AuthConfig") => return self.say(name),
+            Some("EnvoyPatchPolicy") => {}
+            _ => return,
         }
         let (status, reason, message) = match self.refuses {
             true => ("False", "Disabled", "EnvoyPatchPolicy is disabled"),
@@ -287,7 +324,10 @@ impl Cluster {
 
     fn is_output(object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
-        !labels[GATEWAY_UID].is_null() || !labels[LIMITS].is_null() || object["kind"] == "Limitador"
+        let has = |label: &str| !labels[label].is_null();
+        Patched::ALL.into_iter().any(|own| has(own.label()))
+            || !labels[LIMITS].is_null()
+            || object["kind"] == "Limitador"
     }
 
     /// What was written, without what differs between two processes.
@@ -305,17 +345,62 @@ impl Cluster {
 
     /// `ROUTE CONFIGURATION PREFIX LIMITS` of each rule with limits.
     pub fn limited(&self, patch: &str) -> Vec<String> {
+        self.actions(patch, "interlock.limits", limits_in)
+    }
+
+    /// `ROUTE CONFIGURATION PREFIX ACTION` of each rule and namespace that is guarded, and of the others, as `*`. An action
+    /// that asks names the ways of authentication.
+    pub fn guarded(&self, patch: &str) -> Vec<String> {
+        self.actions(patch, "interlock.auth", |action| self.guard_in(action))
+    }
+
+    fn actions(&self, patch: &str, filter: &str, text: impl Fn(&Value) -> String) -> Vec<String> {
         let operations = self.objects[patch]["spec"]["jsonPatches"].as_array().unwrap();
         let mut found = Vec::new();
         for operation in operations {
-            let value =
-                &operation["operation"]["value"]["matcher"]["matcher_tree"]["prefix_match_map"]["map"];
-            for (prefix, action) in value.as_object().into_iter().flatten() {
-                let configuration = operation["name"].as_str().unwrap();
-                found.push(format!("{configuration} {prefix} {}", limits_in(action)));
+            let path = operation["operation"]["path"].as_str().unwrap_or_default();
+            if !path.starts_with(&format!("/typed_per_filter_config/{filter}")) {
+                continue;
+            }
+            let matcher = &operation["operation"]["value"]["matcher"];
+            let configuration = operation["name"].as_str().unwrap();
+            let map = matcher["matcher_tree"]["prefix_match_map"]["map"].as_object().unwrap();
+            let others = Some(&matcher["on_no_match"]).filter(|own| !own.is_null());
+            let all = map.iter().map(|(prefix, own)| (prefix.as_str(), own));
+            for (prefix, action) in all.chain(others.map(|own| ("*", own))) {
+                found.push(format!("{configuration} {prefix} {}", text(action)));
             }
         }
         found
+    }
+
+    fn guard_in(&self, action: &Value) -> String {
+        if let Some(matchers) = action["matcher"]["matcher_list"]["matchers"].as_array() {
+            let one = |own: &Value| {
+                let suffix = own["predicate"]["single_predicate"]["value_match"]["suffix"].as_str().unwrap();
+                format!("{suffix} {}", self.guard_in(&own["on_match"]))
+            };
+            return matchers.iter().map(one).collect::<Vec<_>>().join(" ");
+        }
+        let name = action["action"]["name"].as_str().unwrap();
+        let filter = &action["action"]["typed_config"]["typed_config"]["typed_config"];
+        let host = &filter["grpc_service"]["initial_metadata"][0]["value"];
+        if host.is_null() {
+            return name.to_owned();
+        }
+        let config = self.auth_config(host.as_str().unwrap());
+        let ways = config["spec"]["authentication"].as_object().unwrap();
+        format!("{name} {}", ways.keys().cloned().collect::<Vec<_>>().join(" "))
+    }
+
+    /// The AuthConfig of a host.
+    pub fn auth_config(&self, host: &str) -> &Value {
+        self.auth_configs().into_iter().find(|own| own["spec"]["hosts"][0] == host).unwrap()
+    }
+
+    /// All AuthConfigs.
+    pub fn auth_configs(&self) -> Vec<&Value> {
+        self.objects.values().filter(|own| own["kind"] == "AuthConfig").collect()
     }
 
     /// `DOMAIN NAME MOST/SECONDS` of each limit.
@@ -354,9 +439,14 @@ impl Cluster {
         found
     }
 
-    /// `STATUS REASON MESSAGE` of a condition.
+    /// `STATUS REASON MESSAGE` of a condition of a RateLimitPolicy.
     pub fn condition(&self, policy: &str, kind: &str) -> String {
-        let object = &self.objects[&format!("RateLimitPolicy {policy}")];
+        self.condition_of(&format!("RateLimitPolicy {policy}"), kind)
+    }
+
+    /// The same of a policy of any kind.
+    pub fn condition_of(&self, policy: &str, kind: &str) -> String {
+        let object = &self.objects[policy];
         let conditions = object["status"]["conditions"].as_array().unwrap();
         let own = conditions.iter().find(|own| own["type"] == kind).unwrap();
         let text = |field: &str| own[field].as_str().unwrap().to_owned();
@@ -433,6 +523,13 @@ pub fn policy(name: &str, target: &str, spec: Value) -> Value {
     object("kuadrant.io/v1", "RateLimitPolicy", name, spec)
 }
 
+/// An AuthPolicy of such a target.
+pub fn auth_policy(name: &str, target: &str, spec: Value) -> Value {
+    let mut object = policy(name, target, spec);
+    object["kind"] = "AuthPolicy".into();
+    object
+}
+
 /// Limits of five requests a minute.
 pub fn limits(names: &[&str]) -> Value {
     let limit = json!({"rates": [{"limit": 5, "window": "1m"}]});
@@ -440,8 +537,12 @@ pub fn limits(names: &[&str]) -> Value {
 }
 
 pub fn settings(limitadors: Value) -> Value {
+    settings_of(json!({"limitadors": limitadors}))
+}
+
+pub fn settings_of(policies: Value) -> Value {
     json!({
         "apiVersion": "interlock.dev/v1alpha1", "kind": "Interlock", "metadata": {"name": "default"},
-        "spec": {"policies": {"limitadors": limitadors}},
+        "spec": {"policies": policies},
     })
 }
