@@ -7,6 +7,7 @@ use ::interlock::install::{InstallOptions, Part, objects};
 use serde_json::{Value, json};
 
 use crate::site::{HOST, PORT};
+use crate::support::auth_server::{self, AuthServer};
 use crate::support::envoy_gateway::Envoy;
 use crate::support::interlock::{self, opt_in_rights};
 use crate::support::limitador::{self, Limitador};
@@ -28,6 +29,16 @@ impl Ground {
         let definition = shared::find("crds/kuadrant_ratelimitpolicies.yaml")?;
         cluster.admin().kubectl(&["apply", "--server-side", "-f", &definition.to_string_lossy()]).ok();
         Some(Self::install(cluster))
+    }
+
+    /// With Kuadrant's and Authorino's definitions, and an auth server; without them, the test is skipped.
+    pub fn with_auth(cluster: &Cluster) -> Option<(Self, AuthServer)> {
+        for name in ["kuadrant_ratelimitpolicies", "kuadrant_authpolicies", "authorino_authconfigs"] {
+            let definition = shared::find(&format!("crds/{name}.yaml"))?;
+            let definition = definition.to_string_lossy();
+            cluster.admin().kubectl(&["apply", "--server-side", "-f", &definition]).ok();
+        }
+        Some((Self::install(cluster), AuthServer::start(cluster, service_path::REPLICAS[2])))
     }
 
     /// With Interlock's own definition.
@@ -52,8 +63,13 @@ impl Ground {
 
     /// Waits until the newest version of a policy is in force.
     pub fn await_enforced(&self, name: &str) {
-        wait_until(&format!("RateLimitPolicy {name} is enforced"), CAP, || {
-            let policy = self.admin.get("ratelimitpolicy", name).ok_or("there is none")?;
+        self.await_enforced_of("ratelimitpolicy", name);
+    }
+
+    /// The same of a policy of any kind.
+    pub fn await_enforced_of(&self, resource: &str, name: &str) {
+        wait_until(&format!("{resource} {name} is enforced"), CAP, || {
+            let policy = self.admin.get(resource, name).ok_or("there is none")?;
             let condition = condition(&policy, "Enforced");
             let is_of_this = condition["observedGeneration"] == policy["metadata"]["generation"];
             if condition["status"] == "True" && is_of_this { Ok(()) } else { Err(format!("{condition:#}")) }
@@ -99,9 +115,11 @@ fn follow(admin: Client, limitador: Arc<Mutex<Limitador>>) {
 fn settings() -> Value {
     let (host, port) = (service_path::REPLICAS[1], limitador::PORT);
     let limitadors = json!([{"namespace": "system", "configMap": LIMITS, "host": host, "port": port}]);
+    let auth_servers = json!([{"host": service_path::REPLICAS[2], "port": auth_server::PORT}]);
+    let policies = json!({"limitadors": limitadors, "authServers": auth_servers});
     let interlock = json!({
         "apiVersion": "interlock.dev/v1alpha1", "kind": "Interlock", "metadata": {"name": "default"},
-        "spec": {"capabilities": {"policies": {"mode": "auto"}}, "policies": {"limitadors": limitadors}},
+        "spec": {"capabilities": {"policies": {"mode": "auto"}}, "policies": policies},
     });
     let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "system"}});
     json!({"apiVersion": "v1", "kind": "List", "items": [system, interlock]})
@@ -117,6 +135,13 @@ pub fn policy(name: &str, target: &str, mut spec: Value) -> Value {
         spec["targetRef"]["sectionName"] = section.into();
     }
     json!({"apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy", "metadata": {"name": name}, "spec": spec})
+}
+
+/// An AuthPolicy of such a target.
+pub fn auth_policy(name: &str, target: &str, spec: Value) -> Value {
+    let mut object = policy(name, target, spec);
+    object["kind"] = "AuthPolicy".into();
+    object
 }
 
 /// A limit of so many requests an hour.

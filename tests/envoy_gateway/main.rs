@@ -6,6 +6,7 @@
 #[allow(dead_code, unused_imports, reason = "each test binary uses a part of the harness")]
 mod support;
 
+mod auth;
 mod carrier;
 mod ground;
 mod http3;

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 pub mod answering;
 pub mod audit;
+pub mod auth_server;
 pub mod backup;
 pub mod browser;
 pub mod client;

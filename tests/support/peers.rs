@@ -81,9 +81,16 @@ pub fn envoy() -> PathBuf {
 
 /// Limitador's library, 0.14, as a server.
 pub fn limitador() -> PathBuf {
-    static LIMITADOR: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/limitador/build"));
-    LIMITADOR.join("limitador")
+    ASKED.join("limitador")
 }
+
+/// What answers as Authorino does.
+pub fn auth_server() -> PathBuf {
+    ASKED.join("auth-server")
+}
+
+/// Folder with both.
+static ASKED: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/limitador/build"));
 
 /// Folder with Flux's library.
 static FLUX: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/peers/flux/build"));

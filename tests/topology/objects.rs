@@ -14,7 +14,7 @@ use super::reference::Key;
 
 /// `apiVersion`, kind, and whether it lives in namespaces: every declared kind, and two that are
 /// declared by nobody.
-pub const KINDS: [(&str, &str, bool); 44] = [
+pub const KINDS: [(&str, &str, bool); 45] = [
     ("kudo.dev/v1beta1", "Instance", true),
     ("kudo.dev/v1beta1", "OperatorVersion", true),
     ("kudo.dev/v1beta1", "Operator", true),
@@ -44,6 +44,7 @@ pub const KINDS: [(&str, &str, bool); 44] = [
     ("gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy", true),
     ("gateway.envoyproxy.io/v1alpha1", "EnvoyPatchPolicy", true),
     ("v1", "LimitsConfigMap", true),
+    ("authorino.kuadrant.io/v1beta3", "AuthConfig", true),
     ("limitador.kuadrant.io/v1alpha1", "Limitador", true),
     ("kuadrant.io/v1beta1", "Kuadrant", true),
     (kong::API_VERSION, "DataPlane", true),

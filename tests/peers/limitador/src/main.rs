@@ -1,23 +1,17 @@
 //! `limitador ADDRESS FILE`: answers Envoy's questions with Limitador's library, by the limits of a file that is read
 //! again where it has changed, and prints each question. Where the file is wrong, the limits that were stay.
 
+mod grpc;
+
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
-use bytes::{BufMut as _, Bytes, BytesMut};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use limitador::RateLimiter;
 use limitador::limit::{Context, Limit};
 use prost::Message;
 use serde_json::json;
-use tokio::net::TcpListener;
 
 /// `envoy.service.ratelimit.v3.RateLimitRequest`
 #[derive(Clone, PartialEq, Message)]
@@ -54,8 +48,6 @@ struct Answer {
 
 const OK: i32 = 1;
 const OVER_LIMIT: i32 = 2;
-/// gRPC's.
-const UNAVAILABLE: HeaderValue = HeaderValue::from_static("14");
 
 struct Server {
     limiter: RateLimiter,
@@ -94,35 +86,6 @@ impl Server {
         println!("{}", json!({"asked": asked, "limited": limited}));
         Ok(limited)
     }
-
-    async fn answer(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-    ) -> Result<Response<impl Body<Data = Bytes, Error = Infallible>>, hyper::Error> {
-        let body = request.into_body().collect().await?.to_bytes();
-        // A message of gRPC: whether it is compressed, its length, and itself.
-        let decided =
-            body.get(5..).context("no message").and_then(|message| self.decide(&Question::decode(message)?));
-        let mut trailers = HeaderMap::new();
-        let mut frame = BytesMut::new();
-        match decided {
-            Ok(limited) => {
-                let answer = Answer { overall_code: if limited { OVER_LIMIT } else { OK } }.encode_to_vec();
-                frame.put_u8(0);
-                frame.put_u32(answer.len() as u32);
-                frame.put_slice(&answer);
-                trailers.insert("grpc-status", HeaderValue::from_static("0"));
-            }
-            Err(error) => {
-                eprintln!("{error:#}");
-                trailers.insert("grpc-status", UNAVAILABLE);
-            }
-        }
-        let body = Full::new(frame.freeze()).with_trailers(async { Some(Ok(trailers)) });
-        let mut response = Response::new(body);
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-        Ok(response)
-    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -131,18 +94,10 @@ async fn main() -> anyhow::Result<()> {
     let (Some(address), Some(file)) = (arguments.next(), arguments.next()) else {
         anyhow::bail!("usage: limitador ADDRESS FILE");
     };
-    let listener = TcpListener::bind(&address).await.with_context(|| address.clone())?;
     let server = Server { limiter: RateLimiter::new(10_000), file: file.into(), read: Mutex::default() };
-    let server = Arc::new(server);
-    loop {
-        let (socket, _) = listener.accept().await?;
-        let server = server.clone();
-        let service = hyper::service::service_fn(move |request| server.clone().answer(request));
-        tokio::spawn(async move {
-            let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-            if let Err(error) = builder.serve_connection(TokioIo::new(socket), service).await {
-                eprintln!("{error}");
-            }
-        });
-    }
+    let decide = move |message: &[u8]| {
+        let limited = server.decide(&Question::decode(message)?)?;
+        Ok(Answer { overall_code: if limited { OVER_LIMIT } else { OK } }.encode_to_vec())
+    };
+    grpc::serve(&address, Arc::new(decide)).await
 }
