@@ -128,7 +128,6 @@ const NO_PORT: &str = "use request.headers['x-envoy-external-address']";
 /// Attributes that the auth server has, which takes them from JSON. By the sources of Authorino.
 pub const AUTH_SERVER: &[&str] = &[
     "auth",
-    "context",
     "metadata.filter_metadata",
     "metadata.typed_filter_metadata",
     "request.id",

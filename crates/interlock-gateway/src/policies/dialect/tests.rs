@@ -162,7 +162,7 @@ fn what_can_never_act(#[case] expression: &str, #[case] text: &str) {
 #[case::of_kuadrants_examples("source.id == source.address", Use::Predicate, "cannot evaluate source.id")]
 #[case::unicode_class("request.path.matches('\\\\pL{200}')", Use::AuthPredicate, "")]
 #[case::other_engine("request.path.matches('(?x)a')", Use::AuthPredicate, "RE2 refuses: RE2 has no (?x")]
-#[case::context("context.request.http.path == '/'", Use::AuthPredicate, "")]
+#[case::of_selectors_alone("context.request.http.path == '/'", Use::AuthPredicate, "context")]
 fn by_use(#[case] expression: &str, #[case] of: Use, #[case] text: &str) {
     match check(expression, of) {
         Verdict::Right => assert_eq!(text, ""),

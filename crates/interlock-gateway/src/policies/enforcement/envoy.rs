@@ -125,7 +125,9 @@ fn entry(key: &str, expression: &str) -> Value {
 /// The cluster of a server that is asked, with filters of its own.
 pub(super) fn cluster(name: &str, (host, port): &(String, u16), filters: Option<Value>) -> Value {
     let address = json!({"socket_address": {"address": host, "port_value": port}});
-    let mut options = json!({"explicit_http_config": {"http2_protocol_options": {}}});
+    // A server whose machine is gone does not close its connections.
+    let keepalive = json!({"connection_keepalive": {"connection_idle_interval": "1s", "timeout": "1s"}});
+    let mut options = json!({"explicit_http_config": {"http2_protocol_options": keepalive}});
     if let Some(filters) = filters {
         options["http_filters"] = filters;
     }

@@ -1,6 +1,6 @@
 //! The AuthConfig of an effective policy (`authorino.kuadrant.io/v1beta3`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_policies::{EffectivePolicy, EffectiveRule, Index, NodeKey, PolicyId};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ const SELECTING: [&str; 2] = ["apiKey", "x509"];
 
 /// The way of authentication of requests that no predicate holds for.
 const UNGUARDED: &str = "interlock-unguarded";
-/// The rule that refuses requests for which a predicate fails.
+/// How the rules are named that refuse requests for which a predicate of a rule of authorization fails.
 const DECIDED: &str = "interlock-decided";
 
 /// See the module.
@@ -193,6 +193,8 @@ fn inlined(value: &Value, pattern: &dyn Fn(&str) -> Result<Value, String>) -> Re
                 };
                 Value::Array(members.iter().map(member).collect::<Result<_, _>>()?)
             }
+            // As a value of another type would.
+            Value::String(url) if field == "urlExpression" => format!("string({url}\n)").into(),
             value => inlined(value, pattern)?,
         };
         Ok((field.clone(), value))
@@ -224,12 +226,32 @@ fn add_predicates(index: &Index, effective: &EffectivePolicy, spec: &mut Value) 
             authenticating.iter().map(|own| json!({"predicate": format!("!({own})")})).collect();
         spec["authentication"][UNGUARDED] = json!({"anonymous": {}, "when": when});
     }
-    let all = ["authentication.", "authorization."].into_iter().flat_map(of_rules);
-    let all: BTreeSet<String> = all.map(|own| predicate(index, own)).filter(|own| !own.is_empty()).collect();
-    if !all.is_empty() {
-        let is_decided = |own: String| json!({"predicate": format!("({own}) || !({own})")});
-        let patterns: Vec<Value> = all.into_iter().map(is_decided).collect();
-        spec["authorization"][DECIDED] = json!({"patternMatching": {"patterns": patterns}});
+    // By priority, as what a rule finds out is known to those after it.
+    let mut predicates: BTreeMap<i64, BTreeSet<&str>> = BTreeMap::new();
+    for (_, rule) in spec["authorization"].as_object().into_iter().flatten() {
+        add_all(&rule["when"], predicates.entry(rule["priority"].as_i64().unwrap_or_default()).or_default());
+    }
+    let is_decided = |own: &str| json!({"predicate": format!("({own}) || !({own})")});
+    let decided: Vec<(String, Value)> = predicates
+        .into_iter()
+        .filter(|(_, own)| !own.is_empty())
+        .map(|(priority, own)| {
+            let patterns: Vec<Value> = own.into_iter().map(is_decided).collect();
+            let rule = json!({"patternMatching": {"patterns": patterns}, "priority": priority});
+            (format!("{DECIDED}-{priority}"), rule)
+        })
+        .collect();
+    for (name, rule) in decided {
+        spec["authorization"][name] = rule;
+    }
+}
+
+/// Adds the predicates of conditions, also those in `any` and `all`.
+fn add_all<'a>(conditions: &'a Value, found: &mut BTreeSet<&'a str>) {
+    for own in conditions.as_array().into_iter().flatten() {
+        found.extend(own["predicate"].as_str().filter(|own| !own.is_empty()));
+        add_all(&own["any"], found);
+        add_all(&own["all"], found);
     }
 }
 

@@ -22,7 +22,8 @@ const HOST: &str = "x-interlock-host";
 pub(super) const WITHOUT_ROUTE: &str = "-";
 
 /// Appends `attributes.context_extensions.host` to a question, a message of gRPC: fields of a message that comes twice are
-/// merged.
+/// merged. The time that the proxy waits is not given to the auth server: Authorino lets a request in whose rules it has
+/// no more time for (authorino 649).
 const NAME_HOST: &str = r#"
 local function varint(n)
   local bytes = ""
@@ -36,6 +37,7 @@ local function field(tag, bytes) return string.char(tag) .. varint(#bytes) .. by
 function envoy_on_request(handle)
   local host = handle:headers():get("x-interlock-host")
   if not host then return end
+  handle:headers():remove("grpc-timeout")
   local body = handle:body()
   local question = body:getBytes(5, body:length() - 5)
   question = question .. field(0x0a, field(0x52, field(0x0a, "host") .. field(0x12, host)))

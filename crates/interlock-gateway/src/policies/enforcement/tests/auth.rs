@@ -199,8 +199,9 @@ fn an_auth_config_has_the_rules_as_they_were_written() {
                 "patternMatching": {"patterns": [local, {"predicate": "(true\n) ? true : false"}]},
                 "when": [when, {"any": [local]}],
             },
-            "interlock-decided": {
-                "patternMatching": {"patterns": [{"predicate": format!("({holds}) || !({holds})")}]},
+            "interlock-decided-0": {
+                "patternMatching": {"patterns": [{"predicate": format!("({decided}) || !({decided})")}]},
+                "priority": 0,
             },
         },
         "response": {
