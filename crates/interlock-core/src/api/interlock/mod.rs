@@ -22,7 +22,7 @@ pub mod rule_actions;
 pub mod selector;
 
 pub use accounts::{Account, Accounts, InstancesSetting, ServiceAccountSetting};
-pub use auth_servers::AuthServers;
+pub use auth_servers::{AuthEndpoint, AuthServers};
 pub use by_namespace::ByNamespace;
 pub use dependencies_hash::{CountedReferences, DependenciesHashSetting, DependenciesHashes};
 pub use existing::{Adoption, Adoptions, ExistingObjectsSetting};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_policies::{Index, NodeKey};
 use interlock_core::api::interlock::{
-    AuthServers, LimitStore, Limitador, Limitadors, PoliciesSetting, limitadors,
+    AuthEndpoint, AuthServers, LimitStore, Limitador, Limitadors, PoliciesSetting, limitadors,
 };
 use interlock_core::api::object::NamespacedName;
 use serde_json::Value;
@@ -33,8 +33,8 @@ pub(super) enum Idle {
 pub(super) struct Asked {
     /// The Limitador and its address.
     pub(super) limitador: Result<(Limitador, Address), Idle>,
-    /// The address of the auth server.
-    pub(super) auth: Result<Address, Idle>,
+    /// The auth server.
+    pub(super) auth: Result<AuthEndpoint, Idle>,
 }
 
 /// The settings, and what they name.
@@ -135,7 +135,7 @@ impl Counting {
         Ok((limitador.clone(), address))
     }
 
-    fn auth_server(&self, gateway: &NodeKey, name: &NamespacedName) -> Result<Address, Idle> {
+    fn auth_server(&self, gateway: &NodeKey, name: &NamespacedName) -> Result<AuthEndpoint, Idle> {
         self.auth_servers.of(name).cloned().ok_or_else(|| {
             lacks(self.are_auth_servers_valid, "spec.policies.authServers", |field| {
                 format!("no auth server decides for {gateway}; name one in {field}")

@@ -7,7 +7,7 @@ use gateway_policies::{Index, NodeKey, ObjectKey, ObjectKind, PolicyId};
 use interlock_core::api::interlock::{LimitStore, Limitador};
 use serde_json::Value;
 
-use super::auth::filters;
+use super::auth::filters::{self, Server};
 use super::auth::guards::{GuardedRoutes, guarded_routes};
 use super::budget::{self, Shares, Sizes};
 use super::carried::carried;
@@ -126,12 +126,12 @@ impl Rendering {
             let cluster = envoy::cluster(&name, address, None);
             limits = of_limits(&output.routes, &carried.listeners, (&name, cluster));
         }
-        let name = asked.auth.as_ref().map(names::auth_cluster).unwrap_or_default();
-        let guarded = guarded_routes(index, gateway, &carried, &name, is_ready);
+        let server = asked.auth.as_ref().map(Server::of).unwrap_or_default();
+        let guarded = guarded_routes(index, gateway, &carried, &server, is_ready);
         let (mut guards, mut on_standby) = (Ok(Patches::new()), None);
-        if let (Some(guarded), Ok(address)) = (&guarded, &asked.auth) {
-            let cluster = envoy::cluster(&name, address, Some(filters::of_cluster()));
-            guards = of_guards(guarded, &carried.listeners, (&name, cluster));
+        if let (Some(guarded), Ok(endpoint)) = (&guarded, &asked.auth) {
+            let cluster = envoy::cluster(&server.cluster, &endpoint.address, Some(filters::of_cluster()));
+            guards = of_guards(guarded, &carried.listeners, (&server.cluster, cluster));
             on_standby = standby(guarded, &carried.standby);
         }
         self.restate(gateway, &output.redirects);

@@ -4,16 +4,18 @@
 //! configuration of a route alone, which costs an operation a route; so a header of the question names the host, and a
 //! filter of the auth server's cluster writes it into the question.
 
+use std::time::Duration;
+
+use interlock_core::api::interlock::AuthEndpoint;
 use serde_json::{Map, Value, json};
 
 use crate::policies::enforcement::envoy::{by_prefix, execute, extension};
+use crate::policies::enforcement::names;
 
 /// Where the name of a route is kept for this filter.
 pub(in crate::policies::enforcement) const ROUTE: &str = "interlock.auth.route";
 /// The filter of authentication, and the key of its map in a route configuration.
 pub(in crate::policies::enforcement) const FILTER: &str = "interlock.auth";
-/// How long a proxy waits for the auth server; then the request is refused.
-const TIMEOUT: &str = "0.2s";
 /// What the auth server is called in requests.
 const AUTHORITY: &str = "authorino";
 /// The header of a question that names the host.
@@ -63,27 +65,35 @@ pub(in crate::policies::enforcement) fn refuse() -> Value {
     )
 }
 
-/// Asks the auth server about a request; the AuthConfig of that host decides. Without an answer it is refused with 503.
-pub(super) fn ask(cluster: &str, host: &str) -> Value {
-    let filter = json!({
-        "transport_api_version": "V3",
-        "failure_mode_allow": false,
-        "include_peer_certificate": true,
-        "status_on_error": {"code": "ServiceUnavailable"},
-        "grpc_service": {
-            "envoy_grpc": {"cluster_name": cluster, "authority": AUTHORITY},
-            "timeout": TIMEOUT,
-            "initial_metadata": [{"key": HOST, "value": host}],
-        },
-    });
-    execute(
-        "ask",
-        extension(
-            "envoy.filters.http.ext_authz",
-            "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz",
-            filter,
-        ),
-    )
+/// An auth server, as proxies know it.
+#[derive(Default)]
+pub(in crate::policies::enforcement) struct Server {
+    /// The name of its cluster.
+    pub(in crate::policies::enforcement) cluster: String,
+    timeout: Duration,
+}
+
+impl Server {
+    pub(in crate::policies::enforcement) fn of(endpoint: &AuthEndpoint) -> Self {
+        Self { cluster: names::auth_cluster(&endpoint.address), timeout: endpoint.timeout }
+    }
+
+    /// Asks it about a request; the AuthConfig of that host decides. Without an answer the request is refused with 503.
+    pub(super) fn ask(&self, host: &str) -> Value {
+        let filter = json!({
+            "transport_api_version": "V3",
+            "failure_mode_allow": false,
+            "include_peer_certificate": true,
+            "status_on_error": {"code": "ServiceUnavailable"},
+            "grpc_service": {
+                "envoy_grpc": {"cluster_name": self.cluster, "authority": AUTHORITY},
+                "timeout": format!("{}s", self.timeout.as_secs_f64()),
+                "initial_metadata": [{"key": HOST, "value": host}],
+            },
+        });
+        let kind = "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz";
+        execute("ask", extension("envoy.filters.http.ext_authz", kind, filter))
+    }
 }
 
 /// What is done for routes by the beginnings of their names, and for all others.

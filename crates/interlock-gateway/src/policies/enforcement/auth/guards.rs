@@ -7,6 +7,7 @@ use gateway_policies::{EffectivePolicy, Index, NodeKey, Path, Policy};
 use serde_json::{Map, Value, json};
 
 use super::config::{AuthConfig, auth_config, host};
+use super::filters::Server;
 use super::{KIND, filters};
 use crate::policies::enforcement::budget::{self, Shares, Sizes};
 use crate::policies::enforcement::carried::{CarriedRules, RuleKey};
@@ -90,13 +91,13 @@ impl Reader<'_> {
     }
 }
 
-/// The guards of the rules that the proxies of a Gateway carry; none where it has no AuthPolicy. `cluster` is the auth
-/// server's, and `is_ready` says whether it decides by the AuthConfig of a host.
+/// The guards of the rules that the proxies of a Gateway carry; none where it has no AuthPolicy. `is_ready` says whether
+/// the auth server decides by the AuthConfig of a host.
 pub(in crate::policies::enforcement) fn guarded_routes(
     index: &Index,
     gateway: &NodeKey,
     carried: &CarriedRules<'_>,
-    cluster: &str,
+    server: &Server,
     is_ready: &dyn Fn(&str) -> bool,
 ) -> Option<GuardedRoutes> {
     let found = GuardedRoutes::default();
@@ -133,7 +134,7 @@ pub(in crate::policies::enforcement) fn guarded_routes(
         }
     };
     guards.retain(|(_, route, _), _| is_closed || namespaces.contains(&*route.namespace));
-    add_routes(index, gateway, cluster, guards, carried, &mut found);
+    add_routes(index, gateway, server, guards, carried, &mut found);
     Some(found)
 }
 
@@ -141,14 +142,14 @@ pub(in crate::policies::enforcement) fn guarded_routes(
 fn add_routes(
     index: &Index,
     gateway: &NodeKey,
-    cluster: &str,
+    server: &Server,
     guards: BTreeMap<&RuleKey<'_>, OfRule<'_>>,
     carried: &CarriedRules<'_>,
     found: &mut GuardedRoutes,
 ) {
     let entry = |(key, of_rule): (_, OfRule<'_>)| {
         let (_, route, rule): &RuleKey<'_> = key;
-        let (prefix, action) = (xds::route_prefix(route, *rule), action(cluster, of_rule));
+        let (prefix, action) = (xds::route_prefix(route, *rule), action(server, of_rule));
         let bytes = prefix.len() + action.to_string().len();
         (key, prefix, action, bytes)
     };
@@ -199,10 +200,10 @@ fn of_namespaces(namespaces: &BTreeSet<&str>) -> Map<String, Value> {
 
 /// What is done for the routes of a rule. Where it differs between listeners that share a route configuration, the host
 /// decides, with which the names end.
-fn action(cluster: &str, mut of_rule: OfRule<'_>) -> Value {
+fn action(server: &Server, mut of_rule: OfRule<'_>) -> Value {
     let act = |guard: &Guard| match guard {
         Guard::Open => filters::open(),
-        Guard::Ask(host) => filters::ask(cluster, host),
+        Guard::Ask(host) => server.ask(host),
         Guard::Refuse => filters::refuse(),
     };
     let Some((first, _)) = of_rule.first() else { return filters::refuse() };

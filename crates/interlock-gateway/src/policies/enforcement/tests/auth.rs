@@ -34,6 +34,20 @@ fn lines(lines: &[&str]) -> Vec<String> {
     lines
 }
 
+/// A proxy waits as long as the entry of the auth server says.
+#[test]
+fn a_proxy_waits_for_its_auth_server_as_long_as_the_settings_say() {
+    let mut cluster = guarded(vec![auth_policy("all", "Gateway/gw-1", ways(&["all"]))]);
+    let waits = |cluster: &Cluster, time: &str| {
+        cluster.outputs()[GUARDS].to_string().contains(&format!(r#""timeout":"{time}""#))
+    };
+    assert!(waits(&cluster, "0.2s"), "{:#}", cluster.outputs()[GUARDS]);
+    let patient = json!({"host": "auth.system", "timeoutMilliseconds": 1500});
+    cluster.put(settings_of(json!({"authServers": [patient]})));
+    cluster.settle();
+    assert!(waits(&cluster, "1.5s") && !waits(&cluster, "0.2s"), "{:#}", cluster.outputs()[GUARDS]);
+}
+
 /// What is done for each route, for routes that the map does not have, and for requests without a route.
 #[rstest]
 #[case::of_the_gateway(
