@@ -380,7 +380,7 @@ pub struct DataPlaneStatus {
     /// How many of them are ready.
     #[serde(default)]
     pub ready_replicas: i32,
-    /// Router flavor of the live pods, as their spec sets it; absent where that cannot be told. Kong's own
+    /// Router flavor of the live pods, as their spec sets it; absent where it is not known. Kong's own
     /// definition does not have this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router_flavor: Option<String>,
