@@ -192,6 +192,17 @@ pub struct Envoy {
     process: Running,
 }
 
+/// Whether an answer of HTTP/1.1 has come to its end, as far as its headers say.
+fn is_whole(answer: &[u8]) -> bool {
+    let answer = String::from_utf8_lossy(answer).to_ascii_lowercase();
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else { return false };
+    let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    match header("content-length:").and_then(|length| length.parse::<usize>().ok()) {
+        Some(length) => body.len() >= length,
+        None => header("transfer-encoding:") == Some("chunked") && body.ends_with("0\r\n\r\n"),
+    }
+}
+
 impl Envoy {
     /// The status that it answers to a GET, with further header lines; `None` where it does not.
     pub fn get(&self, port: u16, host: &str, path: &str, headers: &str) -> Option<u16> {
@@ -236,8 +247,14 @@ impl Envoy {
         let mut stream = TcpStream::connect((self.address.as_str(), port)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
         stream.write_all(request.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer)
+        // Not to the end of the connection: Envoy may close it seconds later, where its listener is replaced meanwhile.
+        let (mut answer, mut part) = (Vec::new(), [0; 4096]);
+        while !is_whole(&answer) {
+            match stream.read(&mut part).ok()? {
+                0 => break,
+                read => answer.extend_from_slice(&part[..read]),
+            }
+        }
+        String::from_utf8(answer).ok()
     }
 }
