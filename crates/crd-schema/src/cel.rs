@@ -4,11 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, operators};
+use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use kube_cel::cel::extractors::This;
+use kube_cel::cel::objects::Key;
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value};
 
-use crate::cost::{self, Sizes};
+use crate::cost::{self, FIELD, HAS_FIELD, Sizes};
 use crate::syntax::{self, SyntaxError};
 
 /// The parser's own bound.
@@ -31,14 +32,14 @@ pub(crate) enum CelFailure {
 }
 
 impl Expression {
-    /// Compiles an expression, or says why it cannot be asked here.
-    pub(crate) fn compile(text: &str) -> Result<Self, String> {
+    /// Compiles an expression, or says why it cannot be asked here. `types` says whether a schema gives values their types.
+    pub(crate) fn compile(text: &str, types: Types) -> Result<Self, String> {
         let mut tree = syntax::parse(text, PARSER_DEPTH).map_err(|error| match error {
             SyntaxError::TooLarge(reason) => reason,
             _ => "the expression has syntax that is not supported offline".to_owned(),
         })?;
         let uses_old_self = tree.references().has_variable("oldSelf");
-        adapt(&mut tree);
+        adapt(&mut tree, types);
         Ok(Self { tree, uses_old_self })
     }
 
@@ -57,12 +58,22 @@ impl Expression {
     }
 }
 
+/// Whether the API server knows types of values before an expression is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Types {
+    /// By a schema: a field is asked of an object only.
+    OfSchema,
+    /// Not before.
+    OfValues,
+}
+
 /// Functions of one argument that can be called as methods.
 const METHODS: [&str; 5] = ["size", "string", "int", "uint", "double"];
 
 /// Writes an expression so that the library evaluates it as CEL says. Of a field that is not there, its `a.?b`
 /// fails, where `a[?'b']` is none; and `size(a.b)` fails for another reason than `a.b.size()`.
-fn adapt(tree: &mut IdedExpr) {
+fn adapt(tree: &mut IdedExpr, types: Types) {
+    let adapt = |tree: &mut IdedExpr| adapt(tree, types);
     let of_entry = |entry: &mut EntryExpr| match entry {
         EntryExpr::StructField(field) => adapt(&mut field.value),
         EntryExpr::MapEntry(entry) => {
@@ -79,18 +90,29 @@ fn adapt(tree: &mut IdedExpr) {
                 call.target = call.args.pop().map(Box::new);
             }
             call.target.iter_mut().for_each(|target| adapt(target));
-            call.args.iter_mut().for_each(adapt);
+            call.args.iter_mut().for_each(&adapt);
         }
         Expr::Comprehension(loops) => {
             let parts = [&mut loops.iter_range, &mut loops.accu_init, &mut loops.loop_cond];
-            parts.into_iter().for_each(adapt);
+            parts.into_iter().for_each(&adapt);
             adapt(&mut loops.loop_step);
             adapt(&mut loops.result);
         }
         Expr::List(list) => list.elements.iter_mut().for_each(adapt),
         Expr::Map(map) => map.entries.iter_mut().for_each(|entry| of_entry(&mut entry.expr)),
         Expr::Struct(of) => of.entries.iter_mut().for_each(|entry| of_entry(&mut entry.expr)),
-        Expr::Select(select) => adapt(&mut select.operand),
+        Expr::Select(select) => {
+            adapt(&mut select.operand);
+            if types == Types::OfValues {
+                let name = LiteralValue::String(select.field.as_str().into());
+                let call = CallExpr {
+                    func_name: if select.test { HAS_FIELD } else { FIELD }.to_owned(),
+                    target: Some(std::mem::take(&mut select.operand)),
+                    args: vec![IdedExpr { id: tree.id, expr: Expr::Literal(name) }],
+                };
+                tree.expr = Expr::Call(call);
+            }
+        }
         Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
     }
 }
@@ -99,7 +121,34 @@ fn adapt(tree: &mut IdedExpr) {
 pub(crate) fn functions() -> Context<'static> {
     let mut context = Context::default().with_all();
     context.add_function("size", size);
+    context.add_function(FIELD, field);
+    context.add_function(HAS_FIELD, has_field);
     context
+}
+
+fn field(
+    context: &FunctionContext<'_, '_>,
+    This(of): This<Value>,
+    name: Arc<String>,
+) -> Result<Value, ExecutionError> {
+    let Value::Map(map) = of else { return Err(no_object(context)) };
+    map.get(&Key::String(name.clone())).cloned().ok_or(ExecutionError::NoSuchKey(name))
+}
+
+fn has_field(
+    context: &FunctionContext<'_, '_>,
+    This(of): This<Value>,
+    name: Arc<String>,
+) -> Result<bool, ExecutionError> {
+    match of {
+        Value::Map(map) => Ok(map.get(&Key::String(name)).is_some()),
+        Value::List(_) => Err(no_object(context)),
+        _ => Ok(false),
+    }
+}
+
+fn no_object(context: &FunctionContext<'_, '_>) -> ExecutionError {
+    context.error("no object")
 }
 
 /// CEL counts the characters of a text, where the library counts bytes.
@@ -123,6 +172,9 @@ fn failure(error: &ExecutionError) -> CelFailure {
             CelFailure::OnValues("it divides by zero".to_owned())
         }
         ExecutionError::Overflow(..) => CelFailure::OnValues("a number overflows".to_owned()),
+        ExecutionError::FunctionError { function, .. } if [FIELD, HAS_FIELD].contains(&function.as_str()) => {
+            CelFailure::OnValues("a field is asked of a value that is no object".to_owned())
+        }
         ExecutionError::FunctionError { function, .. } => {
             CelFailure::OnValues(format!("the function {function} fails"))
         }

@@ -3,7 +3,7 @@
 //! A bound, not a measurement: the library that evaluates cannot be interrupted, so that what could take too long
 //! is not begun.
 
-use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
+use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use serde_json::Value;
 
 use crate::limits::{MAX_CONDITIONALS, MAX_EXPRESSION_BYTES, MAX_EXPRESSION_DEPTH};
@@ -42,6 +42,11 @@ impl Sizes {
         }
     }
 }
+
+/// The calls for `a.b` and `has(a.b)` where `a` may be no object: the library takes both for false then. In the API server
+/// the first is an error, and the second where `a` is a list.
+pub(crate) const FIELD: &str = "@field";
+pub(crate) const HAS_FIELD: &str = "@has";
 
 /// Functions that make a list of a text.
 const SPLITTERS: [&str; 3] = ["split", "findAll", "charAt"];
@@ -106,9 +111,19 @@ fn steps(expression: &IdedExpr, entries: u64, text: u64) -> u64 {
             let before = of(&loops.iter_range).saturating_add(of(&loops.accu_init));
             before.saturating_add(of(&loops.result)).saturating_add(entries.saturating_mul(round))
         }
-        Expr::Call(_) => parts(expression).into_iter().map(of).fold(text, u64::saturating_add),
+        Expr::Call(call) => {
+            let own = if is_short(call) { 1 } else { text };
+            parts(expression).into_iter().map(of).fold(own, u64::saturating_add)
+        }
         _ => parts(expression).into_iter().map(of).fold(1, u64::saturating_add),
     }
+}
+
+/// Whether a call reads no more than a name of the expression itself: a field, or a comparison with a text of it.
+fn is_short(call: &CallExpr) -> bool {
+    let is_literal = |part: &IdedExpr| matches!(part.expr, Expr::Literal(_));
+    let compares = [operators::EQUALS, operators::NOT_EQUALS].contains(&call.func_name.as_str());
+    [FIELD, HAS_FIELD].contains(&call.func_name.as_str()) || (compares && call.args.iter().any(is_literal))
 }
 
 fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {

@@ -22,6 +22,7 @@ mod correlation;
 mod cost;
 mod defaults;
 mod definition;
+pub mod expression;
 mod field_error;
 mod formats;
 mod go_text;

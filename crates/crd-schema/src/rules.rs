@@ -5,7 +5,7 @@ use kube_cel::cel::objects::OptionalValue;
 use serde_json::Value;
 use std::sync::Arc;
 
-use crate::cel::{CelFailure, Expression, as_message, functions};
+use crate::cel::{CelFailure, Expression, Types, as_message, functions};
 use crate::conversion::{aligned, to_cel};
 use crate::correlation::{Correlated, OldItems};
 use crate::cost::Sizes;
@@ -147,7 +147,7 @@ fn kind(rule: &CelRule) -> ErrorKind {
 
 fn message(rule: &CelRule, context: &cel::Context<'_>) -> String {
     let made = rule.message_expression.as_deref().and_then(|text| {
-        let value = Expression::compile(text).ok()?.evaluate(context).ok()?;
+        let value = Expression::compile(text, Types::OfSchema).ok()?.evaluate(context).ok()?;
         Some(as_message(&value)?.trim().to_owned())
     });
     let given = rule.message.as_deref().map(str::trim).filter(|message| !message.is_empty());

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::cel::Expression;
+use crate::cel::{Expression, Types};
 use crate::patterns::CompiledPattern;
 
 /// A JSONSchemaProps; fields that no validation reads are left out.
@@ -84,7 +84,7 @@ pub(crate) struct CelRule {
 impl CelRule {
     /// The expression, compiled once; or why it cannot be asked.
     pub(crate) fn compiled(&self) -> &Result<Expression, String> {
-        self.compiled.get_or_init(|| Expression::compile(&self.rule))
+        self.compiled.get_or_init(|| Expression::compile(&self.rule, Types::OfSchema))
     }
 }
 
