@@ -44,7 +44,7 @@ run: tools
 # Cases on a control plane wait more than they compute, so five run at a time on two cores, and of those with pods and a
 # network three, beside the decisions, which take what these leave. The other suites measure time, and run as many as
 # there are cores.
-DECISIONS := -p crd-schema -p gateway-policies -p go-template -p interlock-core -p interlock-gateway -p interlock-kong -p interlock-kudo
+DECISIONS := -p crd-schema -p gateway-policies -p go-template -p interlock-core -p interlock-gateway -p interlock-guard -p interlock-kong -p interlock-kudo
 FEATURES := interlock/pod-proxy,interlock-kong/exploration
 PACKAGES := $(DECISIONS) -p add-a-kind -p interlock --features $(FEATURES)
 SUITES := $(filter-out e2e service_path,$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
@@ -68,7 +68,7 @@ test: peers
 	(renice -n 5 -p $$BASHPID >/dev/null; run unit --lib --bins $(TIMED)) & \
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 3 / 2))} run service_path --test service_path $(TIMED); \
 	wait; \
-	run suites $(addprefix --test ,$(SUITES)) --test commands --test conformance --test envoy --test properties --test scale $(TIMED); \
+	run suites $(addprefix --test ,$(SUITES)) --test commands --test conformance --test envoy --test properties --test recorded --test scale $(TIMED); \
 	run doc --doc; \
 	hack/times target/test-logs; \
 	[ ! -e target/test-logs/.failed ] || { hack/failures target/test-logs/*; exit 1; }

@@ -1,0 +1,113 @@
+//! What of an object is guarded: paths of fields, and exceptions.
+
+use serde_json::Value;
+use thiserror::Error;
+
+/// A path such as `spec.template`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldPath(Vec<String>);
+
+/// A text that is no path.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{0:?} is no path; write names of fields with points between them, such as spec.template")]
+pub struct PathError(String);
+
+/// Guarded paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuardedPaths {
+    paths: Vec<FieldPath>,
+    except: Vec<FieldPath>,
+}
+
+impl FieldPath {
+    /// Reads a path.
+    ///
+    /// # Errors
+    /// It has an empty name.
+    pub fn read(text: &str) -> Result<Self, PathError> {
+        let names: Vec<String> = text.split('.').map(str::to_owned).collect();
+        let is_name = |name: &String| {
+            !name.is_empty()
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '/'))
+        };
+        if names.iter().all(is_name) { Ok(Self(names)) } else { Err(PathError(text.to_owned())) }
+    }
+
+    fn of<'v>(&self, object: &'v Value) -> &'v Value {
+        self.0.iter().fold(object, |at, name| &at[name])
+    }
+
+    /// Takes the field out of an object.
+    fn remove(&self, object: &mut Value) {
+        let Some((last, before)) = self.0.split_last() else { return };
+        let holder = before.iter().try_fold(object, |at, name| at.get_mut(name));
+        if let Some(Value::Object(fields)) = holder {
+            fields.remove(last);
+        }
+    }
+
+    fn is_within(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+}
+
+impl std::fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}
+
+impl GuardedPaths {
+    /// Reads paths and exceptions.
+    ///
+    /// # Errors
+    /// One of them is no path.
+    pub fn read(paths: &[String], except: &[String]) -> Result<Self, PathError> {
+        let read =
+            |texts: &[String]| texts.iter().map(|text| FieldPath::read(text)).collect::<Result<_, _>>();
+        Ok(Self { paths: read(paths)?, except: read(except)? })
+    }
+
+    /// The paths in which two versions of an object differ. An absent field and a null are the same.
+    pub fn changed(&self, old: &Value, new: &Value) -> Vec<&FieldPath> {
+        let differs = |path: &&FieldPath| {
+            let plain = |object: &Value| {
+                let mut object = object.clone();
+                let within = self.except.iter().filter(|own| own.is_within(path));
+                within.for_each(|own| own.remove(&mut object));
+                path.of(&object).clone()
+            };
+            path.of(old) != path.of(new) && plain(old) != plain(new)
+        };
+        self.paths.iter().filter(differs).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case(json!({"spec": {"replicas": 2, "template": {"a": 1}}}), "")]
+    #[case(json!({"spec": {"replicas": 1, "template": {"a": 2}}}), "spec")]
+    #[case(json!({"spec": {"replicas": 1, "template": {"a": 1}, "paused": true}}), "spec")]
+    #[case(json!({"spec": {"replicas": 1, "template": {"a": 1}}, "data": {"x": 1}}), "data")]
+    #[case(json!({}), "spec")]
+    fn what_differs_is_named_but_for_exceptions(#[case] new: Value, #[case] changed: &str) {
+        let old = json!({"spec": {"replicas": 1, "template": {"a": 1}}});
+        let text = |text: &str| text.to_owned();
+        let paths = GuardedPaths::read(&[text("spec"), text("data")], &[text("spec.replicas")]).unwrap();
+        let found: Vec<String> = paths.changed(&old, &new).into_iter().map(ToString::to_string).collect();
+        assert_eq!(found.join(" "), changed);
+    }
+
+    #[test]
+    fn a_text_that_is_no_path_is_refused() {
+        for text in ["", "spec.", "spec..a", "spec.a[0]", "$.spec"] {
+            assert!(FieldPath::read(text).is_err(), "{text}");
+        }
+    }
+}
