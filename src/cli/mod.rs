@@ -12,6 +12,7 @@ mod common;
 pub mod completion;
 pub mod explain;
 pub mod gateway;
+pub mod guard;
 pub mod kong;
 pub mod kudo;
 pub mod man;
@@ -64,6 +65,8 @@ enum Command {
     Topology(Box<topology::TopologyArguments>),
     /// Shows which policies of the Gateway API act where, and why; from a cluster or from files.
     Policies(Box<gateway::policies::PoliciesCommand>),
+    /// Shows when objects of a kind count as being changed, and says of given objects whether they are.
+    Guard(Box<guard::GuardCommand>),
     /// Explains an object: its state, its dependencies, its writers and its recent history.
     Why(Box<why::WhyArguments>),
     /// Explains a rule, a condition or a reason, without a cluster.
@@ -102,6 +105,7 @@ pub fn main(kinds: Kinds) -> ExitCode {
         Command::Check(arguments) => check::main(*arguments, kinds),
         Command::Topology(arguments) => topology::main(*arguments, kinds),
         Command::Policies(arguments) => gateway::policies::main(*arguments),
+        Command::Guard(arguments) => guard::main(*arguments),
         Command::Why(arguments) => why::main(*arguments),
         Command::Explain(arguments) => explain::main(&arguments),
         Command::Flavor(arguments) => kong::flavor::main(*arguments),

@@ -61,6 +61,7 @@ mod plan_chaos;
 mod plans;
 mod policies;
 mod policies_admission;
+mod presets;
 mod process;
 mod prune;
 mod real_packages;

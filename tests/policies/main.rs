@@ -2,40 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-mod page;
+#[path = "../support/printed.rs"]
+mod printed;
 mod questions;
 mod why;
 
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-
+use printed::{Ended, run};
 use rstest::rstest;
 use serde_json::{Value, json};
 
 /// The objects of the page.
 const EXAMPLE: &str = "examples/policies/cluster";
 
-/// The end of a command.
-struct Ended {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-/// Runs a command line as it is written; what `-` reads is the input.
-fn run(line: &str, input: &str) -> Ended {
-    let named = std::env::var_os("INTERLOCK_BINARY").filter(|path| !path.is_empty());
-    let program = named.map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_interlock")), PathBuf::from);
-    let mut command = Command::new(program);
-    command.args(line.split_whitespace()).env("KUBECONFIG", "/no/such/file");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // A command that refuses its arguments reads nothing.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    let out = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: out.status.code().unwrap(), stdout: text(out.stdout), stderr: text(out.stderr) }
+#[test]
+fn the_page_shows_what_the_commands_print() {
+    printed::assert_shown("docs/policies.md", 9);
 }
 
 fn json_of(line: &str, input: &str) -> Value {

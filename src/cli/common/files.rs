@@ -60,27 +60,46 @@ fn text_of(path: &Path) -> anyhow::Result<String> {
     text.map_err(|error| anyhow!("{} cannot be read: {error}; {READABLE}", path.display()))
 }
 
+/// Objects of a file that may lack metadata, as those of a test do.
+pub(in crate::cli) fn read_bare(path: &Path) -> anyhow::Result<Vec<Value>> {
+    let values = values(path, &text_of(path)?)?.into_iter();
+    let values = values.map(|(what, value)| {
+        if !value["kind"].is_string() {
+            bail!("{} holds {what} without a kind: give it apiVersion and kind", path.display());
+        }
+        Ok(value)
+    });
+    values.collect()
+}
+
 /// Documents that are objects; a List counts as its items.
 fn parse(path: &Path, text: &str) -> anyhow::Result<Vec<Value>> {
-    let documents = match serde_json::from_str(text) {
-        Ok(value) => vec![value],
+    let values = values(path, text)?.into_iter();
+    values.map(|(what, value)| object(path, &what, value)).collect()
+}
+
+/// What a file holds, and what to call each in a message; a List counts as its items.
+fn values(path: &Path, text: &str) -> anyhow::Result<Vec<(String, Value)>> {
+    // One value, or one a line.
+    let json: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
+    let documents = match json {
+        Ok(documents) => documents,
         Err(_) => {
             yaml::documents(text).with_context(|| format!("{} is neither YAML nor JSON", path.display()))?
         }
     };
-    let mut objects = Vec::new();
+    let mut values = Vec::new();
     for mut document in documents {
         let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
         match document.get_mut("items").and_then(Value::as_array_mut).filter(|_| is_list) {
             Some(items) => {
-                for (i, item) in std::mem::take(items).into_iter().enumerate() {
-                    objects.push(object(path, &format!("items[{i}]"), item)?);
-                }
+                let items = std::mem::take(items).into_iter().enumerate();
+                values.extend(items.map(|(i, item)| (format!("items[{i}]"), item)));
             }
-            None => objects.push(object(path, "a document", document)?),
+            None => values.push(("a document".to_owned(), document)),
         }
     }
-    Ok(objects)
+    Ok(values)
 }
 
 /// Members of `metadata` that the rules read as text.
@@ -140,6 +159,8 @@ mod tests {
     #[case::empty_list("kind: List\nitems: []", 0)]
     #[case::like_a_list("kind: AllowList\nmetadata: {name: a}", 1)]
     #[case::json(r#"{"metadata": {"name": "a"}}"#, 1)]
+    #[case::json_lines("{\"metadata\": {\"name\": \"a\"}}\n{\"metadata\": {\"name\": \"b\"}}\n", 2)]
+    #[case::nothing("", 0)]
     fn objects(#[case] text: &str, #[case] count: usize) {
         let objects = parsed(text).unwrap();
         assert_eq!(objects.len(), count);
