@@ -181,7 +181,10 @@ fn failure(error: &ExecutionError) -> CelFailure {
         ExecutionError::UndeclaredReference(name) => {
             CelFailure::Unevaluated(format!("it uses {name}, which is not supported offline"))
         }
-        _ => CelFailure::Unevaluated("it uses an operation that is not supported offline".to_owned()),
+        _ => CelFailure::Unevaluated(
+            "it uses an operation that is not supported offline, or on values of types that it does not take"
+                .to_owned(),
+        ),
     }
 }
 

@@ -119,11 +119,22 @@ fn steps(expression: &IdedExpr, entries: u64, text: u64) -> u64 {
     }
 }
 
-/// Whether a call reads no more than a name of the expression itself: a field, or a comparison with a text of it.
+/// Calls that read no text of an object.
+const SHORT: [&str; 7] = [
+    FIELD,
+    HAS_FIELD,
+    operators::CONDITIONAL,
+    operators::LOGICAL_AND,
+    operators::LOGICAL_NOT,
+    operators::LOGICAL_OR,
+    operators::NOT_STRICTLY_FALSE,
+];
+
+/// Whether a call reads no more than is in the expression itself, such as a name, or a text that it compares with.
 fn is_short(call: &CallExpr) -> bool {
     let is_literal = |part: &IdedExpr| matches!(part.expr, Expr::Literal(_));
     let compares = [operators::EQUALS, operators::NOT_EQUALS].contains(&call.func_name.as_str());
-    [FIELD, HAS_FIELD].contains(&call.func_name.as_str()) || (compares && call.args.iter().any(is_literal))
+    SHORT.contains(&call.func_name.as_str()) || (compares && call.args.iter().any(is_literal))
 }
 
 fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
