@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Cluster, wait_until};
 
-const CAP: Duration = Duration::from_secs(40);
+const CAP: Duration = Duration::from_secs(90);
 const API: &str = "test.interlock.dev/v1";
 
 /// Recorded objects that have a preset, and of each preset one object with fields of other types.
@@ -60,7 +60,7 @@ fn broken_ones(object: &Value) -> Vec<Value> {
 
 /// A policy that warns of each condition of a preset that holds.
 fn policy(preset: &Preset) -> [Value; 2] {
-    let validation = |own: &interlock_guard::preset::BusyWhen| {
+    let validation = |own: &interlock_guard::api::BusyWhen| {
         json!({
             "expression": format!("!({})", own.expression.replace("oldObject", "object.spec.object")),
             "messageExpression": format!("object.metadata.name + ' is busy by {} of {}.'", own.name, preset.name),
@@ -68,13 +68,12 @@ fn policy(preset: &Preset) -> [Value; 2] {
     };
     let rule = json!({"apiGroups": ["test.interlock.dev"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["*"]});
     let policies = "admissionregistration.k8s.io/v1";
-    let matched = format!("object.spec.preset == '{}'", preset.name);
+    let selector = json!({"matchLabels": {"preset": preset.name}});
     [
         json!({
             "apiVersion": policies, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": preset.name},
             "spec": {
-                "failurePolicy": "Ignore", "matchConstraints": {"resourceRules": [rule]},
-                "matchConditions": [{"name": "preset", "expression": matched}],
+                "failurePolicy": "Ignore", "matchConstraints": {"resourceRules": [rule], "objectSelector": selector},
                 "validations": preset.busy.iter().map(validation).collect::<Vec<_>>(),
             },
         }),
@@ -123,8 +122,8 @@ fn presets_decide_in_the_api_server_as_here() {
             found.busy.iter().map(|own| format!("{name} is busy by {} of {}.", own.name, preset.name)),
         );
         recorded.push(json!({
-            "apiVersion": API, "kind": "Recorded", "metadata": {"name": name},
-            "spec": {"preset": preset.name, "object": object},
+            "apiVersion": API, "kind": "Recorded", "metadata": {"name": name, "labels": {"preset": preset.name}},
+            "spec": {"object": object},
         }));
     }
     assert!(wanted.len() > 80, "{}", wanted.len());

@@ -11,8 +11,69 @@ use serde_json::{Value, json};
 
 #[test]
 fn the_pages_show_what_the_commands_print() {
-    printed::assert_shown("docs/guards.md", 4);
+    printed::assert_shown("docs/guards.md", 5);
     printed::assert_shown("docs/guard-presets.md", 1);
+}
+
+/// The page shows the guard of the example as it is.
+#[test]
+fn the_page_shows_the_guard_of_the_example() {
+    let page = std::fs::read_to_string("docs/guards.md").unwrap();
+    let guard = std::fs::read_to_string("examples/guards/guard.yaml").unwrap();
+    let guard = guard.split_once('\n').unwrap().1;
+    assert!(page.contains(&format!("```yaml\n{guard}```")), "{guard}");
+}
+
+/// Two kinds of one name are told apart by their groups, and an object of a controller's own is let through.
+#[test]
+fn a_change_is_that_of_its_object() {
+    let object = |api: &str, extra: Value| {
+        let mut object = json!({
+            "apiVersion": api, "kind": "Service", "metadata": {"name": "a", "generation": 2}, "spec": {"a": 1},
+            "status": {"observedGeneration": 1},
+        });
+        json_patch::merge(&mut object, &extra);
+        object
+    };
+    let owned = json!({"metadata": {"name": "b", "ownerReferences": [{"controller": true}]}});
+    let all = [
+        object("v1", json!({})),
+        object("example.org/v1", json!({})),
+        object("example.org/v1", owned.clone()),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("change.json");
+    let mut changed = owned;
+    json_patch::merge(&mut changed, &json!({"spec": {"a": 2}}));
+    let changed = [object("v1", json!({"spec": {"a": 2}})), object("example.org/v1", changed)];
+    let text = |objects: &[Value]| objects.iter().map(|own| format!("{own}\n")).collect::<String>();
+    std::fs::write(&file, text(&changed)).unwrap();
+    let line = format!("guard test --preset generic --objects - --change {} -o json", file.display());
+    let found = lines(&line, &text(&all));
+    let said: Vec<&Value> = found.iter().map(|own| &own["decision"]).collect();
+    assert_eq!(json!(said), json!(["deny", "allow", "allow"]));
+    assert!(found[2]["message"].as_str().unwrap().ends_with("a controller owns it, and may change it"));
+}
+
+/// What is wrong with a guard is said with its field, all of it at once.
+#[test]
+fn a_wrong_guard_is_refused_with_its_fields() {
+    let guard = json!({
+        "apiVersion": "interlock.dev/v1alpha1", "kind": "ClusterChangeGuard", "metadata": {"name": "a"},
+        "spec": {
+            "match": {"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["v1"], "resources": ["shops"]}]},
+            "busyWhen": [{"name": "a", "expression": "oldObject.", "message": "m"}],
+            "paths": ["status"],
+        },
+    });
+    let ended = run("guard test -f - --objects examples/guards/live.yaml", &guard.to_string());
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    for field in ["spec.match.resourceRules[0].apiGroups ", "spec.busyWhen[0].expression ", "spec.paths[0] "]
+    {
+        assert!(ended.stderr.contains(field), "{field}: {}", ended.stderr);
+    }
+    let other = run("guard test -f examples/guards/change.yaml --objects examples/guards/live.yaml", "");
+    assert!(other.code == 2 && other.stderr.contains("holds 2 objects"), "{}", other.stderr);
 }
 
 fn lines(line: &str, input: &str) -> Vec<Value> {
@@ -82,7 +143,7 @@ fn a_change_is_decided_by_what_it_touches() {
     let found = lines(line, "");
     let said: Vec<(&Value, &Value)> = found.iter().map(|own| (&own["decision"], &own["changed"])).collect();
     let template = json!(["spec.template"]);
-    assert_eq!(json!(said), json!([["deny", template], ["allow", template], ["allow", []]]));
+    assert_eq!(json!(said), json!([["deny", template], ["allow", template], ["allow", []], ["allow", []]]));
 }
 
 #[rstest]
@@ -93,6 +154,11 @@ fn a_change_is_decided_by_what_it_touches() {
 #[case::shown("guard presets deploiment", "`interlock guard presets` lists them")]
 #[case::file("guard test --objects no-such-file", "no-such-file cannot be read")]
 #[case::no_object("guard test --objects Makefile", "Makefile")]
+#[case::twice_stdin("guard test --objects - --change -", "standard input can be only one of the files")]
+#[case::no_change(
+    "guard test --objects examples/guards/live.yaml --change /dev/null",
+    "--change holds no object"
+)]
 #[case::change(
     "guard test --objects examples/guards/change.yaml --change examples/guards/live.yaml",
     "Certificate/shop/shop of --change is not among the objects"

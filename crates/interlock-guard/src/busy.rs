@@ -4,7 +4,7 @@ use crd_schema::expression::{EvaluationError, Expression, ExpressionError, Outco
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::preset::BusyWhen;
+use crate::api::BusyWhen;
 
 /// The only variable: what is live, not what is to come.
 const OLD_OBJECT: &str = "oldObject";

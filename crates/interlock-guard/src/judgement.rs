@@ -3,6 +3,7 @@
 use interlock_core::api::object::meta_str;
 use serde_json::Value;
 
+use crate::api::GuardAction;
 use crate::busy::{BusyError, BusyRules, Found};
 use crate::paths::{GuardedPaths, PathError};
 use crate::preset::Preset;
@@ -10,8 +11,11 @@ use crate::preset::Preset;
 /// A guard that is ready to decide.
 #[derive(Debug)]
 pub struct Guard {
-    rules: BusyRules,
-    paths: GuardedPaths,
+    pub(crate) rules: BusyRules,
+    pub(crate) paths: GuardedPaths,
+    /// Whether what a controller owns is guarded too.
+    pub(crate) includes_owned: bool,
+    pub(crate) action: GuardAction,
 }
 
 /// What becomes of a change.
@@ -19,6 +23,8 @@ pub struct Guard {
 pub enum Verdict {
     /// It is refused: the object is busy, and a guarded path differs.
     Deny,
+    /// It is admitted with a warning, for the same reason.
+    Warn,
     /// It is admitted.
     Allow,
 }
@@ -28,6 +34,7 @@ impl Verdict {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deny => "deny",
+            Self::Warn => "warn",
             Self::Allow => "allow",
         }
     }
@@ -51,6 +58,8 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The guarded paths in which it differs.
     pub changed: Vec<String>,
+    /// Whether it is admitted as a controller owns the object, and only for that.
+    pub is_owned: bool,
 }
 
 impl Guard {
@@ -60,7 +69,8 @@ impl Guard {
     /// A path or an expression of the preset is wrong.
     pub fn of_preset(preset: &Preset) -> Result<Self, GuardError> {
         let rules = BusyRules::compile(&preset.busy).map_err(GuardError::Busy)?;
-        Ok(Self { rules, paths: GuardedPaths::read(&preset.paths, &preset.except)? })
+        let paths = GuardedPaths::read(&preset.paths, &preset.except)?;
+        Ok(Self { rules, paths, includes_owned: false, action: GuardAction::Deny })
     }
 
     /// Why an object is busy. One that is being deleted is not: nothing holds it up.
@@ -76,8 +86,15 @@ impl Guard {
     pub fn judge(&self, old: &Value, new: &Value) -> Judgement {
         let changed: Vec<String> =
             self.paths.changed(old, new).into_iter().map(ToString::to_string).collect();
-        let is_held = !changed.is_empty() && !has_controller(old) && !self.busy(old).busy.is_empty();
-        Judgement { verdict: if is_held { Verdict::Deny } else { Verdict::Allow }, changed }
+        let is_busy = !changed.is_empty() && !self.busy(old).busy.is_empty();
+        let is_owned = is_busy && !self.includes_owned && has_controller(old);
+        let is_held = is_busy && !is_owned;
+        let verdict = match self.action {
+            _ if !is_held => Verdict::Allow,
+            GuardAction::Deny => Verdict::Deny,
+            GuardAction::Warn => Verdict::Warn,
+        };
+        Judgement { verdict, changed, is_owned }
     }
 }
 
@@ -108,6 +125,18 @@ mod tests {
             object["metadata"][name] = value.clone();
         }
         object
+    }
+
+    /// A long annotation and a long list do not make the expressions of a preset too long.
+    #[test]
+    fn a_large_object_is_decided() {
+        let guard = Guard::of_preset(crate::named("deployment").unwrap()).unwrap();
+        let mut object = deployment(1, "a", json!({}));
+        object["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] =
+            "x".repeat(200 << 10).into();
+        object["spec"]["template"]["env"] = (0..1000).map(|n| json!({"name": n.to_string()})).collect();
+        let found = guard.busy(&object);
+        assert!(found.failures.is_empty() && !found.busy.is_empty(), "{found:?}");
     }
 
     #[rstest]

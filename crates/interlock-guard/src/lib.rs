@@ -4,6 +4,7 @@
 //! the object is busy, and the guarded paths that a change touches. A busy object is one of which an earlier change of the
 //! guarded paths is still being carried out; an object that failed, lost pods or is being scaled is not.
 //!
+//! - [`api`]: a guard as people write it; [`spec`] checks and compiles it.
 //! - [`preset`]: what is known of kinds, as data.
 //! - [`busy`]: the expressions that say that an object is busy.
 //! - [`paths`]: what of an object is guarded.
@@ -11,11 +12,13 @@
 
 #![deny(missing_docs)]
 
+pub mod api;
 pub mod busy;
 pub mod judgement;
 pub mod paths;
 pub mod preset;
 mod presets;
+pub mod spec;
 
 pub use self::preset::Preset;
 pub use self::presets::{generic, named, of_kind, presets};

@@ -68,19 +68,35 @@ impl GuardedPaths {
         Ok(Self { paths: read(paths)?, except: read(except)? })
     }
 
-    /// The paths in which two versions of an object differ. An absent field and a null are the same.
+    /// The paths in which two versions of an object differ. A field that is absent, null or an empty object is the same.
     pub fn changed(&self, old: &Value, new: &Value) -> Vec<&FieldPath> {
         let differs = |path: &&FieldPath| {
             let plain = |object: &Value| {
                 let mut object = object.clone();
                 let within = self.except.iter().filter(|own| own.is_within(path));
                 within.for_each(|own| own.remove(&mut object));
-                path.of(&object).clone()
+                without_nothing(path.of(&object))
             };
             path.of(old) != path.of(new) && plain(old) != plain(new)
         };
         self.paths.iter().filter(differs).collect()
     }
+}
+
+/// A value without fields that are null or empty: an exception may have been all that a field had.
+fn without_nothing(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().map(|(name, own)| (name.clone(), without_nothing(own)));
+            Value::Object(kept.filter(|(_, own)| !is_nothing(own)).collect())
+        }
+        Value::Array(items) => items.iter().map(without_nothing).collect(),
+        other => other.clone(),
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 #[cfg(test)]
@@ -96,10 +112,15 @@ mod tests {
     #[case(json!({"spec": {"replicas": 1, "template": {"a": 1}, "paused": true}}), "spec")]
     #[case(json!({"spec": {"replicas": 1, "template": {"a": 1}}, "data": {"x": 1}}), "data")]
     #[case(json!({}), "spec")]
+    #[case(json!({"spec": {"replicas": null, "template": {"a": 1, "b": null}, "scale": {"least": 1}}}), "")]
     fn what_differs_is_named_but_for_exceptions(#[case] new: Value, #[case] changed: &str) {
         let old = json!({"spec": {"replicas": 1, "template": {"a": 1}}});
         let text = |text: &str| text.to_owned();
-        let paths = GuardedPaths::read(&[text("spec"), text("data")], &[text("spec.replicas")]).unwrap();
+        let paths = GuardedPaths::read(
+            &[text("spec"), text("data")],
+            &[text("spec.replicas"), text("spec.scale.least")],
+        )
+        .unwrap();
         let found: Vec<String> = paths.changed(&old, &new).into_iter().map(ToString::to_string).collect();
         assert_eq!(found.join(" "), changed);
     }

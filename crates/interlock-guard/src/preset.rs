@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::api::BusyWhen;
+
 /// A preset, as its file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -51,29 +53,17 @@ pub struct PresetKind {
     pub versions: Vec<String>,
 }
 
-/// A condition under which an object is busy.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BusyWhen {
-    /// Its name in refusals.
-    pub name: String,
-    /// CEL over `oldObject`, a boolean.
-    pub expression: String,
-    /// What a refusal says.
-    #[serde(default)]
-    pub message: Option<String>,
-    /// CEL over `oldObject` for the same, a string.
-    #[serde(default)]
-    pub message_expression: Option<String>,
-    /// CEL over `oldObject`, a timestamp: since when.
-    #[serde(default)]
-    pub since: Option<String>,
-}
-
 impl Preset {
     /// Whether it is for a kind.
     pub fn is_for(&self, group: &str, kind: &str) -> bool {
         self.kinds.iter().any(|own| own.is(group, kind))
+    }
+}
+
+impl Preset {
+    /// The plural of a kind of it.
+    pub fn resource(&self, group: &str, kind: &str) -> Option<&str> {
+        self.kinds.iter().find(|own| own.is(group, kind))?.resource.as_deref()
     }
 }
 

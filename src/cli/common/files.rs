@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow, bail};
-use go_template::yaml;
+use anyhow::{anyhow, bail};
+use go_template::yaml::{self, YamlProblem};
 use serde_json::Value;
 
 /// The readable inputs, for messages.
@@ -85,12 +85,21 @@ fn values(path: &Path, text: &str) -> anyhow::Result<Vec<(String, Value)>> {
     let documents = match json {
         Ok(documents) => documents,
         Err(_) => {
-            yaml::documents(text).with_context(|| format!("{} is neither YAML nor JSON", path.display()))?
+            let place = path.display();
+            yaml::documents(text).map_err(|error| match error.problem {
+                YamlProblem::TooLarge => {
+                    anyhow!("{place} is too large for YAML: {error}; give the same as JSON")
+                }
+                _ => anyhow!("{place} is neither YAML nor JSON: {error}"),
+            })?
         }
     };
     let mut values = Vec::new();
     for mut document in documents {
         let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+        if is_list && document.get("items").is_some_and(Value::is_null) {
+            continue;
+        }
         match document.get_mut("items").and_then(Value::as_array_mut).filter(|_| is_list) {
             Some(items) => {
                 let items = std::mem::take(items).into_iter().enumerate();
@@ -157,6 +166,7 @@ mod tests {
     #[case::two("metadata: {name: a}\n---\nmetadata: {name: b}", 2)]
     #[case::list("kind: List\nmetadata: {resourceVersion: \"\"}\nitems: [{metadata: {name: a}}]", 1)]
     #[case::empty_list("kind: List\nitems: []", 0)]
+    #[case::null_list("kind: List\nitems: null", 0)]
     #[case::like_a_list("kind: AllowList\nmetadata: {name: a}", 1)]
     #[case::json(r#"{"metadata": {"name": "a"}}"#, 1)]
     #[case::json_lines("{\"metadata\": {\"name\": \"a\"}}\n{\"metadata\": {\"name\": \"b\"}}\n", 2)]

@@ -1,13 +1,15 @@
 //! `interlock guard test`.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use interlock_core::api::object::{Gvk, meta_str};
-use interlock_guard::judgement::Guard;
+use interlock_guard::api::{GuardSpec, MatchSpec};
+use interlock_guard::judgement::{Guard, Verdict};
 use interlock_guard::{Preset, generic, of_kind};
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use super::presets;
@@ -15,9 +17,16 @@ use crate::cli::common::error::CliError;
 use crate::cli::common::files;
 use crate::cli::common::output::{Output, OutputFlag, table, text};
 
+/// The kinds of guards.
+const KINDS: [&str; 2] = ["ChangeGuard", "ClusterChangeGuard"];
+const API: &str = "interlock.dev/v1alpha1";
+
 /// Flags of the command.
 #[derive(Args, Debug)]
 pub(super) struct TestFlags {
+    /// The guard that decides, a file with a ChangeGuard.
+    #[arg(short = 'f', long = "filename", value_name = "GUARD", conflicts_with = "preset")]
+    guard: Option<PathBuf>,
     /// The preset that decides; by default that of each object's kind, or `generic`.
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
@@ -48,61 +57,128 @@ struct Line {
 }
 
 pub(super) fn run(flags: &TestFlags) -> anyhow::Result<()> {
-    let preset = flags.preset.as_deref().map(presets::named).transpose()?;
+    let stdin = |file: &PathBuf| file == Path::new("-");
+    if [Some(&flags.objects), flags.change.as_ref(), flags.guard.as_ref()]
+        .into_iter()
+        .flatten()
+        .filter(|own| stdin(own))
+        .count()
+        > 1
+    {
+        return Err(CliError::usage("standard input can be only one of the files").into());
+    }
+    let mut guards = match (&flags.guard, &flags.preset) {
+        (Some(file), _) => Guards::of_file(file)?,
+        (None, Some(name)) => Guards::OfPreset(guard(presets::named(name)?)?),
+        (None, None) => Guards::OfKinds(BTreeMap::new()),
+    };
     let objects = files::read_bare(&flags.objects)?;
     let changes = flags.change.as_deref().map(files::read_bare).transpose()?;
     let changes = changes.map(|own| Changes::of(own, &objects)).transpose()?;
-    let mut guards = Guards::default();
     let lines: Result<Vec<Line>, CliError> = objects
         .iter()
         .map(|object| {
-            let guard = guards.of(preset, object)?;
-            Ok(line(guard, object, changes.as_ref().map(|own| own.to(object))))
+            let change = changes.as_ref().map(|own| own.to(object));
+            Ok(guards.of(object)?.map_or_else(|| unmatched(object, change), |own| line(own, object, change)))
         })
         .collect();
     print(flags.output.output, &lines?, changes.is_some())?;
     Ok(())
 }
 
-/// The compiled guards, by their names.
-#[derive(Default)]
-struct Guards(BTreeMap<&'static str, Guard>);
+/// What decides.
+enum Guards {
+    /// A guard, and what it matches.
+    Own(Guard, MatchSpec),
+    /// One preset for all objects.
+    OfPreset(Guard),
+    /// The presets of the objects' kinds, by name.
+    OfKinds(BTreeMap<&'static str, Guard>),
+}
 
 impl Guards {
-    fn of(&mut self, named: Option<&'static Preset>, object: &Value) -> Result<&Guard, CliError> {
-        let group = || Gvk::of(object).map(|own| own.group).unwrap_or_default();
-        let preset = named.or_else(|| of_kind(&group(), object["kind"].as_str()?)).or_else(generic);
-        let preset = preset.ok_or_else(|| CliError::refused("no preset is known for this kind"))?;
-        if !self.0.contains_key(preset.name.as_str()) {
-            let guard = Guard::of_preset(preset).map_err(|error| {
-                CliError::refused(format!("the preset {} cannot be used", preset.name)).why(error.to_string())
-            })?;
-            self.0.insert(&preset.name, guard);
+    fn of_file(file: &Path) -> anyhow::Result<Self> {
+        let object = files::read_one(file)?;
+        let place = file.display().to_string();
+        if object["apiVersion"] != API || !object["kind"].as_str().is_some_and(|own| KINDS.contains(&own)) {
+            let what = format!("{place} holds no guard");
+            return Err(CliError::usage(what).next(format!("give it the kind {} of {API}", KINDS[0])).into());
         }
-        self.0.get(preset.name.as_str()).ok_or_else(|| CliError::refused("the preset is not known"))
+        let spec = GuardSpec::deserialize(&object["spec"]).map_err(|error| {
+            CliError::usage("the spec is not that of a guard").place(&place).why(error.to_string())
+        })?;
+        let guard = Guard::of_spec(&spec).map_err(|errors| {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            CliError::usage("the guard cannot be used").place(&place).why(errors.join("\n"))
+        })?;
+        Ok(Self::Own(guard, spec.matches))
+    }
+
+    /// The guard of an object; none where it does not match.
+    fn of(&mut self, object: &Value) -> Result<Option<&Guard>, CliError> {
+        let group = Gvk::of(object).map(|own| own.group).unwrap_or_default();
+        let kind = object["kind"].as_str().unwrap_or_default();
+        Ok(Some(match self {
+            Self::Own(guard, matches) => return Ok(matches.names(&group, kind).then_some(guard)),
+            Self::OfPreset(guard) => guard,
+            Self::OfKinds(guards) => {
+                let preset = of_kind(&group, kind).or_else(generic);
+                let preset = preset.ok_or_else(|| CliError::refused("no preset is known for this kind"))?;
+                match guards.entry(&preset.name) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(place) => place.insert(guard(preset)?),
+                }
+            }
+        }))
     }
 }
 
-/// Objects as a change would make them, by what they are called.
-struct Changes(BTreeMap<String, Value>);
+fn guard(preset: &Preset) -> Result<Guard, CliError> {
+    Guard::of_preset(preset).map_err(|error| {
+        CliError::refused(format!("the preset {} cannot be used", preset.name)).why(error.to_string())
+    })
+}
+
+/// Objects as a change would make them, by what they are.
+struct Changes(BTreeMap<(String, String), Value>);
 
 impl Changes {
     fn of(changed: Vec<Value>, objects: &[Value]) -> Result<Self, CliError> {
+        if changed.is_empty() {
+            return Err(
+                CliError::usage("--change holds no object").next("give the objects as a change makes them")
+            );
+        }
+        let objects: BTreeSet<(String, String)> = objects.iter().map(identity).collect();
         let mut known = BTreeMap::new();
         for object in changed {
             let called = called(&object);
-            if !objects.iter().any(|own| self::called(own) == called) {
-                return Err(CliError::usage(format!("{called} of --change is not among the objects"))
-                    .next("give it the kind, namespace and name that it has there"));
+            if meta_str(&object, "name").is_none() {
+                return Err(CliError::usage(format!("{called} of --change has no name"))
+                    .next("give it metadata.name, and the object too"));
             }
-            known.insert(called, object);
+            let identity = identity(&object);
+            if !objects.contains(&identity) {
+                return Err(CliError::usage(format!("{called} of --change is not among the objects"))
+                    .next("give it the API group, kind, namespace and name that it has there"));
+            }
+            if known.insert(identity, object).is_some() {
+                return Err(
+                    CliError::usage(format!("{called} is twice in --change")).next("leave one of them out")
+                );
+            }
         }
         Ok(Self(known))
     }
 
     fn to(&self, object: &Value) -> Option<&Value> {
-        self.0.get(&called(object))
+        self.0.get(&identity(object))
     }
+}
+
+/// The API group, and what an object is called.
+fn identity(object: &Value) -> (String, String) {
+    (Gvk::of(object).map(|own| own.group).unwrap_or_default(), called(object))
 }
 
 /// `Kind/namespace/name`.
@@ -111,11 +187,27 @@ fn called(object: &Value) -> String {
     format!("{}/{}/{}", object["kind"].as_str().unwrap_or_default(), part("namespace"), part("name"))
 }
 
+/// What a guard does not match.
+fn unmatched(object: &Value, change: Option<Option<&Value>>) -> Line {
+    Line {
+        object: called(object),
+        busy: false,
+        by: Vec::new(),
+        message: "the guard does not match it".to_owned(),
+        decision: change.map(|_| Verdict::Allow.as_str()),
+        changed: change.map(|_| Vec::new()),
+        failed: Vec::new(),
+    }
+}
+
 /// `changed` is there where changes are asked about: the object as the change makes it, none where it stays.
 fn line(guard: &Guard, object: &Value, changed: Option<Option<&Value>>) -> Line {
     let found = guard.busy(object);
     let judgement = changed.map(|own| guard.judge(object, own.unwrap_or(object)));
-    let messages: Vec<&str> = found.busy.iter().map(|own| own.message.as_str()).collect();
+    let mut messages: Vec<&str> = found.busy.iter().map(|own| own.message.as_str()).collect();
+    messages.extend(
+        judgement.iter().filter(|own| own.is_owned).map(|_| "a controller owns it, and may change it"),
+    );
     Line {
         object: called(object),
         busy: !found.busy.is_empty(),
@@ -139,7 +231,8 @@ fn print(output: Output, lines: &[Line], with_changes: bool) -> Result<(), CliEr
     output.print(&lines, || {
         let row = |line: &Line| {
             let busy = if line.busy { "busy" } else { "at rest" };
-            let said = line.message.clone() + &line.failed.join("; ");
+            let said = std::iter::once(&line.message).filter(|own| !own.is_empty()).chain(&line.failed);
+            let said = said.map(String::as_str).collect::<Vec<_>>().join("; ");
             let mut row = vec![line.object.clone(), busy.to_owned(), line.by.join(",")];
             if with_changes {
                 row.push(line.decision.unwrap_or_default().to_owned());
