@@ -37,13 +37,9 @@ impl FieldPath {
         self.0.iter().fold(object, |at, name| &at[name])
     }
 
-    /// Takes the field out of an object.
+    /// Takes the field out of an object, and what holds nothing else.
     fn remove(&self, object: &mut Value) {
-        let Some((last, before)) = self.0.split_last() else { return };
-        let holder = before.iter().try_fold(object, |at, name| at.get_mut(name));
-        if let Some(Value::Object(fields)) = holder {
-            fields.remove(last);
-        }
+        remove(object, &self.0);
     }
 
     fn is_within(&self, other: &Self) -> bool {
@@ -68,14 +64,15 @@ impl GuardedPaths {
         Ok(Self { paths: read(paths)?, except: read(except)? })
     }
 
-    /// The paths in which two versions of an object differ. A field that is absent, null or an empty object is the same.
+    /// The paths in which two versions of an object differ. A field that is absent and one that is null are the same, and so
+    /// is an object that had but an exception.
     pub fn changed(&self, old: &Value, new: &Value) -> Vec<&FieldPath> {
         let differs = |path: &&FieldPath| {
             let plain = |object: &Value| {
                 let mut object = object.clone();
                 let within = self.except.iter().filter(|own| own.is_within(path));
                 within.for_each(|own| own.remove(&mut object));
-                without_nothing(path.of(&object))
+                without_nulls(path.of(&object))
             };
             path.of(old) != path.of(new) && plain(old) != plain(new)
         };
@@ -83,20 +80,26 @@ impl GuardedPaths {
     }
 }
 
-/// A value without fields that are null or empty: an exception may have been all that a field had.
-fn without_nothing(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let kept = fields.iter().map(|(name, own)| (name.clone(), without_nothing(own)));
-            Value::Object(kept.filter(|(_, own)| !is_nothing(own)).collect())
+fn remove(object: &mut Value, path: &[String]) {
+    let (Value::Object(fields), Some((name, below))) = (object, path.split_first()) else { return };
+    if let Some(field) = fields.get_mut(name) {
+        remove(field, below);
+        if below.is_empty() || field.as_object().is_some_and(serde_json::Map::is_empty) {
+            fields.remove(name);
         }
-        Value::Array(items) => items.iter().map(without_nothing).collect(),
-        other => other.clone(),
     }
 }
 
-fn is_nothing(value: &Value) -> bool {
-    value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty)
+/// A value without fields that are null. An empty object says something, as `emptyDir: {}` does.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, own)| !own.is_null());
+            kept.map(|(name, own)| (name.clone(), without_nulls(own))).collect()
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -113,6 +116,8 @@ mod tests {
     #[case(json!({"spec": {"replicas": 1, "template": {"a": 1}}, "data": {"x": 1}}), "data")]
     #[case(json!({}), "spec")]
     #[case(json!({"spec": {"replicas": null, "template": {"a": 1, "b": null}, "scale": {"least": 1}}}), "")]
+    #[case(json!({"spec": {"replicas": 1, "template": {"a": 1}, "scale": {"least": 1, "most": 2}}}), "spec")]
+    #[case(json!({"spec": {"replicas": 1, "template": {"a": 1, "emptyDir": {}}}}), "spec")]
     fn what_differs_is_named_but_for_exceptions(#[case] new: Value, #[case] changed: &str) {
         let old = json!({"spec": {"replicas": 1, "template": {"a": 1}}});
         let text = |text: &str| text.to_owned();

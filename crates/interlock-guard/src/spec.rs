@@ -78,7 +78,8 @@ impl Guard {
 }
 
 impl MatchSpec {
-    /// Whether updates of a kind are guarded, of which no definition is at hand: its plural is that of its preset, or as English has it.
+    /// Whether updates of a kind are guarded, of which no definition is at hand: its plural is that of its preset, or as
+    /// English has it.
     pub fn names(&self, group: &str, kind: &str) -> bool {
         let of_preset = of_kind(group, kind).and_then(|own| own.resource(group, kind));
         let resource = of_preset.map_or_else(|| plural(kind), str::to_owned);
