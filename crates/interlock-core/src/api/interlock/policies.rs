@@ -20,6 +20,9 @@ pub struct PoliciesSetting {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
     pub auth_servers: Vec<AuthServerSetting>,
+    /// Whether Envoy Gateway runs with its runtime flag `XDSNameSchemeV2`, which names listeners by their ports.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub xds_name_scheme_v2: bool,
 }
 
 impl PoliciesSetting {

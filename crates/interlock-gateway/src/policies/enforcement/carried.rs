@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gateway_policies::{Index, NodeKey, Path};
 
 use super::listeners::UnreadyListeners;
-use super::xds;
+use super::xds::NameScheme;
 
 /// A rule in a route configuration: the route, and the position of the rule.
 pub(super) type RuleKey<'a> = (String, &'a NodeKey, usize);
@@ -29,12 +29,13 @@ pub(super) fn carried<'a>(
     index: &'a Index,
     unready: &UnreadyListeners,
     gateway: &NodeKey,
+    scheme: NameScheme,
 ) -> CarriedRules<'a> {
     let mut listeners = index.listeners(gateway);
-    let all = xds::listeners(gateway, &listeners);
+    let all = scheme.listeners(gateway, &listeners);
     listeners.retain(|own| !unready.has(&own.key));
     let has_http3 = |listener: &NodeKey| has_http3(index, gateway, listener);
-    let names = xds::names(gateway, &listeners, has_http3);
+    let names = scheme.names(gateway, &listeners, has_http3);
     let configurations = names.route_configurations.iter();
     let configuration_of: BTreeMap<&NodeKey, &String> =
         configurations.flat_map(|(name, listeners)| listeners.iter().map(move |own| (own, name))).collect();

@@ -10,6 +10,7 @@ use interlock_core::api::object::NamespacedName;
 use serde_json::Value;
 
 use super::names;
+use super::xds::NameScheme;
 
 /// The controller of Envoy Gateway's GatewayClasses.
 const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io/gatewayclass-controller";
@@ -35,6 +36,8 @@ pub(super) struct Asked {
     pub(super) limitador: Result<(Limitador, Address), Idle>,
     /// The auth server.
     pub(super) auth: Result<AuthEndpoint, Idle>,
+    /// How Envoy Gateway names what it makes for them.
+    pub(super) scheme: NameScheme,
 }
 
 /// The settings, and what they name.
@@ -46,6 +49,7 @@ pub(super) struct Counting {
     are_limitadors_valid: bool,
     /// The same of the auth servers.
     are_auth_servers_valid: bool,
+    scheme: NameScheme,
     /// Addresses of objects of the kind Limitador.
     addresses: BTreeMap<NamespacedName, Address>,
     /// Objects of the kind Kuadrant, whose operator carries policies out.
@@ -57,9 +61,11 @@ impl Counting {
     /// anew.
     pub(super) fn configure(&mut self, interlock: Option<&Value>) -> bool {
         let setting = interlock.and_then(|own| PoliciesSetting::of(&own["spec"]["policies"]));
+        let has_v2 = setting.as_ref().is_some_and(|own| own.xds_name_scheme_v2);
         let read =
             setting.map(|own| (Limitadors::read(&own.limitadors), AuthServers::read(&own.auth_servers)));
-        let mut found = Self::default();
+        let scheme = if has_v2 { NameScheme::V2 } else { NameScheme::V1 };
+        let mut found = Self { scheme, ..Self::default() };
         if let Some(((limitadors, wrong), (auth_servers, wrong_too))) = read {
             (found.limitadors, found.are_limitadors_valid) = (limitadors, wrong.is_empty());
             (found.auth_servers, found.are_auth_servers_valid) = (auth_servers, wrong_too.is_empty());
@@ -67,11 +73,13 @@ impl Counting {
         let is_new = self.settings() != found.settings();
         (self.limitadors, self.are_limitadors_valid) = (found.limitadors, found.are_limitadors_valid);
         (self.auth_servers, self.are_auth_servers_valid) = (found.auth_servers, found.are_auth_servers_valid);
+        self.scheme = scheme;
         is_new
     }
 
-    fn settings(&self) -> (&Limitadors, bool, &AuthServers, bool) {
-        (&self.limitadors, self.are_limitadors_valid, &self.auth_servers, self.are_auth_servers_valid)
+    fn settings(&self) -> (&Limitadors, bool, &AuthServers, bool, NameScheme) {
+        let auth_servers = &self.auth_servers;
+        (&self.limitadors, self.are_limitadors_valid, auth_servers, self.are_auth_servers_valid, self.scheme)
     }
 
     /// Takes in where an object of the kind Limitador is reached; none where it is gone, or does not say.
@@ -118,7 +126,8 @@ impl Counting {
             }
         }
         let name = name_of(gateway);
-        Ok(Asked { limitador: self.limitador(gateway, &name), auth: self.auth_server(gateway, &name) })
+        let (limitador, auth) = (self.limitador(gateway, &name), self.auth_server(gateway, &name));
+        Ok(Asked { limitador, auth, scheme: self.scheme })
     }
 
     fn limitador(&self, gateway: &NodeKey, name: &NamespacedName) -> Result<(Limitador, Address), Idle> {

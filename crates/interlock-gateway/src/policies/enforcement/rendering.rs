@@ -118,7 +118,7 @@ impl Rendering {
         if let Some(rendered) = self.rendered.get(gateway).filter(|own| own.asked == asked) {
             return rendered.clone();
         }
-        let carried = carried(index, &self.unready, gateway);
+        let carried = carried(index, &self.unready, gateway, asked.scheme);
         let (mut output, mut limits) = (GatewayOutput::default(), Ok(Patches::new()));
         if let Ok((_, address)) = &asked.limitador {
             let name = names::cluster(address);

@@ -3,13 +3,14 @@
 mod ancestors;
 mod auth;
 mod cluster;
+mod proxied;
 
 use std::collections::BTreeSet;
 
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use self::cluster::{Cluster, gateway, limits, policy, route, settings};
+use self::cluster::{Cluster, gateway, limits, policy, route, settings, settings_of};
 use super::limitador;
 
 /// The Gateways, routes and policies of the example that the graph was made for.
@@ -465,15 +466,33 @@ fn settings_that_are_wrong_change_nothing(#[case] event: fn(&mut Cluster)) {
     assert_eq!(cluster.outputs(), before);
 }
 
-/// One listener with HTTP/3 opens the port for all of them; its name in the proxy is that of the first.
-#[test]
-fn the_listener_of_http_3_has_the_filters_too() {
+/// One listener with HTTP/3 opens the port for all of them; its name in the proxy is that of the first, or by its port.
+#[rstest]
+#[case::by_the_first_listener(
+    false,
+    &["shop/gw-1/p", "shop/gw-1/a-quic", "shop/gw-1/a"],
+    &["shop/gw-1/a", "shop/gw-1/b", "shop/gw-1/c", "shop/gw-1/p"],
+)]
+#[case::by_the_port(
+    true,
+    &["tcp-80", "udp-443", "tcp-443"],
+    &["http-80", "shop/gw-1/a", "shop/gw-1/b", "shop/gw-1/c"],
+)]
+fn the_listener_of_http_3_has_the_filters_too(
+    #[case] by_port: bool,
+    #[case] listeners: &[&str],
+    #[case] configurations: &[&str],
+) {
     let mut cluster = example();
+    let limitadors = json!([{"namespace": "system", "configMap": "limits", "host": "limitador.system"}]);
+    cluster.put(settings_of(json!({"limitadors": limitadors, "xdsNameSchemeV2": by_port})));
     let mut object = gateway("gw-1");
     object["spec"]["listeners"] = json!([
         {"name": "a", "port": 443, "protocol": "HTTPS", "hostname": "a.example.org"},
         {"name": "b", "port": 443, "protocol": "HTTPS", "hostname": "b.example.org"},
         {"name": "c", "port": 10443, "protocol": "HTTPS", "hostname": "c.example.org"},
+        {"name": "p", "port": 80, "protocol": "HTTP"},
+        {"name": "q", "port": 10080, "protocol": "HTTP", "hostname": "q.example.org"},
     ]);
     cluster.put(object);
     let target =
@@ -491,8 +510,8 @@ fn the_listener_of_http_3_has_the_filters_too() {
         names.dedup();
         names
     };
-    assert_eq!(of("v3.Listener"), ["shop/gw-1/a-quic", "shop/gw-1/a"]);
-    assert_eq!(of("v3.RouteConfiguration"), ["shop/gw-1/a", "shop/gw-1/b", "shop/gw-1/c"]);
+    assert_eq!(of("v3.Listener"), listeners);
+    assert_eq!(of("v3.RouteConfiguration"), configurations);
 }
 
 /// Of ListenerSets the older one comes first, as in the proxy.

@@ -2,9 +2,9 @@
 //!
 //! As Envoy Gateway 1.9 names them (`internal/gatewayapi/helpers.go`, `internal/xds/translator`): a listener of a
 //! port and its plain route configuration have the name of the first Gateway listener there, a listener with TLS has
-//! a route configuration of its own.
+//! a route configuration of its own. With its runtime flag `XDSNameSchemeV2` the port names them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_policies::{ListenerOf, NodeKey, RefusalReason};
 
@@ -17,51 +17,78 @@ pub(super) struct XdsNames {
     pub(super) route_configurations: BTreeMap<String, Vec<NodeKey>>,
 }
 
-/// The names for the listeners of a Gateway, in their order. `has_http3` says it of one of them.
-pub(super) fn names(
-    gateway: &NodeKey,
-    listeners: &[ListenerOf<'_>],
-    has_http3: impl Fn(&NodeKey) -> bool,
-) -> XdsNames {
-    let mut names = XdsNames::default();
-    let mut ports: BTreeMap<u16, (String, bool)> = BTreeMap::new();
-    let mut plain: BTreeMap<u16, String> = BTreeMap::new();
-    for own in listeners.iter().filter(|own| own.refusal.is_none()) {
-        let has_tls = match own.listener.protocol.as_str() {
-            "HTTP" => false,
-            "HTTPS" => true,
-            _ => continue,
-        };
-        let name = listener_name(gateway, &own.key);
-        let port = container_port(own.listener.port);
-        // One listener with HTTP/3 opens the port for all of them.
-        let (_, has_quic) = ports.entry(port).or_insert_with(|| (name.clone(), false));
-        *has_quic |= has_tls && has_http3(&own.key);
-        let configuration =
-            if has_tls { name } else { plain.entry(port).or_insert_with(|| name.clone()).clone() };
-        names.route_configurations.entry(configuration).or_default().push(own.key.clone());
-    }
-    for (name, has_quic) in ports.into_values() {
-        names.listeners.extend(has_quic.then(|| format!("{name}-quic")));
-        names.listeners.push(name);
-    }
-    names
+/// How Envoy Gateway names listeners and plain route configurations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum NameScheme {
+    /// By the first Gateway listener of the port.
+    #[default]
+    V1,
+    /// By the port of that.
+    V2,
 }
 
-/// The names that listeners of a Gateway may have: each can be the first of its port, and have HTTP/3.
-pub(super) fn listeners(gateway: &NodeKey, listeners: &[ListenerOf<'_>]) -> Vec<String> {
-    let mut names = Vec::new();
-    let is_admitted = |own: &&ListenerOf<'_>| own.refusal != Some(RefusalReason::ListenerSetNotAllowed);
-    for own in listeners.iter().filter(is_admitted) {
-        let name = listener_name(gateway, &own.key);
-        match own.listener.protocol.as_str() {
-            "HTTP" => {}
-            "HTTPS" => names.push(format!("{name}-quic")),
-            _ => continue,
+impl NameScheme {
+    /// The names for the listeners of a Gateway, in their order. `has_http3` says it of one of them.
+    pub(super) fn names(
+        self,
+        gateway: &NodeKey,
+        listeners: &[ListenerOf<'_>],
+        has_http3: impl Fn(&NodeKey) -> bool,
+    ) -> XdsNames {
+        let mut names = XdsNames::default();
+        let mut ports: BTreeMap<u16, (String, String, bool)> = BTreeMap::new();
+        let mut plain: BTreeMap<u16, String> = BTreeMap::new();
+        for own in listeners.iter().filter(|own| own.refusal.is_none()) {
+            let has_tls = match own.listener.protocol.as_str() {
+                "HTTP" => false,
+                "HTTPS" => true,
+                _ => continue,
+            };
+            let name = listener_name(gateway, &own.key);
+            let port = container_port(own.listener.port);
+            // One listener with HTTP/3 opens the port for all of them.
+            let (_, _, has_quic) = ports.entry(port).or_insert_with(|| {
+                let [tcp, quic] = self.listener(&name, own.listener.port);
+                (tcp, quic, false)
+            });
+            *has_quic |= has_tls && has_http3(&own.key);
+            let of_port = || match self {
+                Self::V1 => name.clone(),
+                Self::V2 => format!("http-{}", own.listener.port),
+            };
+            let configuration =
+                if has_tls { name.clone() } else { plain.entry(port).or_insert_with(of_port).clone() };
+            names.route_configurations.entry(configuration).or_default().push(own.key.clone());
         }
-        names.push(name);
+        for (tcp, quic, has_quic) in ports.into_values() {
+            names.listeners.extend(has_quic.then_some(quic));
+            names.listeners.push(tcp);
+        }
+        names
     }
-    names
+
+    /// The names that listeners of a Gateway may have: each can be the first of its port, and have HTTP/3.
+    pub(super) fn listeners(self, gateway: &NodeKey, listeners: &[ListenerOf<'_>]) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        let is_admitted = |own: &&ListenerOf<'_>| own.refusal != Some(RefusalReason::ListenerSetNotAllowed);
+        for own in listeners.iter().filter(is_admitted) {
+            let [tcp, quic] = self.listener(&listener_name(gateway, &own.key), own.listener.port);
+            match own.listener.protocol.as_str() {
+                "HTTP" => names.insert(tcp),
+                "HTTPS" => names.insert(quic) | names.insert(tcp),
+                _ => false,
+            };
+        }
+        names
+    }
+
+    /// The names of the listeners of a port, over TCP and over UDP, that is first one with this name.
+    fn listener(self, name: &str, port: u16) -> [String; 2] {
+        match self {
+            Self::V1 => [name.to_owned(), format!("{name}-quic")],
+            Self::V2 => [format!("tcp-{port}"), format!("udp-{port}")],
+        }
+    }
 }
 
 /// The port that the proxy listens on: Envoy Gateway adds 10,000 to privileged ones, so that two ports can be one.
@@ -82,8 +109,13 @@ fn listener_name(gateway: &NodeKey, listener: &NodeKey) -> String {
 
 /// How the names of all routes of a rule begin; a number and the host follow.
 pub(super) fn route_prefix(route: &NodeKey, rule_index: usize) -> String {
+    format!("{}{rule_index}/match/", rules(route))
+}
+
+/// How the names of all routes of a route begin; the position of a rule follows.
+pub(super) fn rules(route: &NodeKey) -> String {
     let kind = route.kind.name().to_ascii_lowercase();
-    format!("{kind}/{}/{}/rule/{rule_index}/match/", route.namespace, route.name)
+    format!("{kind}/{}/{}/rule/", route.namespace, route.name)
 }
 
 /// How the names of the routes of a host end.
