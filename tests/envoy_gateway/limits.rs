@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::ground::{CAP, Ground, await_answer, condition, limit, policy};
 use crate::site::{self, HOST, PORT};
 use crate::support::envoy_gateway::{Envoy, EnvoyGateway};
+use crate::support::interlock::interlock;
 use crate::support::{service_path, wait_until};
 
 const PATCH: &str = "interlock-limits-gw-0";
@@ -38,6 +39,17 @@ fn limits_count_and_refuse_requests_of_a_real_envoy() {
     assert_eq!(ground.counted("own"), 3, "requests before the first refusal");
     for _ in 0..5 {
         assert_eq!(envoy.get(PORT, HOST, "/other", ""), Some(200));
+    }
+    let proxies = |object: &str| {
+        let said = interlock(&ground.admin, &["why", object, "-n", "app", "--proxy", "-o", "json"], "").ok();
+        let said: Value = serde_json::from_str(&said).expect("JSON");
+        assert_eq!(said["unknown"], json!([]), "{said:#}");
+        said["proxies"].as_array().expect("proxies").clone()
+    };
+    for object in ["ratelimitpolicy/api", "httproute/api", "gateway/gw"] {
+        let own = proxies(object);
+        assert_eq!(own.len(), 1, "{own:?}");
+        assert_eq!((&own[0]["rules"], &own[0]["lacks"]), (&json!(["httproute/app/api/rule/0"]), &json!([])));
     }
 
     // By counter. Without the header nothing is counted.
@@ -96,15 +108,17 @@ fn limits_count_and_refuse_requests_of_a_real_envoy() {
 }
 
 /// Limits change under load: no request of another rule fails. What people do to the outputs is put right. Without its
-/// Limitador, a limit refuses no request.
+/// Limitador, a limit refuses no request. Envoy Gateway names listeners by their ports.
 #[test]
 fn changes_and_faults_disturb_no_other_request() {
     if !service_path::inside() {
         return;
     }
     let cluster = service_path::cluster();
-    let gateway = EnvoyGateway::start(&cluster);
+    let gateway = EnvoyGateway::start_with_names_by_port(&cluster);
     let Some(ground) = Ground::new(&cluster) else { return };
+    let by_port = json!({"spec": {"policies": {"xdsNameSchemeV2": true}}}).to_string();
+    ground.admin.kubectl(&["patch", "interlock", "default", "--type=merge", "-p", &by_port]).ok();
     site::create(&cluster.admin());
     let envoy = Arc::new(gateway.proxy("app", "gw"));
     ground.put(&policy("closed", "HTTPRoute/api#rule-1", json!({"limits": {"none": limit(0, &[], &[])}})));

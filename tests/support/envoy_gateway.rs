@@ -89,6 +89,15 @@ pub struct EnvoyGateway<'a> {
 impl<'a> EnvoyGateway<'a> {
     /// Installs and starts it, and waits until it has accepted its class.
     pub fn start(cluster: &'a Cluster) -> Self {
+        Self::start_with(cluster, "")
+    }
+
+    /// The same, where it names listeners by their ports.
+    pub fn start_with_names_by_port(cluster: &'a Cluster) -> Self {
+        Self::start_with(cluster, "runtimeFlags: {enabled: [XDSNameSchemeV2]}\n")
+    }
+
+    fn start_with(cluster: &'a Cluster, configuration: &str) -> Self {
         let admin = cluster.admin();
         let definitions = peers::envoy_gateway_definitions();
         admin.kubectl(&["apply", "--server-side", "-f", definitions.to_str().expect("UTF-8")]).ok();
@@ -100,7 +109,8 @@ impl<'a> EnvoyGateway<'a> {
         let linked = std::fs::hard_link(&program, &place);
         linked.or_else(|_| std::fs::copy(&program, &place).map(drop)).expect("its program");
         std::fs::copy(admin.kubeconfig(), root.join("kubeconfig")).expect("its kubeconfig");
-        std::fs::write(root.join("configuration.yaml"), CONFIGURATION).expect("its configuration");
+        std::fs::write(root.join("configuration.yaml"), CONFIGURATION.to_owned() + configuration)
+            .expect("its configuration");
         let made = program_in(&root, &["certgen", "--disable-topology-injector"]).output().expect("it runs");
         assert!(made.status.success(), "certgen: {}", String::from_utf8_lossy(&made.stderr));
         write_secret(&admin, "envoy-gateway", &root.join("certs"));
@@ -158,6 +168,8 @@ impl<'a> EnvoyGateway<'a> {
                 .replace("$(ENVOY_POD_NAME)", &name(&pod))
                 .replace("$(ENVOY_SERVICE_ZONE)", "")
         }));
+        // A port-forward to port 19000 of any pod goes there.
+        std::fs::write(self.cluster.dir().join("pods/administration"), address).expect("its address");
         let process = Running::start(command, self.cluster.dir().join(format!("logs/{}.log", name(&pod))));
         Envoy { address: address.to_owned(), process }
     }

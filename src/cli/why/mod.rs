@@ -16,6 +16,7 @@ use crate::cli::common::progress::ProgressLine;
 use crate::cli::common::reader;
 use crate::cli::common::reader::{ReadOutcome, Selection};
 use crate::cli::common::target::{TargetFlags, block_on};
+use crate::cli::gateway::policies::proxies;
 use crate::cli::gateway::policies::source::{FilesFlag, Source};
 use crate::cli::gateway::policies::story as story_of_policies;
 
@@ -34,6 +35,10 @@ pub struct WhyArguments {
     object: Vec<String>,
     #[command(flatten)]
     input: FilesFlag,
+    /// Also asks the proxies of its Gateways what they have of a policy, a route or a Gateway: by port-forward to their
+    /// administration port, with your rights.
+    #[arg(long, conflicts_with = "files")]
+    proxy: bool,
     #[command(flatten)]
     form: OutputFlag,
     #[command(flatten)]
@@ -77,19 +82,32 @@ async fn run(arguments: WhyArguments) -> anyhow::Result<()> {
     let facts = FactReader { client: &client, served: &served }.read_all(object).await;
     drop(progress);
     let mut story = WhyAnswer::of(&facts);
-    if story_of_policies::is_about(&facts.object) {
+    let is_about_policies = story_of_policies::is_about(&facts.object);
+    if is_about_policies {
         let read = match source {
             Some(source) => Ok(source),
             None => Source::of_cluster(&client, &served, home).await,
         };
         match read {
             Ok(source) => {
-                story_of_policies::told(&source, &facts.object).into_iter().for_each(|own| story.add(own))
+                story_of_policies::told(&source, &facts.object).into_iter().for_each(|own| story.add(own));
+                if arguments.proxy {
+                    let told = proxies::told(&client, &source, &facts.object).await;
+                    story.add(told.ok_or_else(|| not_carried_out(&story))?);
+                }
             }
             Err(error) => story.unknown.push(format!("the policies of the Gateway API: {error}")),
         }
     }
+    if arguments.proxy && !is_about_policies {
+        return Err(not_carried_out(&story).into());
+    }
     Ok(arguments.form.output.print(&story, || text::text(&story))?)
+}
+
+fn not_carried_out(story: &WhyAnswer) -> CliError {
+    CliError::usage(format!("no proxy has anything of {}", story.object))
+        .next("leave --proxy out, or name a RateLimitPolicy, an AuthPolicy, a route or a Gateway")
 }
 
 /// The answer from files, which have neither writers nor Events.

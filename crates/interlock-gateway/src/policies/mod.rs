@@ -36,6 +36,7 @@ pub use self::attachments::{AttachmentGraph, Attachments};
 pub use self::checks::counted_as;
 pub use self::definition::rate_limit_policies;
 pub(crate) use self::drawing::drawing;
+pub use self::enforcement::proxied;
 pub use self::expressions::{ExpressionFinding, expressions};
 pub use self::generic::Precedence;
 pub use self::inert::Inert;

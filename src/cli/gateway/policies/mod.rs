@@ -11,6 +11,7 @@ mod difference;
 mod effective;
 mod list;
 mod paths;
+pub(in crate::cli) mod proxies;
 mod requests;
 mod route;
 pub(in crate::cli) mod source;

@@ -32,6 +32,7 @@ mod names;
 mod output;
 mod patches;
 mod policy;
+pub mod proxied;
 mod rendering;
 mod state;
 mod written;

@@ -17,9 +17,11 @@ const BYTES: usize = 900 << 10;
 /// EnvoyPatchPolicies of each kind of one Gateway.
 pub(super) const MOST: usize = 16;
 
-const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
-const ROUTE_CONFIGURATION: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+pub(super) const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+pub(super) const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+pub(super) const ROUTE_CONFIGURATION: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+/// Where a route configuration has the maps of filters.
+pub(super) const MAPS: &str = "/typed_per_filter_config";
 
 impl Patched {
     /// What carries out the policies of a kind.
@@ -194,7 +196,7 @@ impl Filling {
     /// Adds the map of a route configuration. Its parts are one behind the other: a route that one does not have is
     /// looked up in the next.
     fn add(&mut self, map: &RouteMap<'_>, routes: &Map<String, Value>) {
-        let path = format!("/typed_per_filter_config/{}", map.filter);
+        let path = format!("{MAPS}/{}", map.filter);
         let mut part = Part { path, entries: Map::new(), is_first: true };
         for (prefix, action) in routes {
             self.make_room(size(prefix, action), map, &mut part);

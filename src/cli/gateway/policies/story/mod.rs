@@ -6,16 +6,22 @@ mod policy;
 mod route;
 mod words;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gateway_policies::{NodeKey, ObjectKind, PolicyId};
 use interlock_core::api::object::{Gvk, meta_str};
 use interlock_core::kinds::story::Told;
 use interlock_gateway::names::ENVOY_GATEWAY;
 use interlock_gateway::policies::PolicyKinds;
+use interlock_gateway::policies::proxied::Proxied;
 use serde_json::Value;
 
 use super::source::{Source, foreign_classes};
 
 pub(in crate::cli) use self::find::{find, find_policy, is_any_policy};
+
+/// The kinds of policies that Interlock carries out.
+const CARRIED_OUT: [&str; 2] = ["AuthPolicy", "RateLimitPolicy"];
 
 /// What a story is about.
 enum Subject {
@@ -49,6 +55,33 @@ pub(in crate::cli) fn told(source: &Source, object: &Value) -> Option<Told> {
     told.unknown.extend(foreign_classes(&survey, paths));
     told.unknown.extend(source.gaps.lines());
     Some(told)
+}
+
+/// The Gateways whose proxies have something of an object, and of which rules of routes; none of an object of another kind.
+pub(in crate::cli) fn proxied(source: &Source, object: &Value) -> Option<Vec<(NodeKey, Proxied)>> {
+    let survey = source.linked();
+    let mut asked: BTreeMap<NodeKey, Proxied> = BTreeMap::new();
+    match subject(survey.kinds(), object)? {
+        Subject::Policy(id) => {
+            if !CARRIED_OUT.contains(&&*id.kind) {
+                return None;
+            }
+            let mut rules: BTreeMap<NodeKey, BTreeSet<(NodeKey, usize)>> = BTreeMap::new();
+            for path in policy::acting(&survey, &id) {
+                let of_gateway = rules.entry(path.gateway.clone()).or_default();
+                of_gateway.insert((path.route.clone(), path.rule_index));
+            }
+            asked.extend(rules.into_iter().map(|(gateway, own)| (gateway, Proxied::Rules(own))));
+        }
+        Subject::Route(route) => {
+            let paths = survey.index().paths_through(&route);
+            asked.extend(paths.into_iter().map(|path| (path.gateway.clone(), Proxied::Route(route.clone()))));
+        }
+        Subject::Gateway(gateway) => {
+            asked.insert(gateway, Proxied::All);
+        }
+    }
+    Some(asked.into_iter().collect())
 }
 
 fn subject(kinds: &PolicyKinds, object: &Value) -> Option<Subject> {

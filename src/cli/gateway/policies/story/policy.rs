@@ -64,6 +64,11 @@ impl<'a> Reach<'a> {
     }
 }
 
+/// The paths on which a rule of a policy acts.
+pub(super) fn acting<'a>(survey: &'a PolicySurvey, id: &PolicyId) -> Vec<&'a Arc<Path>> {
+    Reach::of(survey, id).acting
+}
+
 pub(super) fn told(survey: &PolicySurvey, id: &PolicyId) -> Told {
     let Some(row) = survey.policy_row(id) else {
         let line = "it names no target, so it is no policy of the Gateway API";

@@ -330,6 +330,11 @@ impl Cluster {
             || object["kind"] == "Limitador"
     }
 
+    /// The EnvoyPatchPolicies.
+    pub fn patches(&self) -> Vec<Value> {
+        self.objects.values().filter(|own| own["kind"] == "EnvoyPatchPolicy").cloned().collect()
+    }
+
     /// What was written, without what differs between two processes.
     pub fn outputs(&self) -> BTreeMap<String, Value> {
         let outputs = self.objects.iter().filter(|(_, object)| Self::is_output(object));
