@@ -68,12 +68,7 @@ impl Ground {
 
     /// The same of a policy of any kind.
     pub fn await_enforced_of(&self, resource: &str, name: &str) {
-        wait_until(&format!("{resource} {name} is enforced"), CAP, || {
-            let policy = self.admin.get(resource, name).ok_or("there is none")?;
-            let condition = condition(&policy, "Enforced");
-            let is_of_this = condition["observedGeneration"] == policy["metadata"]["generation"];
-            if condition["status"] == "True" && is_of_this { Ok(()) } else { Err(format!("{condition:#}")) }
-        });
+        await_enforced(&self.admin, resource, name);
     }
 
     /// The requests that a limit counted, and let through.
@@ -86,6 +81,16 @@ impl Ground {
         };
         asked.iter().filter(counts).count()
     }
+}
+
+/// Waits until the newest version of a policy is in force.
+pub fn await_enforced(client: &Client, resource: &str, name: &str) {
+    wait_until(&format!("{resource} {name} is enforced"), CAP, || {
+        let policy = client.get(resource, name).ok_or("there is none")?;
+        let condition = condition(&policy, "Enforced");
+        let is_of_this = condition["observedGeneration"] == policy["metadata"]["generation"];
+        if condition["status"] == "True" && is_of_this { Ok(()) } else { Err(format!("{condition:#}")) }
+    });
 }
 
 pub fn condition(policy: &Value, kind: &str) -> Value {

@@ -11,4 +11,5 @@ mod carrier;
 mod ground;
 mod http3;
 mod limits;
+mod merged;
 mod site;

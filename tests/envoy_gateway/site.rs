@@ -41,6 +41,39 @@ spec:
   - {matches: [{path: {value: /}}], backendRefs: [{name: backend, port: 80}]}
 ";
 
+/// Hostname of the route of [`create_second`].
+pub const SECOND_HOST: &str = "team.example.net";
+
+const SECOND: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: team}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: backend, namespace: team}
+spec: {ports: [{name: http, port: 80, targetPort: 8000}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: second, namespace: team}
+spec:
+  gatewayClassName: eg
+  listeners: [{name: http, port: 10080, protocol: HTTP, hostname: '*.example.net'}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: api, namespace: team}
+spec: {parentRefs: [{name: second}], hostnames: [team.example.net], rules: [{backendRefs: [{name: backend, port: 80}]}]}
+";
+
+/// Creates a Gateway of another namespace on the same port, and a route to the backend of [`create`].
+pub fn create_second(admin: &Client) {
+    admin.apply(SECOND);
+    let address = service_path::REPLICAS[0];
+    service_path::write_endpoints(admin, "team", "backend", "http", &[(address, 8000, true)]);
+}
+
 /// Creates all of it; the backend answers 200.
 pub fn create(admin: &Client) {
     admin.apply(OBJECTS);

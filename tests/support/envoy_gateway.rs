@@ -89,15 +89,20 @@ pub struct EnvoyGateway<'a> {
 impl<'a> EnvoyGateway<'a> {
     /// Installs and starts it, and waits until it has accepted its class.
     pub fn start(cluster: &'a Cluster) -> Self {
-        Self::start_with(cluster, "")
+        Self::start_with(cluster, "", CLASS)
+    }
+
+    /// The same, where the Gateways of its class are merged.
+    pub fn start_merged(cluster: &'a Cluster) -> Self {
+        Self::start_with(cluster, "", &format!("{CLASS}  mergeGateways: true\n"))
     }
 
     /// The same, where it names listeners by their ports.
     pub fn start_with_names_by_port(cluster: &'a Cluster) -> Self {
-        Self::start_with(cluster, "runtimeFlags: {enabled: [XDSNameSchemeV2]}\n")
+        Self::start_with(cluster, "runtimeFlags: {enabled: [XDSNameSchemeV2]}\n", CLASS)
     }
 
-    fn start_with(cluster: &'a Cluster, configuration: &str) -> Self {
+    fn start_with(cluster: &'a Cluster, configuration: &str, class: &str) -> Self {
         let admin = cluster.admin();
         let definitions = peers::envoy_gateway_definitions();
         admin.kubectl(&["apply", "--server-side", "-f", definitions.to_str().expect("UTF-8")]).ok();
@@ -117,7 +122,7 @@ impl<'a> EnvoyGateway<'a> {
         let server = program_in(&root, &["server", "--config-path", "/configuration.yaml"]);
         let process = Running::start(server, cluster.dir().join("logs/envoy-gateway.log"));
 
-        admin.apply(CLASS);
+        admin.apply(class);
         wait_until("Envoy Gateway accepts its class", CAP, || {
             let class = admin.get("gatewayclass", "eg").ok_or("no class")?;
             let accepted = condition(&class["status"]["conditions"], "Accepted");
@@ -128,10 +133,18 @@ impl<'a> EnvoyGateway<'a> {
 
     /// Starts an Envoy in place of the pod of a Gateway that is there.
     pub fn proxy(&self, namespace: &str, gateway: &str) -> Envoy {
-        let admin = self.admin.within(NAMESPACE);
-        let owned = format!(
+        self.proxy_of(&format!(
             "gateway.envoyproxy.io/owning-gateway-name={gateway},gateway.envoyproxy.io/owning-gateway-namespace={namespace}"
-        );
+        ))
+    }
+
+    /// The same of its class, where Gateways are merged.
+    pub fn merged_proxy(&self) -> Envoy {
+        self.proxy_of("gateway.envoyproxy.io/owning-gatewayclass=eg")
+    }
+
+    fn proxy_of(&self, owned: &str) -> Envoy {
+        let admin = self.admin.within(NAMESPACE);
         let first = |path: &str, is_wanted: fn(&Value) -> bool| {
             wait_until("Envoy Gateway has made the proxy of the Gateway", CAP, || {
                 let list = admin.read(&format!("{path}?labelSelector={owned}")).body;

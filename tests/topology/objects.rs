@@ -14,7 +14,7 @@ use super::reference::Key;
 
 /// `apiVersion`, kind, and whether it lives in namespaces: every declared kind, and two that are
 /// declared by nobody.
-pub const KINDS: [(&str, &str, bool); 45] = [
+pub const KINDS: [(&str, &str, bool); 46] = [
     ("kudo.dev/v1beta1", "Instance", true),
     ("kudo.dev/v1beta1", "OperatorVersion", true),
     ("kudo.dev/v1beta1", "Operator", true),
@@ -47,6 +47,7 @@ pub const KINDS: [(&str, &str, bool); 45] = [
     ("authorino.kuadrant.io/v1beta3", "AuthConfig", true),
     ("limitador.kuadrant.io/v1alpha1", "Limitador", true),
     ("kuadrant.io/v1beta1", "Kuadrant", true),
+    ("gateway.envoyproxy.io/v1alpha1", "EnvoyProxy", true),
     (kong::API_VERSION, "DataPlane", true),
     (kong::API_VERSION, "ControlPlane", true),
     ("apps/v1", GUARDED_DEPLOYMENTS.name, true),

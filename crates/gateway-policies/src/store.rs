@@ -254,6 +254,11 @@ impl Store {
         }
     }
 
+    /// The Gateways that name a class.
+    pub fn gateways_of_class(&self, class: &NodeKey) -> impl Iterator<Item = &Gateway> {
+        self.gateways_of_class.of(class).filter_map(|gateway| self.gateway(gateway))
+    }
+
     pub fn gateway(&self, key: &NodeKey) -> Option<&Gateway> {
         match self.objects.get(&ObjectKey::Node(key.clone()))? {
             Object::Gateway(gateway) => Some(gateway),

@@ -60,8 +60,11 @@ pub static GATEWAY: Kind = Kind {
     ..guarded!(of_both(GATEWAYS, &gateway::GATEWAY), GATEWAYS, "gateways")
 };
 /// Everything that is known of GatewayClasses.
-pub static GATEWAY_CLASS: Kind =
-    of_both(custom(&["v1"], "GatewayClass", "gatewayclasses").cluster_scoped(), &gateway::GATEWAY_CLASS);
+pub static GATEWAY_CLASS: Kind = Kind {
+    watch: Some(Watch::optional(&ROUTES).also(&[&ATTACHMENTS]).kept(&Kept::WHOLE)),
+    reconciler: Some(&policies::enforcement::GATEWAY_CLASSES),
+    ..of_both(custom(&["v1"], "GatewayClass", "gatewayclasses").cluster_scoped(), &gateway::GATEWAY_CLASS)
+};
 /// Everything that is known of Ingresses.
 pub static INGRESS: Kind =
     of_routes(Resource::built_in("networking.k8s.io", &["v1"], "Ingress", "ingresses"), &ingress::INGRESS);

@@ -73,11 +73,14 @@ struct Parent<'a> {
 
 /// Whether a listener of a Gateway takes routes of a namespace.
 pub(crate) fn admits(store: &Store, gateway: &NodeKey, namespace: &str) -> bool {
-    let listeners = listeners_of(store, gateway);
-    listeners.iter().filter(|own| own.refusal != Some(RefusalReason::ListenerSetNotAllowed)).any(|own| {
-        let rule = &own.listener.allowed_routes.namespaces;
-        namespace::admits(store, rule, NamespacesFrom::Same, &own.key.namespace, namespace).is_ok()
-    })
+    listeners_of(store, gateway).iter().any(|own| takes(store, own, namespace))
+}
+
+/// Whether a listener takes routes of a namespace.
+pub(crate) fn takes(store: &Store, own: &ListenerOf<'_>, namespace: &str) -> bool {
+    let rule = &own.listener.allowed_routes.namespaces;
+    own.refusal != Some(RefusalReason::ListenerSetNotAllowed)
+        && namespace::admits(store, rule, NamespacesFrom::Same, &own.key.namespace, namespace).is_ok()
 }
 
 /// Links a route. `controllers` are the `controllerName`s whose classes count; none stands for all.

@@ -56,10 +56,26 @@ impl Index {
         attach::admits(&self.store, gateway, namespace)
     }
 
+    /// Whether this listener of a Gateway does.
+    pub fn takes(&self, listener: &ListenerOf<'_>, namespace: &str) -> bool {
+        attach::takes(&self.store, listener, namespace)
+    }
+
     /// `controllerName` of the class of a Gateway, where both are there.
     pub fn controller_of(&self, gateway: &NodeKey) -> Option<&str> {
-        let class = &self.store.gateway(gateway)?.spec.gateway_class_name;
-        Some(&self.store.class(class)?.controller_name)
+        Some(&self.store.class(self.class_of(gateway)?)?.controller_name)
+    }
+
+    /// The name of the class of a Gateway, which may not exist; none where the Gateway does not.
+    pub fn class_of(&self, gateway: &NodeKey) -> Option<&str> {
+        Some(&self.store.gateway(gateway)?.spec.gateway_class_name)
+    }
+
+    /// The Gateways of a class: the oldest first, then by namespace and name.
+    pub fn gateways_of(&self, class: &NodeKey) -> Vec<&NodeKey> {
+        let mut gateways: Vec<_> = self.store.gateways_of_class(class).collect();
+        gateways.sort_by_key(|own| (own.created.is_none(), own.created, &own.key));
+        gateways.into_iter().map(|own| &own.key).collect()
     }
 
     /// The effective policy of an inherited kind on a path; none where no policy is attached to the path.

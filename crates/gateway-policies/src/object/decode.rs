@@ -95,7 +95,7 @@ pub fn decode(value: &Value) -> Result<Object, DecodeError> {
         ObjectKind::Gateway => {
             let spec: GatewaySpec = part(value, "spec")?;
             bounded_listeners(&spec.listeners)?;
-            Object::Gateway(Gateway { key, spec })
+            Object::Gateway(Gateway { key, created: metadata.creation_timestamp, spec })
         }
         ObjectKind::ListenerSet | ObjectKind::XListenerSet => {
             let spec: ListenerSetSpec = part(value, "spec")?;

@@ -22,6 +22,8 @@ pub struct GatewayClass {
 pub struct Gateway {
     /// Its node.
     pub key: NodeKey,
+    /// `metadata.creationTimestamp`; of two whose listeners share a port the older is first.
+    pub created: Option<Timestamp>,
     /// Its `spec`.
     pub spec: GatewaySpec,
 }

@@ -218,8 +218,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Kinds whose status says how far policies are carried out, and which listeners there are.
-const OF_ENFORCEMENT: [&str; 6] =
-    ["EnvoyPatchPolicy", "AuthConfig", "Limitador", "Gateway", "ListenerSet", "XListenerSet"];
+const OF_ENFORCEMENT: [&str; 7] =
+    ["EnvoyPatchPolicy", "AuthConfig", "Limitador", "GatewayClass", "Gateway", "ListenerSet", "XListenerSet"];
 
 #[cfg(test)]
 mod tests {

@@ -98,5 +98,13 @@ static KUADRANT_OBJECT: Kind = beside(
     Watch::optional(&POLICIES),
 );
 
+/// Everything that is known of EnvoyProxies: one may merge the Gateways of a class.
+static ENVOY_PROXY: Kind = beside(
+    Resource::custom(ENVOY_GATEWAY, &["v1alpha1"], "EnvoyProxy", "envoyproxies"),
+    &made(KindName::new(ENVOY_GATEWAY, "EnvoyProxy"), "how Envoy Gateway runs its proxies"),
+    Watch::optional(&POLICIES),
+);
+
 /// The kinds that policies are carried out with.
-pub static OF_ENFORCEMENT: Kinds = &[&LIMITS_CONFIG_MAP, &LIMITADOR, &AUTH_CONFIG, &KUADRANT_OBJECT];
+pub static OF_ENFORCEMENT: Kinds =
+    &[&LIMITS_CONFIG_MAP, &LIMITADOR, &AUTH_CONFIG, &KUADRANT_OBJECT, &ENVOY_PROXY];

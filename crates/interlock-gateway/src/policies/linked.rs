@@ -15,7 +15,7 @@ use super::enforcement::{
 use super::known::PolicyKinds;
 use super::labels::{Labels, Selector, labels_of, namespace_of, node_of};
 use super::survey::group_and_kind;
-use crate::names::{GATEWAY, KUADRANT};
+use crate::names::{GATEWAY, GATEWAY_CLASS, KUADRANT};
 
 /// Policies with selectors in one namespace whose targets follow the labels; those of others stay as they were when the
 /// policy was written.
@@ -76,6 +76,9 @@ impl LinkedObjects {
             concern => return self.wake(&concern),
         }
         if !self.is_policy(object) {
+            if object["kind"] == "GatewayClass" && self.enforcement.take_class(object) {
+                self.wake(&Concern::All);
+            }
             let moved = self.enforcement.take_listeners(object);
             // What does not decode is listed as a fault, and its last version stays.
             let changes = self.index.observe(object).ok();
@@ -186,10 +189,24 @@ impl LinkedObjects {
             gateways.extend(self.index.paths_of(route).map(|path| path.gateway.clone()));
         }
         changes.policies.iter().for_each(|id| wake_policy(affected, id));
-        for gateway in gateways {
-            self.enforcement.outdate(&gateway);
-            affected(GATEWAY, NamespacedName::new(&*gateway.namespace, &*gateway.name));
+        gateways.iter().for_each(|gateway| self.enforcement.outdate(gateway));
+        gateways.iter().for_each(|gateway| self.wake_gateway(affected, gateway));
+    }
+
+    /// Wakes a Gateway, and the class that it is merged in; or a GatewayClass.
+    fn wake_gateway(&self, affected: &Affected, node: &NodeKey) {
+        if node.kind == ObjectKind::GatewayClass {
+            return affected(GATEWAY_CLASS, NamespacedName::new("", &*node.name));
         }
+        affected(GATEWAY, NamespacedName::new(&*node.namespace, &*node.name));
+        let class = self.index.class_of(node).filter(|class| self.enforcement.is_merged(class));
+        class.into_iter().for_each(|class| affected(GATEWAY_CLASS, NamespacedName::new("", class)));
+    }
+
+    /// Wakes all GatewayClasses.
+    fn wake_classes(&self, affected: &Affected) {
+        let classes = self.nodes(ObjectKind::GatewayClass);
+        classes.for_each(|class| self.wake_gateway(affected, class));
     }
 
     /// Wakes policies whose conditions are to say something else, though their outputs are the same.
@@ -204,6 +221,8 @@ impl LinkedObjects {
         let concern = match (kind, node) {
             ("Gateway", Some(gateway)) => {
                 self.enforcement.outdate(&gateway);
+                // It may have been of another class.
+                self.affected.iter().for_each(|affected| self.wake_classes(affected));
                 Concern::GatewayAndPolicies(gateway)
             }
             ("ListenerSet" | "XListenerSet" | "GatewayClass" | "Gateway", _) => {
@@ -227,30 +246,42 @@ impl LinkedObjects {
     }
 
     fn gateways(&self) -> impl Iterator<Item = &NodeKey> {
-        self.index.objects().filter_map(|object| match object {
-            ObjectKey::Node(node) if node.kind == ObjectKind::Gateway => Some(node),
+        self.nodes(ObjectKind::Gateway)
+    }
+
+    fn nodes(&self, kind: ObjectKind) -> impl Iterator<Item = &NodeKey> {
+        self.index.objects().filter_map(move |object| match object {
+            ObjectKey::Node(node) if node.kind == kind => Some(node),
             _ => None,
         })
     }
 
     fn wake(&self, concern: &Concern) {
         let Some(affected) = &self.affected else { return };
-        let name = |node: &NodeKey| NamespacedName::new(&*node.namespace, &*node.name);
+        let wake = |node: &NodeKey| self.wake_gateway(affected, node);
         let policies = || self.index.policies().filter(|own| CARRIED_OUT.contains(&&*own.id.kind));
         let policy = |id: &PolicyId| wake_policy(affected, id);
         match concern {
             Concern::Graph | Concern::Nothing => {}
-            Concern::Gateway(gateway) => affected(GATEWAY, name(gateway)),
+            Concern::Gateway(gateway) => wake(gateway),
             Concern::GatewayAndPolicies(gateway) => {
-                affected(GATEWAY, name(gateway));
+                wake(gateway);
+                // AuthConfigs of merged Gateways go once no proxy asks about them.
+                let merged: BTreeSet<&NodeKey> = self.index.gateways_of(gateway).into_iter().collect();
+                for own in &merged {
+                    affected(GATEWAY, NamespacedName::new(&*own.namespace, &*own.name));
+                }
                 let is_on = |id: &PolicyId| {
-                    self.index.state(id).is_some_and(|state| state.ancestors.contains_key(gateway))
+                    self.index.state(id).is_some_and(|state| {
+                        state.ancestors.keys().any(|own| own == gateway || merged.contains(own))
+                    })
                 };
                 policies().filter(|own| is_on(&own.id)).for_each(|own| policy(&own.id));
             }
-            Concern::Gateways => self.gateways().for_each(|gateway| affected(GATEWAY, name(gateway))),
+            Concern::Gateways => self.gateways().for_each(wake),
             Concern::All => {
-                self.gateways().for_each(|gateway| affected(GATEWAY, name(gateway)));
+                self.gateways().for_each(wake);
+                self.wake_classes(affected);
                 policies().for_each(|own| policy(&own.id));
             }
         }

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use gateway_policies::NodeKey;
+use gateway_policies::{NodeKey, ObjectKind};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::Request;
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use interlock_core::kinds::story::Told;
-use interlock_gateway::policies::proxied::{ProxyConfig, Taken, is_of_gateway};
+use interlock_gateway::policies::proxied::{ProxyConfig, Taken, is_for};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
@@ -38,25 +38,29 @@ pub(in crate::cli) async fn told(client: &Client, source: &Source, object: &Valu
     if asked.is_empty() {
         told.is.push("no proxy has anything of it: it acts below no Gateway".to_owned());
     }
-    for (gateway, of) in asked {
-        let pods = match pods(client, &gateway).await {
+    for (target, of) in asked {
+        let pods = match pods(client, &target).await {
             Ok(pods) => pods,
             Err(why) => {
-                told.unknown.push(format!("the proxies of {gateway}: {why}"));
+                told.unknown.push(format!("the proxies of {target}: {why}"));
                 continue;
             }
         };
         if pods.is_empty() {
-            told.unknown.push(format!("the proxies of {gateway}: no pod of one runs"));
+            let or = match target.kind {
+                ObjectKind::Gateway => ", or nothing is written yet for the class that it is merged in",
+                _ => "",
+            };
+            told.unknown.push(format!("the proxies of {target}: no pod of one runs{or}"));
         }
         if let Some(more) = pods.len().checked_sub(PROXIES).filter(|more| *more > 0) {
-            told.unknown.push(format!("{more} more proxies of {gateway}, which are not asked"));
+            told.unknown.push(format!("{more} more proxies of {target}, which are not asked"));
         }
         for pod in pods.iter().take(PROXIES) {
             let name = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
             match tokio::time::timeout(TIME, config(client, pod)).await {
                 Ok(Ok(config)) => {
-                    let patches = source.objects().iter().filter(|own| is_of_gateway(own, &gateway));
+                    let patches = source.objects().iter().filter(|own| is_for(own, &target));
                     let taken = config.taken(patches, &of);
                     told.is.extend(lines(&name, &taken));
                     let (rules, lacks) = (taken.rules, taken.lacks);
@@ -94,10 +98,13 @@ fn lines(name: &str, taken: &Taken) -> Vec<String> {
     lines
 }
 
-/// The running pods of the proxies of a Gateway.
-async fn pods(client: &Client, gateway: &NodeKey) -> Result<Vec<Pod>, String> {
+/// The running pods of the proxies of a Gateway, or of those that are merged in a GatewayClass.
+async fn pods(client: &Client, target: &NodeKey) -> Result<Vec<Pod>, String> {
     const OWNER: &str = "gateway.envoyproxy.io/owning-gateway";
-    let labels = format!("{OWNER}-name={},{OWNER}-namespace={}", gateway.name, gateway.namespace);
+    let labels = match target.kind {
+        ObjectKind::GatewayClass => format!("{OWNER}class={}", target.name),
+        _ => format!("{OWNER}-name={},{OWNER}-namespace={}", target.name, target.namespace),
+    };
     let api: Api<Pod> = Api::all(client.clone());
     let list = api.list(&ListParams::default().labels(&labels)).await.map_err(|error| reason(&error))?;
     let runs = |pod: &Pod| {

@@ -1,12 +1,13 @@
-//! The rules of routes that the proxies of a Gateway carry, by the names that Envoy Gateway gives them.
+//! The rules of routes that the proxies of a fleet carry, by the names that Envoy Gateway gives them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gateway_policies::{Index, NodeKey, Path};
+use gateway_policies::{Index, ListenerOf, NodeKey, Path};
 
+use super::fleet::Fleet;
 use super::listeners::UnreadyListeners;
-use super::xds::NameScheme;
+use super::xds::{NameScheme, OfGateway};
 
 /// A rule in a route configuration: the route, and the position of the rule.
 pub(super) type RuleKey<'a> = (String, &'a NodeKey, usize);
@@ -24,30 +25,35 @@ pub(super) struct CarriedRules<'a> {
     pub(super) rules: BTreeMap<RuleKey<'a>, OnListeners<'a>>,
 }
 
-/// What the proxies of a Gateway carry.
+/// What the proxies of a fleet carry.
 pub(super) fn carried<'a>(
     index: &'a Index,
     unready: &UnreadyListeners,
-    gateway: &NodeKey,
+    fleet: &'a Fleet,
     scheme: NameScheme,
 ) -> CarriedRules<'a> {
-    let mut listeners = index.listeners(gateway);
-    let all = scheme.listeners(gateway, &listeners);
-    listeners.retain(|own| !unready.has(&own.key));
-    let has_http3 = |listener: &NodeKey| has_http3(index, gateway, listener);
-    let names = scheme.names(gateway, &listeners, has_http3);
+    let mut listeners: Vec<OfGateway<'_>> = fleet.listeners(index).collect();
+    let all = scheme.listeners(&listeners);
+    listeners.retain(|(gateway, own)| {
+        let is_left_out = fleet.is_merged() && unready.is_refused(gateway);
+        !is_left_out && !unready.has(&own.key)
+    });
+    let names = scheme.names(&listeners, |(gateway, own)| has_http3(index, gateway, &own.key));
     let configurations = names.route_configurations.iter();
     let configuration_of: BTreeMap<&NodeKey, &String> =
         configurations.flat_map(|(name, listeners)| listeners.iter().map(move |own| (own, name))).collect();
+    let mut of_gateways: BTreeMap<&NodeKey, Vec<&ListenerOf<'_>>> = BTreeMap::new();
+    listeners.iter().for_each(|(gateway, own)| of_gateways.entry(gateway).or_default().push(own));
     let of_others = |path: &Path| -> BTreeSet<&str> {
-        let own = listeners.iter().find(|own| own.key == path.listener).map(|own| own.listener.port);
-        let others = listeners.iter().filter(|other| other.key != path.listener);
+        let of_gateway = || of_gateways.get(&path.gateway).into_iter().flatten();
+        let own = of_gateway().find(|own| own.key == path.listener).map(|own| own.listener.port);
+        let others = of_gateway().filter(|other| other.key != path.listener);
         let others = others.filter(|other| Some(other.listener.port) == own);
         others.filter_map(|other| other.listener.hostname.as_deref()).collect()
     };
     let mut taken: BTreeMap<&NodeKey, BTreeSet<&str>> = BTreeMap::new();
     let mut rules: BTreeMap<RuleKey<'a>, OnListeners<'a>> = BTreeMap::new();
-    for path in index.paths_through(gateway) {
+    for path in fleet.gateways.iter().flat_map(|gateway| index.paths_through(gateway)) {
         let Some(configuration) = configuration_of.get(&path.listener) else { continue };
         let key = ((*configuration).clone(), &path.route, path.rule_index);
         let taken = taken.entry(&path.listener).or_insert_with(|| of_others(path));

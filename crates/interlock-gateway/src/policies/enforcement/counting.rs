@@ -1,48 +1,41 @@
 //! Which Limitador counts the requests of a Gateway, and which auth server decides about them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use gateway_policies::{Index, NodeKey};
+use gateway_policies::{Index, NodeKey, ObjectKind};
 use interlock_core::api::interlock::{
     AuthEndpoint, AuthServers, LimitStore, Limitador, Limitadors, PoliciesSetting, limitadors,
 };
 use interlock_core::api::object::NamespacedName;
 use serde_json::Value;
 
+use super::fleet::{Address, Asked, Fleet};
+use super::idle::Idle;
+use super::listeners::UnreadyListeners;
+use super::merging::MergingClasses;
 use super::names;
 use super::xds::NameScheme;
 
 /// The controller of Envoy Gateway's GatewayClasses.
 const ENVOY_GATEWAY: &str = "gateway.envoyproxy.io/gatewayclass-controller";
 
-/// Where proxies reach a server: host and port.
-pub(super) type Address = (String, u16);
-
-/// Why nothing is carried out for a Gateway, or nothing of one kind of policies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Idle {
-    /// Kuadrant's operator does it.
-    Kuadrant,
-    /// Something is missing; the text says what, and what to do.
-    Lacks(String),
-    /// Something is on its way; what was written stays.
-    Awaits(String),
-}
-
-/// What the proxies of a Gateway ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
-    /// The Limitador and its address.
-    pub(super) limitador: Result<(Limitador, Address), Idle>,
-    /// The auth server.
-    pub(super) auth: Result<AuthEndpoint, Idle>,
-    /// How Envoy Gateway names what it makes for them.
-    pub(super) scheme: NameScheme,
-}
-
 /// The settings, and what they name.
 #[derive(Clone, Default)]
 pub(super) struct Counting {
+    settings: Settings,
+    /// Addresses of objects of the kind Limitador.
+    addresses: BTreeMap<NamespacedName, Address>,
+    /// Objects of the kind Kuadrant, whose operator carries policies out.
+    pub(super) kuadrants: BTreeSet<NamespacedName>,
+    pub(super) merging: MergingClasses,
+    /// Those of GatewayClasses, as many policies ask for one.
+    fleets: BTreeMap<NodeKey, Arc<Fleet>>,
+}
+
+/// `spec.policies` of Interlock default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Settings {
     limitadors: Limitadors,
     auth_servers: AuthServers,
     /// Whether the settings are there, and all Limitadors can be honoured.
@@ -50,36 +43,33 @@ pub(super) struct Counting {
     /// The same of the auth servers.
     are_auth_servers_valid: bool,
     scheme: NameScheme,
-    /// Addresses of objects of the kind Limitador.
-    addresses: BTreeMap<NamespacedName, Address>,
-    /// Objects of the kind Kuadrant, whose operator carries policies out.
-    pub(super) kuadrants: BTreeSet<NamespacedName>,
+}
+
+impl Settings {
+    /// Without an object there are none: the leader makes it anew.
+    fn read(interlock: Option<&Value>) -> Self {
+        let Some(setting) = interlock.and_then(|own| PoliciesSetting::of(&own["spec"]["policies"])) else {
+            return Self::default();
+        };
+        let (limitadors, wrong_limitadors) = Limitadors::read(&setting.limitadors);
+        let (auth_servers, wrong_auth_servers) = AuthServers::read(&setting.auth_servers);
+        Self {
+            limitadors,
+            auth_servers,
+            are_limitadors_valid: wrong_limitadors.is_empty(),
+            are_auth_servers_valid: wrong_auth_servers.is_empty(),
+            scheme: if setting.xds_name_scheme_v2 { NameScheme::V2 } else { NameScheme::V1 },
+        }
+    }
 }
 
 impl Counting {
-    /// Takes in the settings; whether they are others than before. Without an object there are none: the leader makes it
-    /// anew.
+    /// Takes in the settings; whether they are others than before.
     pub(super) fn configure(&mut self, interlock: Option<&Value>) -> bool {
-        let setting = interlock.and_then(|own| PoliciesSetting::of(&own["spec"]["policies"]));
-        let has_v2 = setting.as_ref().is_some_and(|own| own.xds_name_scheme_v2);
-        let read =
-            setting.map(|own| (Limitadors::read(&own.limitadors), AuthServers::read(&own.auth_servers)));
-        let scheme = if has_v2 { NameScheme::V2 } else { NameScheme::V1 };
-        let mut found = Self { scheme, ..Self::default() };
-        if let Some(((limitadors, wrong), (auth_servers, wrong_too))) = read {
-            (found.limitadors, found.are_limitadors_valid) = (limitadors, wrong.is_empty());
-            (found.auth_servers, found.are_auth_servers_valid) = (auth_servers, wrong_too.is_empty());
-        }
-        let is_new = self.settings() != found.settings();
-        (self.limitadors, self.are_limitadors_valid) = (found.limitadors, found.are_limitadors_valid);
-        (self.auth_servers, self.are_auth_servers_valid) = (found.auth_servers, found.are_auth_servers_valid);
-        self.scheme = scheme;
+        let found = Settings::read(interlock);
+        let is_new = self.settings != found;
+        self.settings = found;
         is_new
-    }
-
-    fn settings(&self) -> (&Limitadors, bool, &AuthServers, bool, NameScheme) {
-        let auth_servers = &self.auth_servers;
-        (&self.limitadors, self.are_limitadors_valid, auth_servers, self.are_auth_servers_valid, self.scheme)
     }
 
     /// Takes in where an object of the kind Limitador is reached; none where it is gone, or does not say.
@@ -97,7 +87,7 @@ impl Counting {
 
     /// Whether the settings name a store of limits.
     pub(super) fn has(&self, store: &LimitStore) -> bool {
-        self.limitadors.has(store)
+        self.settings.limitadors.has(store)
     }
 
     /// Whether another operator carries policies out.
@@ -107,14 +97,62 @@ impl Counting {
 
     /// Whether limits are to be carried out here.
     pub(super) fn is_configured(&self) -> bool {
-        !self.is_idle() && self.limitadors != Limitadors::default()
+        !self.is_idle() && self.settings.limitadors != Limitadors::default()
     }
 
-    /// What the proxies of a Gateway ask, where its policies are carried out.
-    pub(super) fn asked(&self, index: &Index, gateway: &NodeKey) -> Result<Asked, Idle> {
+    /// The fleet that carries the requests of a Gateway.
+    pub(super) fn fleet(
+        &mut self,
+        index: &Index,
+        unready: &UnreadyListeners,
+        gateway: &NodeKey,
+    ) -> Arc<Fleet> {
+        let class = index.class_of(gateway).map(|name| NodeKey::new(ObjectKind::GatewayClass, "", name));
+        let merged = class.and_then(|class| self.fleet_of_class(index, unready, &class).ok().flatten());
+        merged.unwrap_or_else(|| {
+            let (namespace, gateways) = (gateway.namespace.to_string(), vec![gateway.clone()]);
+            let asked = self.asked(index, gateway, &gateways);
+            Arc::new(Fleet { key: gateway.clone(), namespace, gateways, asked })
+        })
+    }
+
+    /// The fleet of a GatewayClass, where its Gateways are merged.
+    pub(super) fn fleet_of_class(
+        &mut self,
+        index: &Index,
+        unready: &UnreadyListeners,
+        class: &NodeKey,
+    ) -> Result<Option<Arc<Fleet>>, Idle> {
+        let Some(namespace) = self.merging.namespace(&class.name)?.map(str::to_owned) else {
+            return Ok(None);
+        };
+        if let Some(known) = self.fleets.get(class) {
+            return Ok(Some(known.clone()));
+        }
+        let gateways: Vec<NodeKey> = index.gateways_of(class).into_iter().cloned().collect();
+        // One that is left out decides nothing for the others.
+        let mut asking = gateways.clone();
+        asking.sort_by_key(|own| unready.is_refused(own));
+        let asked = self.asked(index, class, &asking);
+        let fleet = Arc::new(Fleet { key: class.clone(), namespace, gateways, asked });
+        self.fleets.insert(class.clone(), fleet.clone());
+        Ok(Some(fleet))
+    }
+
+    /// Forgets the fleets of GatewayClasses, as another Gateway or setting may be there.
+    pub(super) fn forget_fleets(&mut self) {
+        self.fleets.clear();
+    }
+
+    /// What the proxies of a fleet ask, where its policies are carried out.
+    fn asked(&self, index: &Index, fleet: &NodeKey, gateways: &[NodeKey]) -> Result<Asked, Idle> {
         if self.is_idle() {
             return Err(Idle::Kuadrant);
         }
+        // All are of one class.
+        let Some(gateway) = gateways.first() else {
+            return Err(Idle::Lacks(format!("{fleet} has no Gateway")));
+        };
         match index.controller_of(gateway) {
             Some(ENVOY_GATEWAY) => {}
             // It may be made anew.
@@ -125,14 +163,16 @@ impl Counting {
                 )));
             }
         }
-        let name = name_of(gateway);
-        let (limitador, auth) = (self.limitador(gateway, &name), self.auth_server(gateway, &name));
-        Ok(Asked { limitador, auth, scheme: self.scheme })
+        let (limitador, uncounted) = of_oldest(gateway, gateways, |own| self.limitador(own));
+        let (auth, undecided) = of_oldest(gateway, gateways, |own| self.auth_server(own));
+        Ok(Asked { limitador, auth, uncounted, undecided, scheme: self.settings.scheme })
     }
 
-    fn limitador(&self, gateway: &NodeKey, name: &NamespacedName) -> Result<(Limitador, Address), Idle> {
-        let Some(limitador) = self.limitadors.of(name) else {
-            return Err(lacks(self.are_limitadors_valid, "spec.policies.limitadors", |field| {
+    /// The Limitador that the settings give a Gateway, and its address.
+    pub(super) fn limitador(&self, gateway: &NodeKey) -> Result<(Limitador, Address), Idle> {
+        let settings = &self.settings;
+        let Some(limitador) = settings.limitadors.of(&name_of(gateway)) else {
+            return Err(lacks(settings.are_limitadors_valid, "spec.policies.limitadors", |field| {
                 format!("no Limitador counts for {gateway}; name one in {field}")
             }));
         };
@@ -144,13 +184,31 @@ impl Counting {
         Ok((limitador.clone(), address))
     }
 
-    fn auth_server(&self, gateway: &NodeKey, name: &NamespacedName) -> Result<AuthEndpoint, Idle> {
-        self.auth_servers.of(name).cloned().ok_or_else(|| {
-            lacks(self.are_auth_servers_valid, "spec.policies.authServers", |field| {
+    fn auth_server(&self, gateway: &NodeKey) -> Result<AuthEndpoint, Idle> {
+        let settings = &self.settings;
+        settings.auth_servers.of(&name_of(gateway)).cloned().ok_or_else(|| {
+            lacks(settings.are_auth_servers_valid, "spec.policies.authServers", |field| {
                 format!("no auth server decides for {gateway}; name one in {field}")
             })
         })
     }
+}
+
+/// What the oldest of these Gateways has of those that have any, and those that have another, or none. Whoever adds a
+/// Gateway takes nothing from the others.
+fn of_oldest<T: PartialEq>(
+    first: &NodeKey,
+    gateways: &[NodeKey],
+    of: impl Fn(&NodeKey) -> Result<T, Idle>,
+) -> (Result<T, Idle>, BTreeSet<NodeKey>) {
+    let named = gateways.iter().map(&of).find(|own| !matches!(own, Err(Idle::Lacks(_))));
+    let Some(Ok(own)) = named else { return (named.unwrap_or_else(|| of(first)), BTreeSet::new()) };
+    let apart = gateways.iter().skip(1).filter(|other| of(other).ok().as_ref() != Some(&own)).cloned();
+    let mut apart: BTreeSet<NodeKey> = apart.collect();
+    if gateways.len() > 1 && of(first).ok().as_ref() != Some(&own) {
+        apart.insert(first.clone());
+    }
+    (Ok(own), apart)
 }
 
 /// What a Gateway lacks by a field of the settings; where that is invalid, it may not lack it.

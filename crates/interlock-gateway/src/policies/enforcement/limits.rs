@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gateway_policies::{EffectivePolicy, Index, PolicyId};
+use gateway_policies::{EffectivePolicy, Index, NodeKey, PolicyId};
 use serde_json::Value;
 
 use super::left_out::LeftOut;
@@ -73,7 +73,12 @@ pub(super) fn limits_of(index: &Index, effective: &EffectivePolicy) -> RuleLimit
                 }
                 Err(why) => why,
             };
-            found.left_out.push(LeftOut { policy: policy.clone(), rule: word(name).into(), why });
+            found.left_out.push(LeftOut {
+                policy: policy.clone(),
+                rule: word(name).into(),
+                why,
+                gateway: None,
+            });
         }
     }
     found.limits.sort_by(|one, other| one.id.cmp(&other.id));
@@ -81,6 +86,18 @@ pub(super) fn limits_of(index: &Index, effective: &EffectivePolicy) -> RuleLimit
 }
 
 impl RuleLimits {
+    /// The same on a Gateway where nothing counts.
+    pub(super) fn left_out(&self, gateway: &NodeKey, why: &str) -> Self {
+        let left_out = |own: &RequestLimit| LeftOut {
+            policy: own.policy.clone(),
+            rule: own.name.clone(),
+            why: why.to_owned(),
+            gateway: Some(gateway.clone()),
+        };
+        let left_out = self.limits.iter().map(left_out).chain(self.left_out.iter().cloned());
+        Self { limits: Vec::new(), left_out: left_out.collect() }
+    }
+
     /// Those of a path whose authentication finds out these names. A limit that needs another would never count.
     pub(super) fn with_identities(self: Arc<Self>, has: impl Fn(&str) -> bool) -> Arc<Self> {
         let lacks = |limit: &RequestLimit| limit.identities.iter().find(|name| !has(name)).cloned();
@@ -98,7 +115,7 @@ impl RuleLimits {
                  routes, and name an auth server in spec.policies.authServers of Interlock default"
             );
             let (policy, rule) = (limit.policy.clone(), limit.name.clone());
-            found.left_out.push(LeftOut { policy, rule, why });
+            found.left_out.push(LeftOut { policy, rule, why, gateway: None });
         }
         Arc::new(found)
     }

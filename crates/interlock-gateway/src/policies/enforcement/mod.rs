@@ -1,7 +1,7 @@
 //! How RateLimitPolicies and AuthPolicies are carried out: Envoy asks a Limitador about each request that a limit may count,
 //! and before it an auth server about each request to a guarded rule.
 //!
-//! Input: the graph of Gateways, routes and policies. Output: for each Gateway the filters of its proxies, as
+//! Input: the graph of Gateways, routes and policies. Output: for each fleet of proxies their filters, as
 //! EnvoyPatchPolicies, the limits that a Limitador counts, and the AuthConfigs of the auth server. Only Envoy's own filters
 //! are used, so no proxy has to fetch a module.
 //!
@@ -10,7 +10,8 @@
 //! - [`auth`]: AuthConfigs, and what is guarded by them.
 //! - [`carried`]: the rules of routes in the proxies, by [`xds`], the names of listeners and route configurations that
 //!   Envoy Gateway makes.
-//! - [`output`]: the limits of one Gateway.
+//! - [`fleet`]: the Gateways whose requests the same proxies carry.
+//! - [`output`]: the limits of one fleet.
 //! - [`patches`]: its EnvoyPatchPolicies.
 //! - [`limitador`]: the limits as Limitador reads them.
 //! - [`state`]: what is known beside the graph, of [`counting`] (what the proxies of a Gateway ask), [`written`] (what
@@ -23,11 +24,16 @@ mod carried;
 mod counting;
 mod envoy;
 mod finding;
+mod fleet;
+mod fleet_writes;
 mod gateway;
+mod gateway_class;
+mod idle;
 mod left_out;
 mod limitador;
 mod limits;
 mod listeners;
+mod merging;
 mod names;
 mod output;
 mod patches;
@@ -35,11 +41,13 @@ mod policy;
 pub mod proxied;
 mod rendering;
 mod state;
+mod writes;
 mod written;
 mod xds;
 
 pub(super) use self::auth::guards::guards_routes;
 pub(crate) use self::gateway::RECONCILER as GATEWAYS;
+pub(crate) use self::gateway_class::RECONCILER as GATEWAY_CLASSES;
 pub(super) use self::limits::is_of_route;
 pub(crate) use self::names::{LIMITS, LIMITS_CONFIG_MAP};
 pub(crate) use self::policy::{OF_AUTH, OF_LIMITS};

@@ -21,7 +21,11 @@ pub(crate) const LIMITS_CONFIG_MAP: &str = "LimitsConfigMap";
 /// The key of the limits in a ConfigMap.
 pub(super) const LIMITS_FILE: &str = "limits.yaml";
 
-/// Characters of a Gateway's name in the names of its EnvoyPatchPolicies.
+/// How the names of EnvoyPatchPolicies for a GatewayClass end.
+pub(super) const OF_CLASS: &str = "class";
+/// How those end that need not be in a proxy, but for that.
+pub(super) const STANDBY: &str = "standby";
+/// Characters of the name of a Gateway or GatewayClass in the names of its EnvoyPatchPolicies.
 const NAME: usize = 200;
 
 /// What EnvoyPatchPolicies carry out. Each is written by itself: what holds one up leaves the other as it is.
@@ -44,7 +48,7 @@ impl Patched {
         }
     }
 
-    /// The label with the uid of the Gateway. A version before guards deletes what has its label and is no limit.
+    /// The label with the uid of the Gateway or GatewayClass. A version before guards deletes what has its label and is no limit.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Guards => "interlock.dev/guarded-gateway-uid",
@@ -58,14 +62,13 @@ impl Patched {
     }
 }
 
-/// The name of an EnvoyPatchPolicy, by its position, or what else tells it from the others of a Gateway.
-pub(super) fn patch(patched: Patched, gateway: &NodeKey, position: impl Display) -> NamespacedName {
-    let name = &*gateway.name;
+/// The name of an EnvoyPatchPolicy for what has that name, by its position, or what else tells it from the others.
+pub(super) fn patch(patched: Patched, name: &str, position: impl Display) -> String {
     let own = match name.get(..NAME) {
         Some(shortened) if name.len() > NAME => format!("{shortened}-{}", digest(name, 4)),
         _ => name.to_owned(),
     };
-    NamespacedName::new(&*gateway.namespace, format!("{}{own}-{position}", patched.prefix()))
+    format!("{}{own}-{position}", patched.prefix())
 }
 
 /// The name of the cluster of a Limitador.

@@ -1,4 +1,4 @@
-//! The EnvoyPatchPolicies of a Gateway: those of its guards, and those of its limits.
+//! The EnvoyPatchPolicies of a fleet: those of its guards, and those of its limits.
 //!
 //! An operation costs Envoy Gateway as much as the resource that it changes, whatever it changes there: each listener
 //! and each route configuration has one. A map that is too large for one object goes on in the next.
@@ -14,7 +14,7 @@ use super::{auth, envoy, names};
 
 /// Bytes of the operations of one EnvoyPatchPolicy; etcd takes objects of 1.5 MiB.
 const BYTES: usize = 900 << 10;
-/// EnvoyPatchPolicies of each kind of one Gateway.
+/// EnvoyPatchPolicies of each kind of one fleet.
 pub(super) const MOST: usize = 16;
 
 pub(super) const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
@@ -41,7 +41,7 @@ impl Patched {
 /// The operations of each EnvoyPatchPolicy, in the order of their priority, and their hash.
 pub(super) type Patches = Vec<(Vec<Value>, String)>;
 
-/// A Gateway has more limits or guarded routes than its EnvoyPatchPolicies hold.
+/// A fleet has more limits or guarded routes than its EnvoyPatchPolicies hold.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
 
@@ -49,13 +49,13 @@ impl TooLarge {
     /// What to do about it.
     pub(super) fn message() -> String {
         format!(
-            "the limits or guarded routes of the Gateway have more than {} MiB; move routes to another Gateway",
+            "the limits or guarded routes of the Gateway, or those that it is merged with, have more than {} MiB; move routes to another Gateway",
             (MOST * BYTES) >> 20
         )
     }
 }
 
-/// What has the limits of a Gateway, by route configuration; nothing where there are none. The cluster has the name and
+/// What has the limits of a fleet, by route configuration; nothing where there are none. The cluster has the name and
 /// definition of its Limitador's.
 pub(super) fn of_limits(
     routes: &BTreeMap<String, Map<String, Value>>,
@@ -76,7 +76,7 @@ pub(super) fn of_limits(
     filling.end()
 }
 
-/// What guards the routes of a Gateway. The cluster has the name and definition of its auth server's.
+/// What guards the routes of a fleet. The cluster has the name and definition of its auth server's.
 pub(super) fn of_guards(
     guarded: &GuardedRoutes,
     listeners: &[String],

@@ -13,8 +13,9 @@ use interlock_core::reconcile::{Needs, ReconcileStep, Reconciler, View};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::auth::writes::unread_auth_configs;
 use super::finding::Finding;
-use super::gateway::{unread, unread_auth_configs};
+use super::gateway::unread;
 use super::names::Patched;
 use super::output::Redirects;
 use super::state::Enforcement;
@@ -191,7 +192,7 @@ impl<'a> BelowGateway<'a> {
         Self {
             gateway,
             delivery: enforcement.delivery(index, gateway, id),
-            is_patched: enforcement.written.is_patched(gateway, Patched::of_kind(&id.kind)),
+            is_patched: enforcement.is_patched(index, gateway, Patched::of_kind(&id.kind)),
             left_out: enforcement.left_out(index, gateway, id),
             redirects: enforcement.redirects(index, gateway, id),
         }

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_policies::NodeKey;
+use gateway_policies::{NodeKey, ObjectKind};
 use interlock_core::api::object::meta_str;
 use serde_json::Value;
 
-use super::names::Patched;
+use super::names::{self, Patched};
 use super::patches::{CLUSTER, LISTENER, MAPS, ROUTE_CONFIGURATION};
 use super::xds;
 use crate::names::ENVOY_GATEWAY;
@@ -33,18 +33,20 @@ pub struct ProxyConfig {
 pub enum Proxied {
     /// All of a Gateway.
     All,
-    /// Those of a route.
-    Route(NodeKey),
-    /// Some rules of routes, by their positions.
-    Rules(BTreeSet<(NodeKey, usize)>),
+    /// Some, by the beginnings of their names in the proxy.
+    Rules(BTreeSet<String>),
 }
 
 impl Proxied {
+    /// The rules of routes at these positions.
+    pub fn rules<'a>(rules: impl IntoIterator<Item = (&'a NodeKey, usize)>) -> Self {
+        Self::Rules(rules.into_iter().map(|(route, rule)| xds::route_prefix(route, rule)).collect())
+    }
+
     fn has(&self, prefix: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Route(route) => prefix.starts_with(&xds::rules(route)),
-            Self::Rules(rules) => rules.iter().any(|(route, rule)| prefix == xds::route_prefix(route, *rule)),
+            Self::Rules(rules) => rules.contains(prefix),
         }
     }
 }
@@ -150,16 +152,21 @@ impl ProxyConfig {
 /// Whether an EnvoyPatchPolicy is ours and has to be in the proxy: what stands by may not.
 fn is_needed(patch: &Value) -> bool {
     let name = meta_str(patch, "name").unwrap_or_default();
-    Patched::of_name(name).is_some() && !name.ends_with("-standby")
+    let own = name.strip_suffix(names::OF_CLASS).map_or(name, |own| own.trim_end_matches('-'));
+    Patched::of_name(name).is_some() && !own.ends_with(names::STANDBY)
 }
 
-/// Whether an object is one of the EnvoyPatchPolicies that Interlock writes for a Gateway.
-pub fn is_of_gateway(object: &Value, gateway: &NodeKey) -> bool {
+/// Whether an object is one of the EnvoyPatchPolicies that Interlock writes for a Gateway, or for a GatewayClass.
+pub fn is_for(object: &Value, target: &NodeKey) -> bool {
     let is_patch = object["kind"] == "EnvoyPatchPolicy"
         && object["apiVersion"].as_str().is_some_and(|own| own.starts_with(ENVOY_GATEWAY));
+    let reference = &object["spec"]["targetRef"];
+    let is_near =
+        target.kind == ObjectKind::GatewayClass || meta_str(object, "namespace") == Some(&*target.namespace);
     is_patch
-        && meta_str(object, "namespace") == Some(&*gateway.namespace)
-        && object["spec"]["targetRef"]["name"] == *gateway.name
+        && is_near
+        && reference["kind"] == target.kind.name()
+        && reference["name"] == *target.name
         && Patched::of_name(meta_str(object, "name").unwrap_or_default()).is_some()
 }
 

@@ -1,4 +1,4 @@
-//! What carries out the policies of each Gateway, made once until something that it is made of changes.
+//! What carries out the policies of each fleet, made once until something that it is made of changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,16 +11,19 @@ use super::auth::filters::{self, Server};
 use super::auth::guards::{GuardedRoutes, guarded_routes};
 use super::budget::{self, Shares, Sizes};
 use super::carried::carried;
-use super::counting::{Asked, Counting, Idle};
+use super::counting::Counting;
+use super::fleet::{Asked, Fleet};
+use super::idle::Idle;
 use super::listeners::UnreadyListeners;
 use super::names::Patched;
 use super::output::{GatewayOutput, ReadLimits, Redirects, output_of};
 use super::patches::{Patches, TooLarge, of_guards, of_limits, standby};
 use super::{envoy, limitador, names};
 
-/// All that carries out the policies of one Gateway.
+/// All that carries out the policies of one fleet.
 #[derive(Debug)]
 pub(super) struct Rendered {
+    pub(super) fleet: Arc<Fleet>,
     pub(super) asked: Asked,
     pub(super) output: GatewayOutput,
     /// What is guarded, where it has an AuthPolicy.
@@ -77,7 +80,7 @@ pub(super) struct Rendering {
     read: ReadLimits,
     rendered: BTreeMap<NodeKey, Arc<Rendered>>,
     stored: BTreeMap<LimitStore, Arc<StoredLimits>>,
-    /// What the policies of each Gateway have said of redirects.
+    /// What the policies of each fleet have said of redirects.
     redirects: BTreeMap<NodeKey, BTreeMap<PolicyId, Redirects>>,
     /// Policies that have something else to say since.
     restated: BTreeSet<PolicyId>,
@@ -85,9 +88,14 @@ pub(super) struct Rendering {
 }
 
 impl Rendering {
-    /// Forgets what was rendered for a Gateway.
+    /// Forgets what was rendered for a Gateway, and for those that it may be merged with.
     pub(super) fn outdate(&mut self, gateway: &NodeKey) {
         self.rendered.remove(gateway);
+        // GatewayClasses come first.
+        let merged = self.rendered.iter().take_while(|(key, _)| key.kind == ObjectKind::GatewayClass);
+        let of_gateway = merged.filter(|(_, own)| own.fleet.gateways.contains(gateway));
+        let of_gateway: Vec<NodeKey> = of_gateway.map(|(key, _)| key.clone()).collect();
+        of_gateway.iter().for_each(|key| drop(self.rendered.remove(key)));
         self.stored.clear();
     }
 
@@ -106,46 +114,47 @@ impl Rendering {
         std::mem::take(&mut self.restated)
     }
 
-    /// All that carries out the policies of a Gateway. `is_ready` says whether the auth server decides by the AuthConfig
+    /// All that carries out the policies of a fleet. `is_ready` says whether the auth server decides by the AuthConfig
     /// of a host.
-    pub(super) fn of_gateway(
+    pub(super) fn of_fleet(
         &mut self,
         index: &Index,
-        gateway: &NodeKey,
-        asked: Asked,
-        is_ready: &dyn Fn(&str) -> bool,
-    ) -> Arc<Rendered> {
-        if let Some(rendered) = self.rendered.get(gateway).filter(|own| own.asked == asked) {
-            return rendered.clone();
+        fleet: Arc<Fleet>,
+        is_ready: &dyn Fn(&NodeKey, &str) -> bool,
+    ) -> Result<Arc<Rendered>, Idle> {
+        let asked = fleet.asked.clone()?;
+        if let Some(rendered) = self.rendered.get(&fleet.key).filter(|own| own.fleet == fleet) {
+            return Ok(rendered.clone());
         }
-        let carried = carried(index, &self.unready, gateway, asked.scheme);
+        let carried = carried(index, &self.unready, &fleet, asked.scheme);
         let (mut output, mut limits) = (GatewayOutput::default(), Ok(Patches::new()));
         if let Ok((_, address)) = &asked.limitador {
             let name = names::cluster(address);
-            output = output_of(index, &mut self.read, gateway, &carried, &name, asked.auth.is_ok());
+            output = output_of(index, &mut self.read, &fleet, &carried, &name, &asked);
             let cluster = envoy::cluster(&name, address, None);
             limits = of_limits(&output.routes, &carried.listeners, (&name, cluster));
         }
         let server = asked.auth.as_ref().map(Server::of).unwrap_or_default();
-        let guarded = guarded_routes(index, gateway, &carried, &server, is_ready);
+        let guarded = guarded_routes(index, &fleet, &carried, (&server, &asked.undecided), is_ready);
         let (mut guards, mut on_standby) = (Ok(Patches::new()), None);
         if let (Some(guarded), Ok(endpoint)) = (&guarded, &asked.auth) {
             let cluster = envoy::cluster(&server.cluster, &endpoint.address, Some(filters::of_cluster()));
             guards = of_guards(guarded, &carried.listeners, (&server.cluster, cluster));
             on_standby = standby(guarded, &carried.standby);
         }
-        self.restate(gateway, &output.redirects);
-        let rendered = Rendered { asked, output, guarded, limits, guards, standby: on_standby };
+        self.restate(&fleet.key, &output.redirects);
+        let key = fleet.key.clone();
+        let rendered = Rendered { fleet, asked, output, guarded, limits, guards, standby: on_standby };
         let rendered = Arc::new(rendered);
-        self.rendered.insert(gateway.clone(), rendered.clone());
+        self.rendered.insert(key, rendered.clone());
         self.read.sweep();
-        rendered
+        Ok(rendered)
     }
 
-    fn restate(&mut self, gateway: &NodeKey, redirects: &BTreeMap<PolicyId, Redirects>) {
+    fn restate(&mut self, fleet: &NodeKey, redirects: &BTreeMap<PolicyId, Redirects>) {
         let before = match redirects.is_empty() {
-            true => self.redirects.remove(gateway),
-            false => self.redirects.insert(gateway.clone(), redirects.clone()),
+            true => self.redirects.remove(fleet),
+            false => self.redirects.insert(fleet.clone(), redirects.clone()),
         };
         let before = before.unwrap_or_default();
         let all = before.keys().chain(redirects.keys());
@@ -156,34 +165,39 @@ impl Rendering {
     pub(super) fn of_limitador(
         &mut self,
         index: &Index,
-        counting: &Counting,
+        counting: &mut Counting,
         limitador: &Limitador,
         is_ready: &dyn Fn(&NodeKey, &str) -> bool,
     ) -> Arc<StoredLimits> {
         if let Some(stored) = self.stored.get(&limitador.store) {
             return stored.clone();
         }
-        let mut all = Vec::new();
+        let mut all: BTreeMap<NodeKey, Arc<Rendered>> = BTreeMap::new();
         for object in index.objects() {
             let ObjectKey::Node(gateway) = object else { continue };
             if gateway.kind != ObjectKind::Gateway {
                 continue;
             }
-            let Ok(asked) = counting.asked(index, gateway) else { continue };
+            let fleet = counting.fleet(index, &self.unready, gateway);
+            if all.contains_key(&fleet.key) {
+                continue;
+            }
+            let Ok(asked) = &fleet.asked else { continue };
             if asked.limitador.as_ref().is_ok_and(|(own, _)| own.store == limitador.store) {
-                all.push(self.of_gateway(index, gateway, asked, &|host| is_ready(gateway, host)));
+                let key = fleet.key.clone();
+                all.extend(self.of_fleet(index, fleet, is_ready).ok().map(|own| (key, own)));
             }
         }
-        let stored = Arc::new(stored(&all, &limitador.store));
+        let stored = Arc::new(stored(all.values(), &limitador.store));
         self.stored.insert(limitador.store.clone(), stored.clone());
         stored
     }
 }
 
-/// The limits of these Gateways, as their store has them.
-fn stored(all: &[Arc<Rendered>], store: &LimitStore) -> StoredLimits {
+/// The limits of these fleets, as their store has them.
+fn stored<'a>(all: impl Iterator<Item = &'a Arc<Rendered>> + Clone, store: &LimitStore) -> StoredLimits {
     let limits = || {
-        all.iter().flat_map(|rendered| &rendered.output.limits).map(|limit| {
+        all.clone().flat_map(|rendered| &rendered.output.limits).map(|limit| {
             let bytes = limit.entries.iter().map(|entry| entry.to_string().len() + 2).sum::<usize>();
             (limit, bytes)
         })

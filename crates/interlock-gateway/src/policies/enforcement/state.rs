@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use super::ancestors::Pruning;
 use super::auth::seen::{self, SeenAuthConfig};
-use super::counting::{Counting, Idle};
+use super::counting::Counting;
+use super::fleet::Fleet;
+use super::idle::Idle;
 use super::left_out::LeftOut;
 use super::limits::is_of_route;
 use super::names::{self, Patched};
@@ -26,7 +28,7 @@ pub(in crate::policies) struct Enforcement {
     pub(super) pruning: Pruning,
 }
 
-/// What one Gateway wants written.
+/// What a Gateway, and those that it is merged with, want written.
 pub(super) struct Wanted {
     pub(super) rendered: Arc<Rendered>,
     /// Its Limitador, and what that counts.
@@ -41,9 +43,9 @@ pub(in crate::policies) enum Concern {
     Graph,
     /// Nothing.
     Nothing,
-    /// A Gateway.
+    /// A Gateway, or a GatewayClass.
     Gateway(NodeKey),
-    /// A Gateway, and its policies.
+    /// The same, and its policies.
     GatewayAndPolicies(NodeKey),
     /// All Gateways.
     Gateways,
@@ -57,6 +59,7 @@ impl Enforcement {
         let kind = object["kind"].as_str().unwrap_or_default();
         let Some(name) = meta_str(object, "name") else { return Concern::Graph };
         let name = NamespacedName::new(meta_str(object, "namespace").unwrap_or_default(), name);
+        self.forget_fleets(kind);
         match kind {
             // Its label may have been taken away.
             "EnvoyPatchPolicy" if !is_ours(object, &name) && self.written.patches.contains_key(&name) => {
@@ -64,11 +67,11 @@ impl Enforcement {
             }
             "EnvoyPatchPolicy" if is_ours(object, &name) => {
                 let seen = SeenPatch::of(object, &name);
-                let gateway = seen.gateway.clone();
+                let target = seen.target.clone();
                 match self.written.patches.insert(name, seen.clone()) {
-                    Some(was) if was == seen => Concern::Gateway(gateway),
-                    Some(was) if was.gateway != gateway => Concern::GatewayAndPolicies(was.gateway),
-                    _ => Concern::GatewayAndPolicies(gateway),
+                    Some(was) if was == seen => Concern::Gateway(target),
+                    Some(was) if was.target != target => Concern::GatewayAndPolicies(was.target),
+                    _ => Concern::GatewayAndPolicies(target),
                 }
             }
             "AuthConfig" if seen::is_ours(object, &name) => {
@@ -97,6 +100,7 @@ impl Enforcement {
                 self.counting.kuadrants.insert(name);
                 Concern::All
             }
+            "EnvoyProxy" => self.merges(&name, Some(object)),
             "Interlock" if name.name == DEFAULT => self.configure(Some(object)),
             "Interlock" => Concern::Nothing,
             _ => Concern::Graph,
@@ -105,10 +109,11 @@ impl Enforcement {
 
     /// Takes in that an object is gone; what it concerns.
     pub(in crate::policies) fn drop(&mut self, kind: &str, name: &NamespacedName) -> Concern {
+        self.forget_fleets(kind);
         match kind {
             "EnvoyPatchPolicy" => {
                 let seen = self.written.patches.remove(name);
-                seen.map_or(Concern::Graph, |seen| Concern::GatewayAndPolicies(seen.gateway))
+                seen.map_or(Concern::Graph, |seen| Concern::GatewayAndPolicies(seen.target))
             }
             "AuthConfig" => match self.written.auth_configs.remove(name) {
                 Some(seen) => self.reguard(seen.gateway),
@@ -136,6 +141,11 @@ impl Enforcement {
                 }
                 Concern::Graph
             }
+            "EnvoyProxy" => self.merges(name, None),
+            "GatewayClass" => {
+                self.counting.merging.drop_class(&name.name);
+                Concern::Graph
+            }
             "Interlock" if name.name == DEFAULT => self.configure(None),
             "Interlock" => Concern::Nothing,
             _ => Concern::Graph,
@@ -144,6 +154,7 @@ impl Enforcement {
 
     /// Forgets the objects of a kind, which may exist.
     pub(in crate::policies) fn forget(&mut self, kind: &str) -> Concern {
+        self.forget_fleets(kind);
         match kind {
             "EnvoyPatchPolicy" => self.written.patches.clear(),
             "AuthConfig" => {
@@ -151,6 +162,10 @@ impl Enforcement {
                 all.into_values().for_each(|own| self.rendering.outdate(&own.gateway));
             }
             "Kuadrant" => self.counting.kuadrants.clear(),
+            "EnvoyProxy" => {
+                self.counting.merging.forget_proxies();
+                self.rendering.forget_stored();
+            }
             "ConfigMap" => self.written.stores.retain(|store, _| !matches!(store, LimitStore::ConfigMap(_))),
             "Limitador" => {
                 self.counting.forget_addresses();
@@ -184,6 +199,25 @@ impl Enforcement {
         concern
     }
 
+    fn merges(&mut self, name: &NamespacedName, proxy: Option<&Value>) -> Concern {
+        match self.counting.merging.take_proxy(name, proxy) {
+            true => {
+                self.rendering.forget_stored();
+                Concern::All
+            }
+            false => Concern::Nothing,
+        }
+    }
+
+    /// A report of a kind may change what is merged, and what merged Gateways ask.
+    fn forget_fleets(&mut self, kind: &str) {
+        const KINDS: [&str; 6] =
+            ["EnvoyProxy", "Gateway", "GatewayClass", "Interlock", "Kuadrant", "Limitador"];
+        if KINDS.contains(&kind) {
+            self.counting.forget_fleets();
+        }
+    }
+
     fn configure(&mut self, interlock: Option<&Value>) -> Concern {
         if !self.counting.configure(interlock) {
             return Concern::Nothing;
@@ -212,15 +246,42 @@ impl Enforcement {
         self.rendering.take_restated().into_iter()
     }
 
-    /// What a Gateway wants written.
+    /// What a Gateway, and those that it is merged with, want written.
     pub(super) fn wanted(&mut self, index: &Index, gateway: &NodeKey) -> Result<Wanted, Idle> {
         let rendered = self.rendered(index, gateway)?;
+        Ok(self.with_stored(index, rendered))
+    }
+
+    /// The Limitador that the settings give a merged Gateway that is counted by none, and what that counts of others: what it
+    /// counted before is not left there.
+    pub(super) fn uncounted(
+        &mut self,
+        index: &Index,
+        gateway: &NodeKey,
+        wanted: &Wanted,
+    ) -> Option<(Limitador, Arc<StoredLimits>)> {
+        let is_uncounted = wanted.rendered.asked.uncounted.contains(gateway);
+        let (limitador, _) = self.counting.limitador(gateway).ok().filter(|_| is_uncounted)?;
+        let stored = self.stored(index, &limitador);
+        Some((limitador, stored))
+    }
+
+    /// What the Gateways of a GatewayClass want written; none where they are not merged.
+    pub(super) fn wanted_of_class(&mut self, index: &Index, class: &NodeKey) -> Result<Option<Wanted>, Idle> {
+        let Some(fleet) = self.counting.fleet_of_class(index, &self.rendering.unready, class)? else {
+            return Ok(None);
+        };
+        let rendered = self.of_fleet(index, fleet)?;
+        Ok(Some(self.with_stored(index, rendered)))
+    }
+
+    fn with_stored(&mut self, index: &Index, rendered: Arc<Rendered>) -> Wanted {
         let limitador = rendered.asked.limitador.as_ref().ok().map(|(own, _)| own.clone());
         let stored = limitador.map(|own| {
             let stored = self.stored(index, &own);
             (own, stored)
         });
-        Ok(Wanted { rendered, stored })
+        Wanted { rendered, stored }
     }
 
     /// Why rules of a policy are not carried out on a Gateway.
@@ -228,12 +289,14 @@ impl Enforcement {
         let Wanted { rendered, stored } = self.wanted(index, gateway).ok()?;
         let first = LeftOut::first_of(policy);
         let of_policy = |own: &&LeftOut| own.policy == *policy;
-        if let Some(own) = rendered.output.left_out.range(&first..).next().filter(of_policy) {
+        let is_here = |own: &&LeftOut| own.gateway.as_ref().is_none_or(|own| own == gateway);
+        let mut limits = rendered.output.left_out.range(&first..).take_while(of_policy);
+        if let Some(own) = limits.find(is_here) {
             return Some(format!("limit {} is not carried out: {}", own.rule, own.why));
         }
         let guarded = rendered.guarded.iter().filter(|_| rendered.asked.auth.is_ok());
-        let mut guarded = guarded.flat_map(|own| own.left_out.range(&first..));
-        if let Some(own) = guarded.next().filter(of_policy) {
+        let mut guarded = guarded.flat_map(|own| own.left_out.range(&first..).take_while(of_policy));
+        if let Some(own) = guarded.find(is_here) {
             return Some(format!(
                 "{} is not carried out, and its routes let no request in: {}",
                 own.rule, own.why
@@ -261,20 +324,48 @@ impl Enforcement {
 
     /// Whether policies of a kind are carried out on a Gateway.
     pub(super) fn carries_out(&mut self, index: &Index, gateway: &NodeKey, kind: &str) -> bool {
-        self.rendered(index, gateway).is_ok_and(|rendered| rendered.idle(Patched::of_kind(kind)).is_none())
+        let patched = Patched::of_kind(kind);
+        self.rendered(index, gateway).is_ok_and(|rendered| {
+            let is_uncounted = patched == Patched::Limits && rendered.asked.uncounted.contains(gateway);
+            !is_uncounted && rendered.idle(patched).is_none()
+        })
     }
 
     fn rendered(&mut self, index: &Index, gateway: &NodeKey) -> Result<Arc<Rendered>, Idle> {
-        let asked = self.counting.asked(index, gateway)?;
+        let fleet = self.counting.fleet(index, &self.rendering.unready, gateway);
+        self.of_fleet(index, fleet)
+    }
+
+    fn of_fleet(&mut self, index: &Index, fleet: Arc<Fleet>) -> Result<Arc<Rendered>, Idle> {
         let written = &self.written;
-        let is_ready = |host: &str| written.is_auth_config_ready(gateway, host);
-        Ok(self.rendering.of_gateway(index, gateway, asked, &is_ready))
+        let is_ready = |gateway: &NodeKey, host: &str| written.is_auth_config_ready(gateway, host);
+        self.rendering.of_fleet(index, fleet, &is_ready)
+    }
+
+    /// Whether what carries out the policies of a kind on a Gateway is there, and nothing is in the way of its next form.
+    pub(super) fn is_patched(&mut self, index: &Index, gateway: &NodeKey, patched: Patched) -> bool {
+        let fleet = self.counting.fleet(index, &self.rendering.unready, gateway);
+        self.written.is_patched(&fleet, patched)
+    }
+
+    /// Whether the Gateways of a class are merged.
+    pub(in crate::policies) fn is_merged(&self, class: &str) -> bool {
+        self.counting.merging.namespace(class).is_ok_and(|own| own.is_some())
+    }
+
+    /// Takes in a GatewayClass; whether its Gateways may be merged since, or apart.
+    pub(in crate::policies) fn take_class(&mut self, object: &Value) -> bool {
+        let is_new = self.counting.merging.take_class(object);
+        if is_new {
+            self.rendering.forget_stored();
+        }
+        is_new
     }
 
     fn stored(&mut self, index: &Index, limitador: &Limitador) -> Arc<StoredLimits> {
         let written = &self.written;
         let is_ready = |gateway: &NodeKey, host: &str| written.is_auth_config_ready(gateway, host);
-        self.rendering.of_limitador(index, &self.counting, limitador, &is_ready)
+        self.rendering.of_limitador(index, &mut self.counting, limitador, &is_ready)
     }
 
     /// How far what a Gateway has for a policy has come.
@@ -287,7 +378,7 @@ impl Enforcement {
         if let Some(idle) = rendered.idle(patched) {
             return undelivered(idle);
         }
-        let delivery = self.written.delivery(gateway, &rendered, patched);
+        let delivery = self.written.delivery(&rendered, patched);
         if delivery != Delivery::Delivered {
             return delivery;
         }

@@ -3,6 +3,7 @@
 mod ancestors;
 mod auth;
 mod cluster;
+mod merged;
 mod proxied;
 
 use std::collections::BTreeSet;

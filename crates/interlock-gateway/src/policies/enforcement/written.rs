@@ -1,13 +1,15 @@
 //! What is written already, and what the API server and Envoy Gateway say of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_policies::{Delivery, NodeKey, ObjectKind, PolicyId};
 use interlock_core::api::interlock::LimitStore;
 use interlock_core::api::object::{NamespacedName, annotation};
 use serde_json::Value;
 
+use super::auth::config::AuthConfig;
 use super::auth::seen::SeenAuthConfig;
+use super::fleet::Fleet;
 use super::names::{self, Patched, RENDERED};
 use super::patches::TooLarge;
 use super::rendering::Rendered;
@@ -18,7 +20,8 @@ const MESSAGE: usize = 200;
 /// An EnvoyPatchPolicy of ours, as its watch reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SeenPatch {
-    pub(super) gateway: NodeKey,
+    /// The Gateway or GatewayClass that it targets.
+    pub(super) target: NodeKey,
     rendered: Option<String>,
     /// What Envoy Gateway says of this very version; none where it says nothing yet.
     programmed: Option<Result<(), String>>,
@@ -31,7 +34,7 @@ pub(super) struct Written {
     pub(super) auth_configs: BTreeMap<NamespacedName, SeenAuthConfig>,
     /// The hash of the limits that each has.
     pub(super) stores: BTreeMap<LimitStore, Option<String>>,
-    /// The write for each Gateway that the API server refuses, and why.
+    /// The write for each Gateway or GatewayClass that the API server refuses, and why.
     pub(super) refused: BTreeMap<(NodeKey, Patched), String>,
     /// AuthConfigs of each Gateway that it refuses, and why.
     pub(super) refused_configs: BTreeMap<NodeKey, BTreeMap<NamespacedName, String>>,
@@ -43,9 +46,9 @@ impl Written {
         self.stores.insert(store, annotation(object, RENDERED).map(str::to_owned));
     }
 
-    /// Takes in which write for a Gateway the API server refuses, and why; none where it refuses none.
-    pub(super) fn refuse(&mut self, gateway: &NodeKey, patched: Patched, refused: Option<String>) {
-        let key = (gateway.clone(), patched);
+    /// Takes in which write for a Gateway or GatewayClass the API server refuses, and why; none where it refuses none.
+    pub(super) fn refuse(&mut self, target: &NodeKey, patched: Patched, refused: Option<String>) {
+        let key = (target.clone(), patched);
         match refused {
             Some(why) => self.refused.insert(key, why),
             None => self.refused.remove(&key),
@@ -66,11 +69,11 @@ impl Written {
         self.refused_configs.remove(gateway);
     }
 
-    /// Whether an EnvoyPatchPolicy of a Gateway is there, Envoy Gateway has not refused it, and the API server refuses no
+    /// Whether an EnvoyPatchPolicy of a fleet is there, Envoy Gateway has not refused it, and the API server refuses no
     /// change of it.
-    pub(super) fn is_patched(&self, gateway: &NodeKey, patched: Patched) -> bool {
-        let seen = self.patches.get(&names::patch(patched, gateway, 0));
-        !self.refused.contains_key(&(gateway.clone(), patched))
+    pub(super) fn is_patched(&self, fleet: &Fleet, patched: Patched) -> bool {
+        let seen = self.patches.get(&fleet.patch(patched, 0));
+        !self.refused.contains_key(&(fleet.key.clone(), patched))
             && seen.is_some_and(|seen| !matches!(seen.programmed, Some(Err(_))))
     }
 
@@ -88,7 +91,8 @@ impl Written {
         policy: &PolicyId,
     ) -> Delivery {
         let configs = rendered.guarded.iter().flat_map(|own| &own.configs);
-        for (host, config) in configs.filter(|(_, own)| own.policies.contains(policy)) {
+        let is_one = |own: &AuthConfig| own.gateway == *gateway && own.policies.contains(policy);
+        for (host, config) in configs.filter(|(_, own)| is_one(own)) {
             let name = names::auth_config(gateway, host);
             if let Some(why) = self.refused_configs.get(gateway).and_then(|own| own.get(&name)) {
                 return Delivery::Pending(why.clone());
@@ -103,18 +107,24 @@ impl Written {
         Delivery::Delivered
     }
 
-    /// How far EnvoyPatchPolicies of a Gateway have come.
-    pub(super) fn delivery(&self, gateway: &NodeKey, rendered: &Rendered, patched: Patched) -> Delivery {
+    /// The namespaces with EnvoyPatchPolicies that target a GatewayClass.
+    pub(super) fn namespaces_of(&self, class: &NodeKey) -> BTreeSet<&str> {
+        let of_class = self.patches.iter().filter(|(_, seen)| seen.target == *class);
+        of_class.map(|(name, _)| name.namespace.as_str()).collect()
+    }
+
+    /// How far EnvoyPatchPolicies of a fleet have come.
+    pub(super) fn delivery(&self, rendered: &Rendered, patched: Patched) -> Delivery {
         let patches = match rendered.patches(patched) {
             Ok(patches) => patches,
             Err(TooLarge) => return Delivery::Failed(TooLarge::message()),
         };
         // It is tried again, so it is looked at again.
-        if let Some(why) = self.refused.get(&(gateway.clone(), patched)) {
+        if let Some(why) = self.refused.get(&(rendered.fleet.key.clone(), patched)) {
             return Delivery::Pending(why.clone());
         }
         for (position, (_, hash)) in patches.iter().enumerate() {
-            let name = names::patch(patched, gateway, position);
+            let name = rendered.fleet.patch(patched, position);
             let seen = self.patches.get(&name).filter(|seen| seen.rendered.as_ref() == Some(hash));
             match seen.and_then(|seen| seen.programmed.as_ref()) {
                 None => return Delivery::Pending(format!("EnvoyPatchPolicy {name}")),
@@ -128,8 +138,10 @@ impl Written {
 
 impl SeenPatch {
     pub(super) fn of(object: &Value, name: &NamespacedName) -> Self {
-        let target = object["spec"]["targetRef"]["name"].as_str().unwrap_or_default();
-        let gateway = NodeKey::new(ObjectKind::Gateway, &name.namespace, target);
+        let reference = &object["spec"]["targetRef"];
+        let is_class = reference["kind"] == ObjectKind::GatewayClass.name();
+        let kind = if is_class { ObjectKind::GatewayClass } else { ObjectKind::Gateway };
+        let target = NodeKey::new(kind, &name.namespace, reference["name"].as_str().unwrap_or_default());
         let generation = &object["metadata"]["generation"];
         let ancestors = object["status"]["ancestors"].as_array().into_iter().flatten();
         let conditions = ancestors.flat_map(|own| own["conditions"].as_array().into_iter().flatten());
@@ -147,7 +159,7 @@ impl SeenPatch {
             }
             None => is("Programmed", "True").map(|_| Ok(())),
         };
-        Self { gateway, rendered: annotation(object, RENDERED).map(str::to_owned), programmed }
+        Self { target, rendered: annotation(object, RENDERED).map(str::to_owned), programmed }
     }
 }
 

@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_policies::{ListenerOf, NodeKey, RefusalReason};
 
-/// Listeners and route configurations of one Gateway.
+/// A listener, and its Gateway.
+pub(super) type OfGateway<'a> = (&'a NodeKey, ListenerOf<'a>);
+
+/// Listeners and route configurations of one fleet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct XdsNames {
     /// Listeners.
@@ -28,17 +31,17 @@ pub(super) enum NameScheme {
 }
 
 impl NameScheme {
-    /// The names for the listeners of a Gateway, in their order. `has_http3` says it of one of them.
+    /// The names for the listeners of a fleet, in their order. `has_http3` says it of one of them.
     pub(super) fn names(
         self,
-        gateway: &NodeKey,
-        listeners: &[ListenerOf<'_>],
-        has_http3: impl Fn(&NodeKey) -> bool,
+        listeners: &[OfGateway<'_>],
+        has_http3: impl Fn(&OfGateway<'_>) -> bool,
     ) -> XdsNames {
         let mut names = XdsNames::default();
         let mut ports: BTreeMap<u16, (String, String, bool)> = BTreeMap::new();
         let mut plain: BTreeMap<u16, String> = BTreeMap::new();
-        for own in listeners.iter().filter(|own| own.refusal.is_none()) {
+        for of in listeners.iter().filter(|(_, own)| own.refusal.is_none()) {
+            let (gateway, own) = of;
             let has_tls = match own.listener.protocol.as_str() {
                 "HTTP" => false,
                 "HTTPS" => true,
@@ -51,7 +54,7 @@ impl NameScheme {
                 let [tcp, quic] = self.listener(&name, own.listener.port);
                 (tcp, quic, false)
             });
-            *has_quic |= has_tls && has_http3(&own.key);
+            *has_quic |= has_tls && has_http3(of);
             let of_port = || match self {
                 Self::V1 => name.clone(),
                 Self::V2 => format!("http-{}", own.listener.port),
@@ -67,11 +70,12 @@ impl NameScheme {
         names
     }
 
-    /// The names that listeners of a Gateway may have: each can be the first of its port, and have HTTP/3.
-    pub(super) fn listeners(self, gateway: &NodeKey, listeners: &[ListenerOf<'_>]) -> BTreeSet<String> {
+    /// The names that listeners of a fleet may have: each can be the first of its port, and have HTTP/3.
+    pub(super) fn listeners(self, listeners: &[OfGateway<'_>]) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        let is_admitted = |own: &&ListenerOf<'_>| own.refusal != Some(RefusalReason::ListenerSetNotAllowed);
-        for own in listeners.iter().filter(is_admitted) {
+        let is_admitted =
+            |(_, own): &&OfGateway<'_>| own.refusal != Some(RefusalReason::ListenerSetNotAllowed);
+        for (gateway, own) in listeners.iter().filter(is_admitted) {
             let [tcp, quic] = self.listener(&listener_name(gateway, &own.key), own.listener.port);
             match own.listener.protocol.as_str() {
                 "HTTP" => names.insert(tcp),
@@ -109,13 +113,8 @@ fn listener_name(gateway: &NodeKey, listener: &NodeKey) -> String {
 
 /// How the names of all routes of a rule begin; a number and the host follow.
 pub(super) fn route_prefix(route: &NodeKey, rule_index: usize) -> String {
-    format!("{}{rule_index}/match/", rules(route))
-}
-
-/// How the names of all routes of a route begin; the position of a rule follows.
-pub(super) fn rules(route: &NodeKey) -> String {
     let kind = route.kind.name().to_ascii_lowercase();
-    format!("{kind}/{}/{}/rule/", route.namespace, route.name)
+    format!("{kind}/{}/{}/rule/{rule_index}/match/", route.namespace, route.name)
 }
 
 /// How the names of the routes of a host end.

@@ -6,14 +6,14 @@ mod policy;
 mod route;
 mod words;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gateway_policies::{NodeKey, ObjectKind, PolicyId};
 use interlock_core::api::object::{Gvk, meta_str};
 use interlock_core::kinds::story::Told;
 use interlock_gateway::names::ENVOY_GATEWAY;
 use interlock_gateway::policies::PolicyKinds;
-use interlock_gateway::policies::proxied::Proxied;
+use interlock_gateway::policies::proxied::{Proxied, is_for};
 use serde_json::Value;
 
 use super::source::{Source, foreign_classes};
@@ -57,31 +57,33 @@ pub(in crate::cli) fn told(source: &Source, object: &Value) -> Option<Told> {
     Some(told)
 }
 
-/// The Gateways whose proxies have something of an object, and of which rules of routes; none of an object of another kind.
+/// The Gateways, or the GatewayClasses that they are merged in, whose proxies have something of an object, and of which rules
+/// of routes; none of an object of another kind.
 pub(in crate::cli) fn proxied(source: &Source, object: &Value) -> Option<Vec<(NodeKey, Proxied)>> {
     let survey = source.linked();
-    let mut asked: BTreeMap<NodeKey, Proxied> = BTreeMap::new();
-    match subject(survey.kinds(), object)? {
-        Subject::Policy(id) => {
-            if !CARRIED_OUT.contains(&&*id.kind) {
-                return None;
-            }
-            let mut rules: BTreeMap<NodeKey, BTreeSet<(NodeKey, usize)>> = BTreeMap::new();
-            for path in policy::acting(&survey, &id) {
-                let of_gateway = rules.entry(path.gateway.clone()).or_default();
-                of_gateway.insert((path.route.clone(), path.rule_index));
-            }
-            asked.extend(rules.into_iter().map(|(gateway, own)| (gateway, Proxied::Rules(own))));
-        }
-        Subject::Route(route) => {
-            let paths = survey.index().paths_through(&route);
-            asked.extend(paths.into_iter().map(|path| (path.gateway.clone(), Proxied::Route(route.clone()))));
-        }
+    let index = survey.index();
+    let merged = |gateway: &NodeKey| {
+        let class = NodeKey::new(ObjectKind::GatewayClass, "", index.class_of(gateway)?);
+        source.objects().iter().any(|own| is_for(own, &class)).then_some(class)
+    };
+    let paths = match subject(survey.kinds(), object)? {
+        Subject::Policy(id) if !CARRIED_OUT.contains(&&*id.kind) => return None,
+        Subject::Policy(id) => policy::acting(&survey, &id),
+        Subject::Route(route) => index.paths_through(&route).collect(),
         Subject::Gateway(gateway) => {
-            asked.insert(gateway, Proxied::All);
+            let Some(class) = merged(&gateway) else { return Some(vec![(gateway, Proxied::All)]) };
+            let rules = index.paths_through(&gateway).map(|path| (&path.route, path.rule_index));
+            return Some(vec![(class, Proxied::rules(rules))]);
         }
+    };
+    let mut targets: BTreeMap<&NodeKey, NodeKey> = BTreeMap::new();
+    let mut rules: BTreeMap<NodeKey, Vec<(&NodeKey, usize)>> = BTreeMap::new();
+    for path in paths {
+        let target = || merged(&path.gateway).unwrap_or_else(|| path.gateway.clone());
+        let target = targets.entry(&path.gateway).or_insert_with(target);
+        rules.entry(target.clone()).or_default().push((&path.route, path.rule_index));
     }
-    Some(asked.into_iter().collect())
+    Some(rules.into_iter().map(|(target, own)| (target, Proxied::rules(own))).collect())
 }
 
 fn subject(kinds: &PolicyKinds, object: &Value) -> Option<Subject> {

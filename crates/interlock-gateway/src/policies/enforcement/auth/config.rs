@@ -37,6 +37,8 @@ const DECIDED: &str = "interlock-decided";
 /// See the module.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::policies::enforcement) struct AuthConfig {
+    /// The Gateway on whose paths it decides.
+    pub(in crate::policies::enforcement) gateway: NodeKey,
     /// The policies on the paths that it decides about.
     pub(in crate::policies::enforcement) policies: Vec<PolicyId>,
     /// Its `spec`.
@@ -72,22 +74,26 @@ pub(in crate::policies::enforcement) fn auth_config(
                 *place = value;
             }
             Err(why) => {
-                left_out.push(LeftOut { policy: rule.source.clone(), rule: key.clone(), why });
+                left_out.push(LeftOut { policy: rule.source.clone(), rule: key.clone(), why, gateway: None });
             }
         }
     }
     add_predicates(index, effective, &mut spec);
     if left_out.is_empty() && spec.to_string().len() > BYTES {
         let why = format!("the rules of one path have more than {} KiB; write fewer", BYTES >> 10);
-        let rule =
-            |policy: &PolicyId| LeftOut { policy: policy.clone(), rule: "rules".into(), why: why.clone() };
+        let rule = |policy: &PolicyId| LeftOut {
+            policy: policy.clone(),
+            rule: "rules".into(),
+            why: why.clone(),
+            gateway: None,
+        };
         left_out.extend(effective.sources().into_iter().map(rule));
     }
     if !left_out.is_empty() {
         return Err(left_out);
     }
     let hash = names::hash(&spec);
-    Ok(AuthConfig { policies: effective.policies.clone(), spec, hash })
+    Ok(AuthConfig { gateway: gateway.clone(), policies: effective.policies.clone(), spec, hash })
 }
 
 /// A merge patch that takes away what an AuthConfig has beyond what is wanted, and an apply would leave: what others added.

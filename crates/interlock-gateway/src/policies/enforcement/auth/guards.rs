@@ -1,4 +1,4 @@
-//! What is done for the rules of a Gateway before their requests go on.
+//! What is done for the rules of a fleet before their requests go on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,13 +11,15 @@ use super::filters::Server;
 use super::{KIND, filters};
 use crate::policies::enforcement::budget::{self, Shares, Sizes};
 use crate::policies::enforcement::carried::{CarriedRules, RuleKey};
+use crate::policies::enforcement::fleet::Fleet;
 use crate::policies::enforcement::left_out::LeftOut;
+use crate::policies::enforcement::xds::OfGateway;
 use crate::policies::enforcement::{envoy, xds};
 
-/// Namespaces in the maps of a Gateway that are refused apart. Where there are more, all routes are that a map does not
+/// Namespaces in the maps of a fleet that are refused apart. Where there are more, all routes are that a map does not
 /// have.
 const NAMESPACES: usize = 1_000;
-/// Namespaces that the listeners of a Gateway name, for route configurations without a map; where there are more, those
+/// Namespaces that the listeners of a fleet name, for route configurations without a map; where there are more, those
 /// refuse all.
 const NAMED: usize = 512;
 
@@ -54,34 +56,53 @@ pub(in crate::policies::enforcement) struct GuardedRoutes {
 /// Reads the guards of paths, each effective policy once.
 struct Reader<'a> {
     index: &'a Index,
-    gateway: &'a NodeKey,
-    is_ready: &'a dyn Fn(&str) -> bool,
-    read: BTreeMap<usize, Guard>,
+    /// Gateways without the auth server.
+    undecided: &'a BTreeSet<NodeKey>,
+    is_ready: &'a dyn Fn(&NodeKey, &str) -> bool,
+    /// By Gateway, too: an AuthConfig is of one.
+    read: BTreeMap<(usize, NodeKey), Guard>,
     found: GuardedRoutes,
 }
 
 impl Reader<'_> {
     fn guard(&mut self, path: &Arc<Path>) -> Guard {
         let Some(effective) = self.index.effective(KIND, path) else { return Guard::Open };
-        let key = Arc::as_ptr(effective).addr();
+        let key = (Arc::as_ptr(effective).addr(), path.gateway.clone());
         if let Some(read) = self.read.get(&key) {
             return read.clone();
         }
-        let guard = self.guard_of(effective);
+        let guard = match self.undecided.contains(&path.gateway) {
+            true => self.leave_out(&path.gateway, effective),
+            false => self.guard_of(&path.gateway, effective),
+        };
         self.read.insert(key, guard.clone());
         guard
     }
 
-    fn guard_of(&mut self, effective: &EffectivePolicy) -> Guard {
+    fn leave_out(&mut self, gateway: &NodeKey, effective: &EffectivePolicy) -> Guard {
+        let left_out = effective.policies.iter().map(|own| LeftOut {
+            policy: own.clone(),
+            rule: "rules".into(),
+            why: format!(
+                "{gateway} is merged with Gateways that another auth server decides for; name them in one entry of \
+                 spec.policies.authServers of Interlock default"
+            ),
+            gateway: Some(gateway.clone()),
+        });
+        self.found.left_out.extend(left_out);
+        Guard::Refuse
+    }
+
+    fn guard_of(&mut self, gateway: &NodeKey, effective: &EffectivePolicy) -> Guard {
         if !effective.unreadable.is_empty() {
             return Guard::Refuse;
         }
-        let host = host(self.gateway, effective);
-        match auth_config(self.index, self.gateway, &host, effective) {
+        let host = host(gateway, effective);
+        match auth_config(self.index, gateway, &host, effective) {
             Ok(config) => {
                 self.found.configs.insert(host.clone(), config);
                 // Authorino would decide by the AuthConfig of a wider host, if there is one.
-                if (self.is_ready)(&host) { Guard::Ask(host) } else { Guard::Refuse }
+                if (self.is_ready)(gateway, &host) { Guard::Ask(host) } else { Guard::Refuse }
             }
             Err(left_out) => {
                 self.found.left_out.extend(left_out);
@@ -91,22 +112,23 @@ impl Reader<'_> {
     }
 }
 
-/// The guards of the rules that the proxies of a Gateway carry; none where it has no AuthPolicy. `is_ready` says whether
+/// The guards of the rules that the proxies of a fleet carry; none where it has no AuthPolicy. `is_ready` says whether
 /// the auth server decides by the AuthConfig of a host.
 pub(in crate::policies::enforcement) fn guarded_routes(
     index: &Index,
-    gateway: &NodeKey,
+    fleet: &Fleet,
     carried: &CarriedRules<'_>,
-    server: &Server,
-    is_ready: &dyn Fn(&str) -> bool,
+    (server, undecided): (&Server, &BTreeSet<NodeKey>),
+    is_ready: &dyn Fn(&NodeKey, &str) -> bool,
 ) -> Option<GuardedRoutes> {
     let found = GuardedRoutes::default();
-    let mut reader = Reader { index, gateway, is_ready, read: BTreeMap::new(), found };
+    let mut reader = Reader { index, undecided, is_ready, read: BTreeMap::new(), found };
     let mut guards: BTreeMap<&RuleKey<'_>, OfRule<'_>> = BTreeMap::new();
     // A policy guards a route from its first request on, wherever that comes to be attached.
     let guarding = index.policies().filter(|own| &*own.id.kind == KIND && guards_routes(own));
     let mut namespaces: BTreeSet<&str> = guarding.map(|own| &*own.id.namespace).collect();
-    namespaces.retain(|own| index.admits(gateway, own));
+    let listeners: Vec<OfGateway<'_>> = fleet.listeners(index).collect();
+    namespaces.retain(|own| listeners.iter().any(|(_, listener)| index.takes(listener, own)));
     for (key, on_listeners) in &carried.rules {
         let of_rule: OfRule<'_> =
             on_listeners.iter().map(|(path, hosts)| (reader.guard(path), hosts.as_slice())).collect();
@@ -117,7 +139,7 @@ pub(in crate::policies::enforcement) fn guarded_routes(
     }
     let configurations = carried.rules.keys().map(|(configuration, ..)| configuration);
     let configurations = configurations.collect::<BTreeSet<_>>().len().max(1);
-    let is_closed = is_guarded(index, gateway) || namespaces.len() * configurations > NAMESPACES;
+    let is_closed = is_guarded(index, fleet) || namespaces.len() * configurations > NAMESPACES;
     if !is_closed && namespaces.is_empty() {
         return None;
     }
@@ -134,14 +156,14 @@ pub(in crate::policies::enforcement) fn guarded_routes(
         }
     };
     guards.retain(|(_, route, _), _| is_closed || namespaces.contains(&*route.namespace));
-    add_routes(index, gateway, server, guards, carried, &mut found);
+    add_routes(index, fleet, server, guards, carried, &mut found);
     Some(found)
 }
 
 /// Adds what is done for the routes of the rules. What is beyond the share of a namespace is left out, so it is refused.
 fn add_routes(
     index: &Index,
-    gateway: &NodeKey,
+    fleet: &Fleet,
     server: &Server,
     guards: BTreeMap<&RuleKey<'_>, OfRule<'_>>,
     carried: &CarriedRules<'_>,
@@ -171,8 +193,10 @@ fn add_routes(
             policy: own.clone(),
             rule: "rules".into(),
             why: format!(
-                "this namespace has more guarded rules than its share of the proxies of {gateway}; write fewer"
+                "this namespace has more guarded rules than its share of the proxies of {}; write fewer",
+                fleet.key
             ),
+            gateway: None,
         });
         found.left_out.extend(left_out);
     }
@@ -183,11 +207,12 @@ pub(in crate::policies) fn guards_routes(policy: &Policy) -> bool {
     !policy.is_deleting && policy.targets.iter().any(|target| target.kind.is_route())
 }
 
-/// Whether a Gateway, or a listener of it, is the target of an AuthPolicy.
-fn is_guarded(index: &Index, gateway: &NodeKey) -> bool {
-    let holders: BTreeSet<NodeKey> =
-        index.listeners(gateway).into_iter().map(|own| own.key.object()).collect();
-    let is_one = |target: &NodeKey| target.object() == *gateway || holders.contains(&target.object());
+/// Whether a Gateway of a fleet, or a listener of one, is the target of an AuthPolicy. Of a route that the map does not have
+/// it is not known on which of them it is.
+fn is_guarded(index: &Index, fleet: &Fleet) -> bool {
+    let holders: BTreeSet<NodeKey> = fleet.listeners(index).map(|(_, own)| own.key.object()).collect();
+    let is_one =
+        |target: &NodeKey| fleet.gateways.contains(&target.object()) || holders.contains(&target.object());
     let mut policies = index.policies().filter(|own| &*own.id.kind == KIND && !own.is_deleting);
     policies.any(|own| own.targets.iter().any(is_one))
 }

@@ -5,14 +5,16 @@
 //! the proxy has and the map does not, where the Gateway has an AuthPolicy or the route's namespace one for its routes.
 //!
 //! - [`config`]: the AuthConfig of an effective policy.
-//! - [`guards`]: what is done for the rules of a Gateway.
+//! - [`guards`]: what is done for the rules of a fleet.
 //! - [`filters`]: filters as Envoy has them.
 //! - [`seen`]: AuthConfigs that are there.
+//! - [`writes`]: those that are written.
 
 pub(super) mod config;
 pub(super) mod filters;
 pub(super) mod guards;
 pub(super) mod seen;
+pub(super) mod writes;
 
 /// The kind that is carried out.
 pub(super) const KIND: &str = "AuthPolicy";

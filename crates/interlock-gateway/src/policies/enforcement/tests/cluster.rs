@@ -12,7 +12,7 @@ use interlock_core::topology::KindName;
 use serde_json::{Value, json};
 
 use super::super::names::{LIMITS, LIMITS_CONFIG_MAP, Patched};
-use super::super::{gateway as of_gateways, policy as of_policies};
+use super::super::{gateway as of_gateways, gateway_class as of_classes, policy as of_policies};
 use crate::policies::Attachments;
 
 /// Steps until nothing is left to do.
@@ -160,6 +160,7 @@ impl Cluster {
             let Some(object) = self.objects.get(&name).cloned() else { continue };
             let reconciler = match kind {
                 "Gateway" => &of_gateways::RECONCILER,
+                "GatewayClass" => &of_classes::RECONCILER,
                 "AuthPolicy" => &of_policies::OF_AUTH,
                 _ => &of_policies::OF_LIMITS,
             };

@@ -56,7 +56,7 @@ fn patches() -> Vec<Value> {
 }
 
 fn route_1() -> Proxied {
-    Proxied::Route(NodeKey::new(ObjectKind::HttpRoute, "shop", "route-1"))
+    Proxied::rules([(&NodeKey::new(ObjectKind::HttpRoute, "shop", "route-1"), 0)])
 }
 
 #[test]
