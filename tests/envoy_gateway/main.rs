@@ -8,6 +8,7 @@ mod support;
 
 mod auth;
 mod carrier;
+mod events;
 mod ground;
 mod http3;
 mod limits;
