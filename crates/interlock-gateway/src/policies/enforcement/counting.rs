@@ -150,9 +150,8 @@ impl Counting {
             return Err(Idle::Kuadrant);
         }
         // All are of one class.
-        let Some(gateway) = gateways.first() else {
-            return Err(Idle::Lacks(format!("{fleet} has no Gateway")));
-        };
+        let none = || Idle::Lacks(format!("{fleet} has no Gateway"));
+        let gateway = gateways.first().ok_or_else(none)?;
         match index.controller_of(gateway) {
             Some(ENVOY_GATEWAY) => {}
             // It may be made anew.
@@ -163,8 +162,8 @@ impl Counting {
                 )));
             }
         }
-        let (limitador, uncounted) = of_oldest(gateway, gateways, |own| self.limitador(own));
-        let (auth, undecided) = of_oldest(gateway, gateways, |own| self.auth_server(own));
+        let (limitador, uncounted) = of_oldest(gateways, |own| self.limitador(own)).ok_or_else(none)?;
+        let (auth, undecided) = of_oldest(gateways, |own| self.auth_server(own)).ok_or_else(none)?;
         Ok(Asked { limitador, auth, uncounted, undecided, scheme: self.settings.scheme })
     }
 
@@ -194,21 +193,17 @@ impl Counting {
     }
 }
 
-/// What the oldest of these Gateways has of those that have any, and those that have another, or none. Whoever adds a
-/// Gateway takes nothing from the others.
-fn of_oldest<T: PartialEq>(
-    first: &NodeKey,
+/// What the oldest of these Gateways has, of those that have any, and the Gateways that have another, or none. One that is
+/// added takes nothing from the others.
+fn of_oldest<T: Clone + PartialEq>(
     gateways: &[NodeKey],
     of: impl Fn(&NodeKey) -> Result<T, Idle>,
-) -> (Result<T, Idle>, BTreeSet<NodeKey>) {
-    let named = gateways.iter().map(&of).find(|own| !matches!(own, Err(Idle::Lacks(_))));
-    let Some(Ok(own)) = named else { return (named.unwrap_or_else(|| of(first)), BTreeSet::new()) };
-    let apart = gateways.iter().skip(1).filter(|other| of(other).ok().as_ref() != Some(&own)).cloned();
-    let mut apart: BTreeSet<NodeKey> = apart.collect();
-    if gateways.len() > 1 && of(first).ok().as_ref() != Some(&own) {
-        apart.insert(first.clone());
-    }
-    (Ok(own), apart)
+) -> Option<(Result<T, Idle>, BTreeSet<NodeKey>)> {
+    let all: Vec<_> = gateways.iter().map(|gateway| (gateway, of(gateway))).collect();
+    let has_any = |(_, own): &&(_, Result<T, Idle>)| !matches!(own, Err(Idle::Lacks(_)));
+    let (_, oldest) = all.iter().find(has_any).or(all.first())?;
+    let others = all.iter().filter(|(_, own)| oldest.is_ok() && own.as_ref().ok() != oldest.as_ref().ok());
+    Some((oldest.clone(), others.map(|(gateway, _)| (*gateway).clone()).collect()))
 }
 
 /// What a Gateway lacks by a field of the settings; where that is invalid, it may not lack it.
